@@ -1,0 +1,133 @@
+"""What verbworker asks of a process engine: a dozen promises, kept by everything in `engines/`."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from verbworker.job import Job
+
+Variables = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One model to deploy: its file name and its exact bytes."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What the engine made of one process of a deployed resource."""
+
+    process_id: str
+    version: int
+    definition_key: int
+    resource: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A process instance to create: by definition key when given, else by process id and version."""
+
+    process_id: str
+    variables: Variables
+    version: int = -1  # the latest
+    definition_key: int | None = None
+    tenant_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A created instance and the version it is pinned to."""
+
+    instance_key: int
+    definition_key: int
+    process_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a worker asks for: jobs of one type, with exactly these variables."""
+
+    type: str
+    worker: str
+    timeout_ms: int
+    variables: Sequence[str]
+    tenant_ids: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A message to publish; `message_id` makes a repetition harmless while it is buffered."""
+
+    name: str
+    correlation_key: str
+    message_id: str
+    ttl_ms: int
+    variables: Variables
+    tenant_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What the engine says of itself."""
+
+    version: str
+    brokers: int
+    partitions: int
+
+
+class Engine(Protocol):
+    """A process engine. Every method raises `EngineError`s only, and none waits without a deadline."""
+
+    @property
+    def engine_id(self) -> str:
+        """The name under which this engine's job keys are unique."""
+
+    async def facts(self) -> EngineFacts:
+        """Reach the engine and say what it is."""
+
+    async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
+        """Deploy the models together; the engine's own reason is in the error when it refuses."""
+
+    async def start(self, start: Start) -> Started:
+        """Create one instance. Not idempotent: the caller's request key makes it so."""
+
+    async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
+        """Take up to `limit` jobs, waiting up to `wait_ms` for the first."""
+
+    def stream(self, ask: Ask) -> AsyncIterator[Job]:
+        """Have jobs pushed as they arise. Unread jobs stay with the engine; closing gives them back."""
+
+    async def complete(self, job_key: int, variables: Variables) -> None:
+        """Complete a job with these variables; `JobGone` when it is completed or cancelled already."""
+
+    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+        """Give a job back with `retries` left; with none the engine raises an incident."""
+
+    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+        """End a job by a BPMN error that the model may catch."""
+
+    async def extend(self, job_key: int, timeout_ms: int) -> None:
+        """Let the activation end `timeout_ms` from now."""
+
+    async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
+        """Give a job in an incident new retries, and resolve the incident where its key is known."""
+
+    async def publish(self, signal: Signal) -> None:
+        """Publish a message; one that is still buffered under the same id counts as published."""
+
+    async def cancel(self, instance_key: int) -> None:
+        """Cancel an instance; `JobGone` when it has ended."""
+
+    async def __aenter__(self) -> Self:
+        """Open the engine's connections."""
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close them. Closing twice is harmless."""

@@ -1,0 +1,133 @@
+"""Every error verbworker raises, split by what the catcher will do.
+
+    VerbworkerError
+    ├── CannotRun                  the operator must change something; commands end with exit code 2
+    │   ├── ContractInvalid        a verb, policy or setting is written wrongly
+    │   └── SchemaMismatch         the database is not at the schema this version needs
+    ├── StoreError                 Postgres refused a statement
+    │   └── StoreUnavailable       the connection is gone; whether the last write happened is unknown
+    ├── EngineError                the engine refused a command
+    │   ├── EngineUnavailable      no answer in time; send it again
+    │   │   └── Backpressure       the engine asks for less; send it again, later
+    │   ├── JobGone                completed elsewhere or cancelled; nothing is left to do
+    │   ├── JobNotActive           the job is in an incident or waits for its backoff
+    │   ├── CommandInvalid         the engine will never accept these words; its own reason is kept
+    │   ├── AnswerTooLarge         the answer does not fit into one message
+    │   └── AccessDenied           the credentials do not allow this
+    ├── Fenced                     another claim owns the frame; write and send nothing more
+    └── Failure                    how a job failed
+        ├── TransientExternal      somebody outside did not answer; try again within the retries
+        │   └── OutcomeUnknown     a call may or may not have reached the outside
+        ├── TransientInfrastructure  our own database, engine or shutdown; costs no retry
+        ├── PermanentContract      the job breaks its contract; an incident at once
+        │   └── PayloadIntegrityError  the payload is not the one this instance was given
+        └── PermanentBusiness      the domain says no; a BPMN error when it has a code
+"""
+
+from typing import ClassVar
+
+
+class VerbworkerError(Exception):
+    """The root: catch it to catch everything verbworker raises on purpose."""
+
+
+class CannotRun(VerbworkerError):
+    """Something outside the code must change before this command can run."""
+
+
+class ContractInvalid(CannotRun):
+    """A verb, a policy or a setting is written wrongly."""
+
+
+class SchemaMismatch(CannotRun):
+    """The database is not at the schema this version needs."""
+
+
+class StoreError(VerbworkerError):
+    """Postgres refused a statement."""
+
+
+class StoreUnavailable(StoreError):
+    """The connection is gone, so whether the last write happened is unknown."""
+
+
+class EngineError(VerbworkerError):
+    """The engine refused a command."""
+
+
+class EngineUnavailable(EngineError):
+    """The engine did not answer in time; the same command may be sent again."""
+
+
+class Backpressure(EngineUnavailable):
+    """The engine asks for less work; the same command may be sent again, later."""
+
+
+class JobGone(EngineError):
+    """The job was completed elsewhere or its instance was cancelled."""
+
+
+class JobNotActive(EngineError):
+    """The job exists but is in an incident or waits for its backoff."""
+
+
+class CommandInvalid(EngineError):
+    """The engine will never accept this command."""
+
+
+class AnswerTooLarge(EngineError):
+    """The engine's answer does not fit into one message."""
+
+
+class AccessDenied(EngineError):
+    """The credentials do not allow this command."""
+
+
+class Fenced(VerbworkerError):
+    """Another claim owns the frame now; whoever sees this writes and sends nothing more."""
+
+
+class Failure(VerbworkerError):
+    """How a job failed: the class decides between retry and incident, the code says what."""
+
+    kind: ClassVar[str] = "Failure"
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message)
+        self.code = code or type(self).__name__
+
+
+class TransientExternal(Failure):
+    """Somebody outside did not answer; the policy's retries bound how often we ask again."""
+
+    kind = "TransientExternal"
+
+
+class OutcomeUnknown(TransientExternal):
+    """A call may or may not have reached the outside; the verb's `on_unknown` decides."""
+
+
+class TransientInfrastructure(Failure):
+    """Our own database, engine or shutdown got in the way; this costs no business retry."""
+
+    kind = "TransientInfrastructure"
+
+
+class PermanentContract(Failure):
+    """The job breaks its contract; no retry can help, so an incident is raised at once."""
+
+    kind = "PermanentContract"
+
+
+class PayloadIntegrityError(PermanentContract):
+    """The payload is not the one this instance was given."""
+
+
+class PermanentBusiness(Failure):
+    """The domain says no. With a `code` the model may catch it as a BPMN error."""
+
+    kind = "PermanentBusiness"
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        super().__init__(message, code=code)
+        self.thrown = code or None

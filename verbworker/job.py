@@ -1,0 +1,32 @@
+"""One activation of a service task, as any engine hands it over."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PAYLOAD = "domain_payload"
+PAYLOAD_HASH = "domain_payload_hash"
+ENTRY_ID = "vw_entry_id"
+INSTANCE_UID = "vw_instance_uid"
+TENANT_ID = "vw_tenant_id"
+RESERVED = (PAYLOAD, PAYLOAD_HASH, ENTRY_ID, INSTANCE_UID, TENANT_ID)
+"""The variables every job fetches; a workflow verb's flags and correlation keys come on top."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One delivery of one job. The key is stable over redeliveries, `activated_ms` is not."""
+
+    key: int
+    type: str
+    retries: int
+    activated_ms: int  # the engine's clock: a later delivery of one key has a larger number
+    timeout_ms: int
+    process_instance_key: int
+    element_instance_key: int
+    process_definition_key: int
+    process_version: int
+    process_id: str
+    element_id: str
+    tenant_id: str
+    variables: Mapping[str, object] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)

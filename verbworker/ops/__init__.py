@@ -1,0 +1,1 @@
+"""Ops is what a person or an operator touches."""

@@ -1,0 +1,1 @@
+"""Work moves a job along: push, run, pop, return."""
