@@ -1,0 +1,127 @@
+"""Assembly of the typed model from the tree of elements."""
+
+from collections.abc import Iterator
+
+from verblint.binding import bind, written
+from verblint.element import BPMN, ZEEBE, Element
+from verblint.event import event_definitions
+from verblint.expression import Expression
+from verblint.model import (
+    Association,
+    Declaration,
+    Definitions,
+    FlowNode,
+    Kind,
+    MessageDeclaration,
+    MultiInstance,
+    Process,
+    Scope,
+    SequenceFlow,
+)
+
+_NODE_KINDS = {kind.value: kind for kind in Kind if kind is not Kind.UNKNOWN}
+_NESTED = (Kind.SUB_PROCESS, Kind.TRANSACTION, Kind.AD_HOC_SUB_PROCESS)
+# What stands in a process or subprocess and is neither node nor flow nor association.
+_NOT_NODES = frozenset(
+    """
+    documentation extensionElements auditing monitoring incoming outgoing laneSet property ioSpecification
+    sequenceFlow association textAnnotation group dataObject dataObjectReference dataStoreReference
+    dataInputAssociation dataOutputAssociation correlationSubscription supports supportedInterfaceRef
+    ioBinding resourceRole performer humanPerformer potentialOwner
+    multiInstanceLoopCharacteristics standardLoopCharacteristics completionCondition
+    """.split()  # noqa: SIM905  a word list reads better than a list of words
+)
+
+
+def assemble(root: Element) -> Definitions:
+    """The typed model of a document. It never fails: what is missing or wrong stays visible in the model."""
+    return Definitions(
+        element=root,
+        processes=tuple(_process(element) for element in root.find_all("process")),
+        messages={m.id: m for m in map(_message, root.find_all("message"))},
+        errors=_declarations(root, "error", "errorCode"),
+        escalations=_declarations(root, "escalation", "escalationCode"),
+        signals=_declarations(root, "signal", ""),
+    )
+
+
+def _process(element: Element) -> Process:
+    return Process(
+        id=element.id,
+        name=element.get("name") or "",
+        is_executable=_is_true(element, "isExecutable"),
+        scope=_scope(element),
+        binding=bind(element),
+        element=element,
+    )
+
+
+def _scope(element: Element) -> Scope:
+    return Scope(
+        nodes=tuple(_nodes(element)),
+        flows=tuple(_flow(flow) for flow in element.find_all("sequenceFlow")),
+        associations=tuple(_association(line) for line in element.find_all("association")),
+    )
+
+
+def _nodes(element: Element) -> Iterator[FlowNode]:
+    for child in element.children:
+        if child.namespace == BPMN and child.local not in _NOT_NODES:
+            yield _node(child, _NODE_KINDS.get(child.local, Kind.UNKNOWN))
+
+
+def _node(element: Element, kind: Kind) -> FlowNode:
+    loop = element.find("multiInstanceLoopCharacteristics")
+    interrupting = "cancelActivity" if kind is Kind.BOUNDARY_EVENT else "isInterrupting"
+    return FlowNode(
+        id=element.id,
+        name=element.get("name") or "",
+        kind=kind,
+        element=element,
+        binding=bind(element),
+        default=element.get("default") or "",
+        message=element.get("messageRef") or "",
+        events=event_definitions(element),
+        attached_to=element.get("attachedToRef") or "",
+        is_interrupting=_is_true(element, interrupting, default=True),
+        is_for_compensation=_is_true(element, "isForCompensation"),
+        is_event_sub_process=_is_true(element, "triggeredByEvent"),
+        multi_instance=MultiInstance(_is_true(loop, "isSequential"), loop) if loop is not None else None,
+        scope=_scope(element) if kind in _NESTED else None,
+    )
+
+
+def _flow(element: Element) -> SequenceFlow:
+    condition = element.find("conditionExpression")
+    return SequenceFlow(
+        id=element.id,
+        name=element.get("name") or "",
+        source=element.get("sourceRef") or "",
+        target=element.get("targetRef") or "",
+        condition=Expression.of(condition) if condition is not None else None,
+        element=element,
+    )
+
+
+def _association(element: Element) -> Association:
+    return Association(element.get("sourceRef") or "", element.get("targetRef") or "", element)
+
+
+def _message(element: Element) -> MessageDeclaration:
+    extensions = element.find("extensionElements")
+    subscription = extensions.find("subscription", ZEEBE) if extensions is not None else None
+    key = written(subscription, "correlationKey")
+    return MessageDeclaration(element.id, element.get("name") or "", key, element)
+
+
+def _declarations(root: Element, local: str, code: str) -> dict[str, Declaration]:
+    return {
+        element.id: Declaration(element.id, element.get("name") or "", element.get(code) or "", element)
+        for element in root.find_all(local)
+    }
+
+
+def _is_true(element: Element, local: str, *, default: bool = False) -> bool:
+    """An XSD boolean: `true` and `1` are true, `false` and `0` are false, anything else is the default."""
+    value = (element.get(local) or "").strip()
+    return value in ("true", "1") if value in ("true", "1", "false", "0") else default

@@ -1,0 +1,115 @@
+"""Verb contracts as the linter sees them: what a workflow verb promises about its process, and no more.
+
+A contract is read from YAML; no Python of the verbs is ever imported.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+FlagValue = bool | int | str
+
+
+class FlagType(StrEnum):
+    """The four types a flag may have."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    STRING = "string"
+    ENUM = "enum"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a contract was written."""
+
+    file: str
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One `orch_*` flag: its type, the values of an enum, and the value it has at the start."""
+
+    name: str
+    type: FlagType
+    values: tuple[str, ...]
+    initial: FlagValue
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A human gate: the user task it stands at, who decides and what the answers are."""
+
+    name: str
+    task: str
+    decisions: tuple[str, ...]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowVerb:
+    """A verb that is performed by a process."""
+
+    name: str
+    version: int
+    process: str
+    origin: Origin
+    sub_verbs: tuple[str, ...] = ()
+    flags: Mapping[str, Flag] = field(default_factory=dict)
+    policy: str = ""
+    policies: Mapping[str, str] = field(default_factory=dict)
+    compensation: Mapping[str, str] = field(default_factory=dict)
+    correlation: tuple[str, ...] = ()
+    messages: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, Gate] = field(default_factory=dict)
+
+    def policy_of(self, sub_verb: str) -> str:
+        """The name of the policy a sub-verb runs under, or an empty string when none is declared."""
+        return self.policies.get(sub_verb, self.policy)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectVerb:
+    """A verb that is performed by a function; `writes` are the payload fields it may change.
+
+    `writes` is None when the contract does not say: such a verb may change anything.
+    """
+
+    name: str
+    version: int
+    writes: tuple[str, ...] | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How often and how long a sub-verb is tried."""
+
+    name: str
+    attempts: int
+    origin: Origin
+
+
+def frozen(mapping: Mapping[Key, Value]) -> Mapping[Key, Value]:
+    """A read-only copy."""
+    return MappingProxyType(dict(mapping))
+
+
+@dataclass(frozen=True, slots=True)
+class Contracts:
+    """Every contract of a project. An empty one means that the linter was given no verbs."""
+
+    workflows: Mapping[str, WorkflowVerb] = field(default_factory=dict)
+    directs: Mapping[str, DirectVerb] = field(default_factory=dict)
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+
+    def of_process(self, process: str) -> WorkflowVerb | None:
+        """The workflow verb that a process performs, by process key."""
+        return next((verb for verb in self.workflows.values() if verb.process == process), None)

@@ -1,0 +1,56 @@
+"""A value the engine might evaluate, and the place in the file it was written at."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from verblint.element import Attribute, Element, Place
+
+# The engine trims element text like Java does; XML lets only these four through.
+_BLANK = " \t\r\n"
+
+
+class _Written(Protocol):
+    """What an expression is written in: an attribute or an element."""
+
+    @property
+    def place(self) -> Place: ...
+
+    def part(self, start: int, end: int) -> Place: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Text as the engine reads it: an attribute's value as it stands, an element's text trimmed."""
+
+    text: str
+    written: _Written
+    skipped: int = 0
+
+    @classmethod
+    def of(cls, written: Element | Attribute) -> "Expression":
+        """The expression an attribute or an element holds."""
+        if isinstance(written, Attribute):
+            return cls(written.value, written)
+        text = written.text
+        return cls(text.strip(_BLANK), written, len(text) - len(text.lstrip(_BLANK)))
+
+    @property
+    def is_feel(self) -> bool:
+        """True when the engine evaluates the text; otherwise it takes it literally."""
+        return len(self.text) > 1 and self.text.startswith("=")
+
+    @property
+    def feel(self) -> str:
+        """The text behind the equals sign."""
+        return self.text[1:] if self.is_feel else ""
+
+    @property
+    def place(self) -> Place:
+        """Where the text stands; an element without text gives its start tag."""
+        return self.part(0, len(self.text)) if self.text else self.written.place
+
+    def part(self, start: int, end: int) -> Place:
+        """The bytes that hold characters `start` to `end` of `text`; of nothing, one character is shown."""
+        start = max(0, min(start, len(self.text) - 1))
+        end = max(start + 1, min(end, len(self.text)))
+        return self.written.part(self.skipped + start, self.skipped + end)

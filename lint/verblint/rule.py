@@ -1,0 +1,99 @@
+"""A rule and the context it looks at."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from inspect import cleandoc
+
+from verblint.contract import Contracts
+from verblint.element import Element, Place
+from verblint.expression import Expression
+from verblint.finding import Finding, Fix, Severity
+from verblint.model import Definitions
+from verblint.settings import Settings
+
+Check = Callable[["Context"], Iterator[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One check under one code and one slug; its docstring is the page that `explain` shows."""
+
+    code: str
+    slug: str
+    severity: Severity
+    check: Check
+
+    @property
+    def page(self) -> str:
+        """The whole explanation: what, why, wrong and right."""
+        return cleandoc(self.check.__doc__ or "")
+
+    @property
+    def summary(self) -> str:
+        """The first line of the page."""
+        return self.page.partition("\n")[0]
+
+    @property
+    def is_suppressible(self) -> bool:
+        """False for file safety: a file that cannot be trusted cannot excuse itself."""
+        return not self.code.startswith("HB0")
+
+    def run(self, context: "Context") -> Iterator[Finding]:
+        """The findings of this rule in one file."""
+        return self.check(replace(context, rule=self))
+
+
+def rule(code: str, slug: str, severity: Severity) -> Callable[[Check], Rule]:
+    """Turn a generator of findings into a Rule, which takes its name in the module that defines it."""
+    return lambda check: Rule(code, slug, severity, check)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """All a rule may know: the tree, the model, the settings and the verb contracts. It judges one file."""
+
+    root: Element
+    model: Definitions
+    settings: Settings
+    contracts: Contracts
+    rule: Rule
+
+    def at(
+        self,
+        where: Place | Element | Expression,
+        message: str,
+        *,
+        hint: str = "",
+        detail: str = "",
+        fix: Fix | None = None,
+    ) -> Finding:
+        """A finding of the rule that is running, at a place. Its owner is the nearest element with an id."""
+        place = where if isinstance(where, Place) else where.place
+        owner = _owner(place.element)
+        start, end = place.position, place.end_position
+        return Finding(
+            code=self.rule.code,
+            slug=self.rule.slug,
+            severity=self.rule.severity,
+            message=message,
+            hint=hint,
+            file=self.root.document.source.name,
+            line=start.line,
+            column=start.column,
+            end_line=end.line,
+            end_column=end.column,
+            element_id=owner.id,
+            element_name=owner.get("name") or "",
+            element_type=owner.local,
+            process_id=_process_id(place.element),
+            detail=detail,
+            fix=fix,
+        )
+
+
+def _owner(element: Element) -> Element:
+    return next((e for e in (element, *element.ancestors) if e.id), element)
+
+
+def _process_id(element: Element) -> str:
+    return next((e.id for e in (element, *element.ancestors) if e.is_a("process")), "")

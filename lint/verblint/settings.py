@@ -1,0 +1,23 @@
+"""What a project may decide about its own linting."""
+
+from dataclasses import dataclass, field
+
+from verblint.reader import Limits
+
+ENGINES = ("8.6", "8.7", "8.8", "8.9", "8.10")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The decisions that rules ask for; the defaults are the strict ones."""
+
+    engine: str = "8.8"
+    limits: Limits = field(default_factory=Limits)
+    service_tasks: int = 15
+    allow_identity_mappings: bool = False
+
+    @property
+    def engine_version(self) -> tuple[int, int]:
+        """The engine profile as numbers, so that 8.10 is newer than 8.9."""
+        major, minor = self.engine.split(".")
+        return int(major), int(minor)

@@ -1,0 +1,45 @@
+"""One file's bytes, and the arithmetic between byte offsets and the lines and columns people read."""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from re import compile as pattern
+from typing import NamedTuple
+
+_LINE_END = pattern(rb"\r\n|\n|\r")
+
+
+class Position(NamedTuple):
+    """A line and a column, both counted from 1; a column counts characters, not bytes."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """The bytes of one file under the name its reader knows it by."""
+
+    name: str
+    content: bytes
+    _starts: list[int] = field(init=False, repr=False, default_factory=list)
+
+    def position(self, offset: int) -> Position:
+        """The line and column of a byte offset; the end of the file is a valid offset."""
+        starts = self._line_starts()
+        line = bisect_right(starts, offset)
+        begin = starts[line - 1]
+        return Position(line, len(self.content[begin:offset].decode("utf-8", "replace")) + 1)
+
+    def line(self, number: int) -> str:
+        """The text of a line without its line end."""
+        starts = self._line_starts()
+        end = starts[number] if number < len(starts) else len(self.content)
+        return self.content[starts[number - 1] : end].decode("utf-8", "replace").rstrip("\r\n")
+
+    def _line_starts(self) -> list[int]:
+        # Filled on first use: a clean model never asks for a position.
+        if not self._starts:
+            first = 3 if self.content.startswith(b"\xef\xbb\xbf") else 0
+            self._starts.append(first)
+            self._starts.extend(match.end() for match in _LINE_END.finditer(self.content))
+        return self._starts
