@@ -5,6 +5,7 @@
     │   ├── ContractInvalid        a verb, policy or setting is written wrongly
     │   └── SchemaMismatch         the database is not at the schema this version needs
     ├── StoreError                 Postgres refused a statement
+    │   ├── StoreConflict          two transactions collided; the loser may run again
     │   └── StoreUnavailable       the connection is gone; whether the last write happened is unknown
     ├── EngineError                the engine refused a command
     │   ├── EngineUnavailable      no answer in time; send it again
@@ -45,6 +46,10 @@ class SchemaMismatch(CannotRun):
 
 class StoreError(VerbworkerError):
     """Postgres refused a statement."""
+
+
+class StoreConflict(StoreError):
+    """Two transactions collided and ours was undone; it may simply run again."""
 
 
 class StoreUnavailable(StoreError):

@@ -1,0 +1,40 @@
+# The few commands the README names. Each creates the environment it needs.
+PYTHON ?= python3.11
+PYTHON := $(shell command -v $(PYTHON) || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.PHONY: test check demo bench chaos requirements lock clean
+
+test: $(VENV)/ready
+	$(BIN)/pytest $(ARGS)
+
+check: $(VENV)/ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+demo:
+	@echo "comes with the embedded engine"
+
+requirements: $(VENV)/ready
+	$(BIN)/python -m tests.support.requirements
+
+# A half-made environment never counts: the marker is written last, and an older one than the lock is renewed.
+$(VENV)/ready: requirements.lock pyproject.toml lint/pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable ./lint --editable .
+	@touch $@
+
+# Resolves anew in an environment of its own. No index address goes into the file.
+lock:
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet pip-tools
+	.venv-lock/bin/python .ci/lock
+	rm -rf .venv-lock
+
+clean:
+	rm -rf $(VENV) .venv-lock dist build .mypy_cache .ruff_cache .pytest_cache

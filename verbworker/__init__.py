@@ -1,0 +1,1 @@
+"""Durable verbs for Camunda 8."""

@@ -1,0 +1,5 @@
+"""`python -m verbworker` is the `verbworker` command."""
+
+from verbworker.ops.cli.app import main
+
+main()

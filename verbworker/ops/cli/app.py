@@ -1,0 +1,42 @@
+"""The `verbworker` command and how it ends."""
+
+import os
+import sys
+from typing import NoReturn
+
+import typer
+
+from verbworker.errors import VerbworkerError
+from verbworker.ops.cli import db
+
+app = typer.Typer(
+    name="verbworker",
+    help="Durable verbs for Camunda 8.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(db.app, name="db")
+
+
+@app.callback()
+def options(debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error.")) -> None:
+    """Durable verbs for Camunda 8."""
+    if debug:
+        os.environ["VERBWORKER_DEBUG"] = "1"
+
+
+def main() -> NoReturn:
+    """Run the command line. Every error a user can cause ends in one sentence and exit code 2."""
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    try:
+        app()
+    except VerbworkerError as error:
+        if os.environ.pop("VERBWORKER_DEBUG", ""):
+            raise
+        sys.stderr.write(f"verbworker: {error}\n")
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader left, as `head` does; that is no error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    sys.exit(0)

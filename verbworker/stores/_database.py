@@ -1,0 +1,159 @@
+"""The connection to Postgres: the only file that speaks asyncpg, and where its errors become ours."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from types import TracebackType
+from typing import Any, Protocol, Self
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+
+from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
+
+Row = Any  # asyncpg ships no types: a row is read by name and turned into a value at once
+
+_UNAVAILABLE = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.DiskFullError,
+    OSError,
+    TimeoutError,
+)
+_CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+_NO_SUCH_DATABASE = (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError)
+
+
+class Connection(Protocol):
+    """What a store asks of a connection."""
+
+    async def fetch(self, query: str, *args: object) -> list[Row]: ...
+    async def fetchrow(self, query: str, *args: object) -> Row | None: ...
+    async def fetchval(self, query: str, *args: object) -> Any: ...
+    async def execute(self, query: str, *args: object) -> str: ...
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn what asyncpg raises into the errors the rooms above can tell apart."""
+    try:
+        yield
+    except _CONFLICT as error:
+        raise StoreConflict(_reason(error)) from error
+    except _UNAVAILABLE as error:
+        raise StoreUnavailable(_reason(error)) from error
+    except asyncpg.PostgresError as error:
+        raise StoreError(_reason(error)) from error
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def shown(dsn: str) -> str:
+    """The address as it may be shown: without its password."""
+    parts = urlsplit(dsn)
+    if parts.password is None:
+        return dsn
+    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", ":***@")))
+
+
+def _unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"the database at {shown(dsn)} cannot be reached ({_reason(error)}); check VERBWORKER_DSN"
+    )
+
+
+@asynccontextmanager
+async def connected(dsn: str, *, timeout: float = 10) -> AsyncIterator[Connection]:
+    """One connection of its own, for work that is done once."""
+    try:
+        connection = await asyncpg.connect(dsn, timeout=timeout)
+    except (*_UNAVAILABLE, *_NO_SUCH_DATABASE, ValueError) as error:
+        raise _unreachable(dsn, error) from error
+    try:
+        with translated():
+            yield connection
+    finally:
+        await _close(connection)
+
+
+async def _close(connection: Any) -> None:
+    try:
+        await connection.close(timeout=2)
+    except _UNAVAILABLE:
+        connection.terminate()
+
+
+class Database:
+    """A pool of connections to one database, opened and closed with `async with`."""
+
+    def __init__(self, dsn: str, *, size: int, settings: dict[str, str] | None = None) -> None:
+        self._dsn = dsn
+        self._size = size
+        self._settings = settings or {}
+        self._pool: Any = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._pool = await asyncpg.create_pool(
+                self._dsn,
+                min_size=1,
+                max_size=self._size,
+                timeout=10,
+                command_timeout=30,
+                max_inactive_connection_lifetime=60,
+                server_settings={"application_name": "verbworker", "synchronous_commit": "on"} | self._settings,
+            )
+        except (*_UNAVAILABLE, *_NO_SUCH_DATABASE, ValueError) as error:
+            raise _unreachable(self._dsn, error) from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await asyncio.wait_for(self._pool.close(), timeout=5)
+        except (*_UNAVAILABLE, asyncpg.PostgresError):
+            self._pool.terminate()
+
+    @asynccontextmanager
+    async def acquire(self) -> AsyncIterator[Connection]:
+        """A connection for a few statements; each commits by itself."""
+        with translated():
+            async with self._pool.acquire(timeout=10) as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A connection inside one transaction: it commits when the block ends well."""
+        with translated():
+            async with self._pool.acquire(timeout=10) as connection, connection.transaction():
+                yield connection
+
+    async def fetch(self, query: str, *args: object) -> list[Row]:
+        """The rows of one statement in a transaction of its own."""
+        async with self.acquire() as connection:
+            return await connection.fetch(query, *args)
+
+    async def fetchrow(self, query: str, *args: object) -> Row | None:
+        """The first row of one statement, or None."""
+        async with self.acquire() as connection:
+            return await connection.fetchrow(query, *args)
+
+    async def execute(self, query: str, *args: object) -> str:
+        """Run one statement and return Postgres' tag for it."""
+        async with self.acquire() as connection:
+            return await connection.execute(query, *args)
+
+    async def ping(self) -> None:
+        """Ask for one round trip; raises `StoreUnavailable` when there is none."""
+        await self.fetchrow("SELECT 1 AS alive")
+
+
+def columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
+    """Turn rows into columns, for statements that take their rows by `unnest`."""
+    return [[row[index] for row in rows] for index in range(width)]
