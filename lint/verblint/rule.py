@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from inspect import cleandoc
 
+from verblint.assembly import assemble
+from verblint.branch import Branch, branches
 from verblint.contract import Contracts
 from verblint.element import Element, Place
 from verblint.expression import Expression
@@ -50,13 +52,20 @@ def rule(code: str, slug: str, severity: Severity) -> Callable[[Check], Rule]:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """All a rule may know: the tree, the model, the settings and the verb contracts. It judges one file."""
+    """All a rule may know of one file: the tree, the model, its branches, the settings and the contracts."""
 
     root: Element
     model: Definitions
+    branches: tuple[Branch, ...]
     settings: Settings
     contracts: Contracts
-    rule: Rule
+    rule: Rule | None = None
+
+    @classmethod
+    def of(cls, root: Element, settings: Settings, contracts: Contracts) -> "Context":
+        """The context of a tree, before any rule runs."""
+        model = assemble(root)
+        return cls(root, model, tuple(branches(model)), settings, contracts)
 
     def at(
         self,
@@ -68,6 +77,7 @@ class Context:
         fix: Fix | None = None,
     ) -> Finding:
         """A finding of the rule that is running, at a place. Its owner is the nearest element with an id."""
+        assert self.rule is not None, "a finding belongs to a rule that is running"
         place = where if isinstance(where, Place) else where.place
         owner = _owner(place.element)
         start, end = place.position, place.end_position
