@@ -1,28 +1,28 @@
 """Every error verbworker raises, split by what the catcher will do.
 
-    VerbworkerError
-    ├── CannotRun                  the operator must change something; commands end with exit code 2
-    │   ├── ContractInvalid        a verb, policy or setting is written wrongly
-    │   └── SchemaMismatch         the database is not at the schema this version needs
-    ├── StoreError                 Postgres refused a statement
-    │   ├── StoreConflict          two transactions collided; the loser may run again
-    │   └── StoreUnavailable       the connection is gone; whether the last write happened is unknown
-    ├── EngineError                the engine refused a command
-    │   ├── EngineUnavailable      no answer in time; send it again
-    │   │   └── Backpressure       the engine asks for less; send it again, later
-    │   ├── JobGone                completed elsewhere or cancelled; nothing is left to do
-    │   ├── JobNotActive           the job is in an incident or waits for its backoff
-    │   ├── CommandInvalid         the engine will never accept these words; its own reason is kept
-    │   ├── AnswerTooLarge         the answer does not fit into one message
-    │   └── AccessDenied           the credentials do not allow this
-    ├── Fenced                     another claim owns the frame; write and send nothing more
-    └── Failure                    how a job failed
-        ├── TransientExternal      somebody outside did not answer; try again within the retries
-        │   └── OutcomeUnknown     a call may or may not have reached the outside
-        ├── TransientInfrastructure  our own database, engine or shutdown; costs no retry
-        ├── PermanentContract      the job breaks its contract; an incident at once
-        │   └── PayloadIntegrityError  the payload is not the one this instance was given
-        └── PermanentBusiness      the domain says no; a BPMN error when it has a code
+VerbworkerError
+├── CannotRun                  the operator must change something; commands end with exit code 2
+│   ├── ContractInvalid        a verb, policy or setting is written wrongly
+│   └── SchemaMismatch         the database is not at the schema this version needs
+├── StoreError                 Postgres refused a statement
+│   ├── StoreConflict          two transactions collided; the loser may run again
+│   └── StoreUnavailable       the connection is gone; whether the last write happened is unknown
+├── EngineError                the engine refused a command
+│   ├── EngineUnavailable      no answer in time; send it again
+│   │   └── Backpressure       the engine asks for less; send it again, later
+│   ├── JobGone                completed elsewhere or cancelled; nothing is left to do
+│   ├── JobNotActive           the job is in an incident or waits for its backoff
+│   ├── CommandInvalid         the engine will never accept these words; its own reason is kept
+│   ├── AnswerTooLarge         the answer does not fit into one message
+│   └── AccessDenied           the credentials do not allow this
+├── Fenced                     another claim owns the frame; write and send nothing more
+└── Failure                    how a job failed
+    ├── TransientExternal      somebody outside did not answer; try again within the retries
+    │   └── OutcomeUnknown     a call may or may not have reached the outside
+    ├── TransientInfrastructure  our own database, engine or shutdown; costs no retry
+    ├── PermanentContract      the job breaks its contract; an incident at once
+    │   └── PayloadIntegrityError  the payload is not the one this instance was given
+    └── PermanentBusiness      the domain says no; a BPMN error when it has a code
 """
 
 from typing import ClassVar

@@ -62,9 +62,7 @@ def shown(dsn: str) -> str:
 
 
 def _unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"the database at {shown(dsn)} cannot be reached ({_reason(error)}); check VERBWORKER_DSN"
-    )
+    return StoreUnavailable(f"the database at {shown(dsn)} cannot be reached ({_reason(error)}); check VERBWORKER_DSN")
 
 
 @asynccontextmanager

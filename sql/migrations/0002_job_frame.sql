@@ -1,0 +1,132 @@
+-- One frame per job of one engine: who may run it, what came of it, what the engine was told.
+CREATE TYPE verbworker.frame_state AS ENUM ('started', 'failed', 'completed', 'incident');
+
+CREATE TABLE verbworker.job_frame (
+  engine_id text NOT NULL,
+  job_key bigint NOT NULL,
+  -- Identity: compared on every delivery, because a recreated engine hands out the same keys again.
+  process_instance_key bigint NOT NULL,
+  element_instance_key bigint NOT NULL,
+  verb text NOT NULL,
+  tenant_id text NOT NULL,
+  instance_uid uuid,
+  -- Where in the model; a migrated instance may change these.
+  process_id text NOT NULL,
+  process_version integer NOT NULL,
+  element_id text NOT NULL,
+  entry_id uuid,
+  -- How the verb wants to be treated, as declared when the frame was claimed.
+  mode text NOT NULL CHECK (mode IN ('transactional', 'external')),
+  on_unknown text NOT NULL CHECK (on_unknown IN ('rerun', 'probe', 'hold')),
+  max_runs integer NOT NULL CHECK (max_runs > 0),
+  idempotency_window interval NOT NULL,
+  idempotency_key text NOT NULL,
+  generation integer NOT NULL DEFAULT 0,
+  -- Ownership: epoch and owner fence every later write; the lease is Postgres time.
+  state verbworker.frame_state NOT NULL DEFAULT 'started',
+  epoch bigint NOT NULL DEFAULT 1 CHECK (epoch > 0),
+  owner uuid NOT NULL,
+  lease_until timestamptz NOT NULL,
+  activated_ms bigint NOT NULL,
+  claimed_from text NOT NULL DEFAULT 'new' CHECK (claimed_from IN ('new', 'retry', 'takeover', 'release')),
+  -- Counters.
+  deliveries integer NOT NULL DEFAULT 1,
+  runs integer NOT NULL DEFAULT 1,
+  infra_runs integer NOT NULL DEFAULT 0,
+  retries_left integer NOT NULL,
+  first_run_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  next_retry_at timestamptz,
+  -- Content.
+  input_hash bytea NOT NULL,
+  outcome text CHECK (outcome IN ('complete', 'bpmn_error')),
+  output bytea,
+  output_hash bytea,
+  output_seal text,
+  flags jsonb,
+  correlation jsonb,
+  error_code text,
+  fail_class text,
+  fail_code text,
+  fail_text text,
+  -- What the engine was told.
+  reported_at timestamptz,
+  acked_at timestamptz,
+  ack_result text,
+  relay_at timestamptz,
+  pushed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  popped_at timestamptz,
+  PRIMARY KEY (engine_id, job_key),
+  CHECK (state <> 'completed' OR outcome IS NOT NULL),
+  CHECK (outcome IS DISTINCT FROM 'complete' OR (output IS NOT NULL AND output_hash = sha256(output))),
+  CHECK (octet_length(output) <= 1048576)
+) WITH (fillfactor = 70);
+-- No second index: an index on state, lease or acknowledgement would make every update of a frame rewrite it.
+
+-- The belt to the braces: what is completed stays as it is, and an epoch only grows.
+CREATE FUNCTION verbworker.refuse_frame_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'frame % of engine % is completed or fenced and cannot change', OLD.job_key, OLD.engine_id
+    USING ERRCODE = 'integrity_constraint_violation';
+END
+$$;
+
+CREATE TRIGGER frame_is_final BEFORE UPDATE ON verbworker.job_frame
+FOR EACH ROW WHEN (
+  NEW.epoch < OLD.epoch
+  OR (OLD.state = 'completed' AND (
+    NEW.state <> OLD.state OR NEW.epoch <> OLD.epoch
+    OR NEW.outcome IS DISTINCT FROM OLD.outcome OR NEW.output IS DISTINCT FROM OLD.output
+    OR NEW.flags IS DISTINCT FROM OLD.flags OR NEW.error_code IS DISTINCT FROM OLD.error_code))
+)
+EXECUTE FUNCTION verbworker.refuse_frame_change();
+
+-- Acknowledged frames leave the hot table; months are dropped whole.
+CREATE TABLE verbworker.job_frame_archive (LIKE verbworker.job_frame INCLUDING DEFAULTS)
+PARTITION BY RANGE (acked_at);
+ALTER TABLE verbworker.job_frame_archive ALTER COLUMN acked_at SET NOT NULL;
+CREATE INDEX job_frame_archive_by_job ON verbworker.job_frame_archive (engine_id, job_key);
+
+CREATE FUNCTION verbworker.ensure_archive_month(at timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  first date := date_trunc('month', at AT TIME ZONE 'UTC');
+  name text := 'job_frame_archive_' || to_char(first, 'YYYY_MM');
+BEGIN
+  IF to_regclass('verbworker.' || name) IS NULL THEN
+    PERFORM pg_advisory_xact_lock(hashtext('verbworker.job_frame_archive'));
+    EXECUTE format(
+      'CREATE TABLE IF NOT EXISTS verbworker.%I PARTITION OF verbworker.job_frame_archive FOR VALUES FROM (%L) TO (%L)',
+      name, first::timestamp AT TIME ZONE 'UTC', (first + interval '1 month')::timestamp AT TIME ZONE 'UTC');
+  END IF;
+END
+$$;
+
+-- What happened to a frame beyond one delivery, one run and one answer. Append only; read by `frames explain`.
+CREATE TABLE verbworker.frame_event (
+  engine_id text NOT NULL,
+  job_key bigint NOT NULL,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  kind text NOT NULL,
+  epoch bigint,
+  owner uuid,
+  detail text NOT NULL DEFAULT ''
+);
+CREATE INDEX frame_event_by_job ON verbworker.frame_event (engine_id, job_key, at);
+
+-- A delivery whose identity differs from the frame of the same key: never replayed, kept for a person.
+CREATE TABLE verbworker.frame_conflict (
+  engine_id text NOT NULL,
+  job_key bigint NOT NULL,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  frame jsonb NOT NULL,
+  delivery jsonb NOT NULL
+);
+CREATE INDEX frame_conflict_by_job ON verbworker.frame_conflict (engine_id, job_key);
+
+-- The process boots that own frames, so that an owner has a name a person knows.
+CREATE TABLE verbworker.worker_boot (
+  owner uuid PRIMARY KEY,
+  name text NOT NULL,
+  host text NOT NULL,
+  pid integer NOT NULL,
+  started_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);

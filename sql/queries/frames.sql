@@ -1,0 +1,368 @@
+-- name: push
+-- Open the frames of a batch of deliveries, or take over those that may be taken (T1, T2, T3, T12).
+-- A delivery whose frame may not be claimed returns no row. Rows go in key order, so that two batches cannot deadlock.
+WITH item AS (
+  SELECT *
+  FROM unnest(
+    $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::uuid[], $10::text[], $11::integer[],
+    $12::text[], $13::uuid[], $14::text[], $15::text[], $16::integer[], $17::interval[], $18::text[],
+    $19::bigint[], $20::integer[], $21::bytea[]
+  ) AS delivery (
+    job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, process_id, process_version,
+    element_id, entry_id, mode, on_unknown, max_runs, idempotency_window, idempotency_key,
+    activated_ms, retries_left, input_hash
+  )
+  ORDER BY job_key
+),
+claimed AS (
+  INSERT INTO verbworker.job_frame AS frame (
+    engine_id, job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, process_id,
+    process_version, element_id, entry_id, mode, on_unknown, max_runs, idempotency_window, idempotency_key,
+    activated_ms, retries_left, input_hash, owner, lease_until
+  )
+  SELECT
+    $1, job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, process_id,
+    process_version, element_id, entry_id, mode, on_unknown, max_runs, idempotency_window, idempotency_key,
+    activated_ms, retries_left, input_hash, $2, clock_timestamp() + $3
+  FROM item
+  WHERE NOT $22::boolean OR NOT EXISTS (
+    SELECT 1
+    FROM verbworker.job_frame_archive AS old
+    WHERE old.engine_id = $1 AND old.job_key = item.job_key
+  )
+  ON CONFLICT (engine_id, job_key) DO UPDATE SET
+    state = 'started',
+    epoch = frame.epoch + 1,
+    owner = excluded.owner,
+    lease_until = excluded.lease_until,
+    activated_ms = excluded.activated_ms,
+    claimed_from = CASE frame.state WHEN 'failed' THEN 'retry' WHEN 'started' THEN 'takeover' ELSE 'release' END,
+    deliveries = frame.deliveries + 1,
+    runs = CASE frame.state WHEN 'incident' THEN 1 ELSE frame.runs + 1 END,
+    retries_left = CASE frame.state WHEN 'incident' THEN excluded.retries_left ELSE frame.retries_left END,
+    first_run_at = CASE frame.state WHEN 'incident' THEN clock_timestamp() ELSE frame.first_run_at END,
+    mode = excluded.mode,
+    on_unknown = excluded.on_unknown,
+    max_runs = excluded.max_runs,
+    idempotency_window = excluded.idempotency_window,
+    process_id = excluded.process_id,
+    process_version = excluded.process_version,
+    element_id = excluded.element_id,
+    input_hash = excluded.input_hash,
+    next_retry_at = NULL,
+    reported_at = NULL
+  WHERE frame.process_instance_key = excluded.process_instance_key
+    AND frame.element_instance_key = excluded.element_instance_key
+    AND frame.verb = excluded.verb
+    AND frame.tenant_id = excluded.tenant_id
+    AND frame.instance_uid IS NOT DISTINCT FROM excluded.instance_uid
+    AND excluded.activated_ms > frame.activated_ms
+    AND (
+      (frame.state = 'failed' AND frame.next_retry_at <= clock_timestamp())
+      OR (
+        frame.state = 'started'
+        AND frame.lease_until < clock_timestamp()
+        AND frame.runs < excluded.max_runs
+        AND (
+          frame.mode = 'transactional'
+          OR (
+            frame.on_unknown <> 'hold'
+            AND frame.first_run_at > clock_timestamp() - frame.idempotency_window
+          )
+        )
+      )
+      OR (
+        frame.state = 'incident'
+        AND excluded.activated_ms > extract(epoch FROM frame.reported_at + interval '5 seconds') * 1000
+      )
+    )
+  RETURNING
+    job_key, epoch, owner, claimed_from, runs, retries_left, generation, idempotency_key, first_run_at,
+    lease_until, deliveries, instance_uid, input_hash
+)
+SELECT
+  claimed.job_key, claimed.epoch, claimed.owner, claimed.claimed_from, claimed.runs, claimed.retries_left,
+  claimed.generation, claimed.idempotency_key, claimed.first_run_at, claimed.lease_until, claimed.deliveries,
+  clock_timestamp() AS now,
+  instance.instance_uid IS NOT NULL AS correlated,
+  instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb, instance.verb_version,
+  instance.engine_id AS instance_engine_id, instance.instance_key, instance.correlation,
+  EXISTS (
+    SELECT 1
+    FROM verbworker.payload_version AS version
+    WHERE version.instance_uid = claimed.instance_uid AND version.hash = claimed.input_hash
+  ) AS input_known,
+  head.hash IS NOT DISTINCT FROM claimed.input_hash AS input_is_head
+FROM claimed
+LEFT JOIN verbworker.workflow_instance AS instance ON instance.instance_uid = claimed.instance_uid
+LEFT JOIN verbworker.payload_head AS head ON head.instance_uid = claimed.instance_uid;
+
+-- name: observe
+-- Count a delivery that was not claimed and read the frame that stands in its way.
+UPDATE verbworker.job_frame
+SET deliveries = deliveries + 1
+WHERE engine_id = $1 AND job_key = $2
+RETURNING
+  job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, mode, on_unknown, max_runs,
+  idempotency_window, state, epoch, owner, lease_until, activated_ms, runs, retries_left, first_run_at, next_retry_at,
+  input_hash, outcome, output, output_seal, flags, correlation, error_code, fail_class, fail_code, fail_text,
+  reported_at, acked_at, clock_timestamp() AS now, false AS archived;
+
+-- name: read
+-- One frame as it stands.
+SELECT
+  job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, mode, on_unknown, max_runs,
+  idempotency_window, state, epoch, owner, lease_until, activated_ms, runs, retries_left, first_run_at, next_retry_at,
+  input_hash, outcome, output, output_seal, flags, correlation, error_code, fail_class, fail_code, fail_text,
+  reported_at, acked_at, clock_timestamp() AS now, false AS archived
+FROM verbworker.job_frame
+WHERE engine_id = $1 AND job_key = $2;
+
+-- name: read_archived
+-- A frame that left the hot table: an engine restored from a backup may deliver its job again.
+SELECT
+  job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, mode, on_unknown, max_runs,
+  idempotency_window, state, epoch, owner, lease_until, activated_ms, runs, retries_left, first_run_at, next_retry_at,
+  input_hash, outcome, output, output_seal, flags, correlation, error_code, fail_class, fail_code, fail_text,
+  reported_at, acked_at, clock_timestamp() AS now, true AS archived
+FROM verbworker.job_frame_archive
+WHERE engine_id = $1 AND job_key = $2
+ORDER BY acked_at DESC
+LIMIT 1;
+
+-- name: settle
+-- After a lost connection: wait for our own transaction to end, one way or the other, and read what it left (C5).
+SELECT state, epoch, owner
+FROM verbworker.job_frame
+WHERE engine_id = $1 AND job_key = $2
+FOR UPDATE;
+
+-- name: heartbeat
+-- Extend the leases of everything one process runs (T4). A frame locked right now is being finished: it is skipped
+-- here, so that heartbeats never wait and never deadlock with a POP.
+WITH item AS (
+  SELECT *
+  FROM unnest($4::bigint[], $5::bigint[]) AS running (job_key, epoch)
+),
+mine AS (
+  SELECT frame.job_key
+  FROM verbworker.job_frame AS frame
+  JOIN item ON item.job_key = frame.job_key
+  WHERE frame.engine_id = $1 AND frame.owner = $2 AND frame.epoch = item.epoch AND frame.state = 'started'
+  FOR UPDATE OF frame SKIP LOCKED
+)
+UPDATE verbworker.job_frame AS frame
+SET lease_until = clock_timestamp() + $3
+FROM mine
+WHERE frame.engine_id = $1 AND frame.job_key = mine.job_key
+RETURNING frame.job_key;
+
+-- name: still_mine
+-- Of the frames a heartbeat did not reach: those that are ours all the same.
+SELECT frame.job_key
+FROM verbworker.job_frame AS frame
+JOIN unnest($3::bigint[], $4::bigint[]) AS item (job_key, epoch) ON item.job_key = frame.job_key
+WHERE frame.engine_id = $1 AND frame.owner = $2 AND frame.epoch = item.epoch;
+
+-- name: pop_completed
+-- Store the verdicts of a batch and move each instance's payload head (T5). A frame that another claim owns returns no
+-- row; one whose head moved since its input returns popped = false and is merged by the caller.
+WITH item AS (
+  SELECT *
+  FROM unnest(
+    $3::bigint[], $4::bigint[], $5::uuid[], $6::bytea[], $7::bytea[], $8::bytea[], $9::text[], $10::text[], $11::text[]
+  ) AS verdict (job_key, epoch, instance_uid, base_hash, output, output_hash, output_seal, flags, correlation)
+),
+mine AS (
+  SELECT frame.job_key
+  FROM verbworker.job_frame AS frame
+  JOIN item ON item.job_key = frame.job_key
+  WHERE frame.engine_id = $1 AND frame.owner = $2 AND frame.epoch = item.epoch AND frame.state = 'started'
+  ORDER BY frame.job_key
+  FOR UPDATE OF frame
+),
+current AS (
+  SELECT item.job_key, head.instance_uid
+  FROM verbworker.payload_head AS head
+  JOIN item ON item.instance_uid = head.instance_uid
+  JOIN mine ON mine.job_key = item.job_key
+  WHERE head.hash = item.base_hash
+  ORDER BY head.instance_uid
+  FOR UPDATE OF head
+),
+moved AS (
+  UPDATE verbworker.payload_head AS head
+  SET version = head.version + 1, hash = item.output_hash, content = item.output
+  FROM current
+  JOIN item ON item.job_key = current.job_key
+  WHERE head.instance_uid = current.instance_uid
+  RETURNING item.job_key, head.instance_uid, head.version, head.hash
+),
+known AS (
+  INSERT INTO verbworker.payload_version (instance_uid, hash, version, job_key)
+  SELECT instance_uid, hash, version, job_key
+  FROM moved
+  ON CONFLICT (instance_uid, hash) DO NOTHING
+),
+popped AS (
+  UPDATE verbworker.job_frame AS frame
+  SET state = 'completed', outcome = 'complete', output = item.output, output_hash = item.output_hash,
+    output_seal = item.output_seal, flags = item.flags::jsonb, correlation = item.correlation::jsonb,
+    popped_at = clock_timestamp(), reported_at = NULL
+  FROM item
+  JOIN moved ON moved.job_key = item.job_key
+  WHERE frame.engine_id = $1 AND frame.job_key = item.job_key
+  RETURNING frame.job_key
+)
+SELECT mine.job_key, popped.job_key IS NOT NULL AS popped
+FROM mine
+LEFT JOIN popped ON popped.job_key = mine.job_key;
+
+-- name: pop_thrown
+-- Store a business verdict: the engine will be told a BPMN error, now or by the relay (T5).
+UPDATE verbworker.job_frame
+SET state = 'completed', outcome = 'bpmn_error', error_code = $5, fail_class = 'PermanentBusiness', fail_code = $5,
+  fail_text = $6, popped_at = clock_timestamp(), reported_at = NULL
+WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started'
+RETURNING job_key;
+
+-- name: pop_failed
+-- Record a failed run and when the next may begin (T6). One retry is spent.
+UPDATE verbworker.job_frame
+SET state = 'failed', retries_left = retries_left - 1, next_retry_at = clock_timestamp() + $5, fail_class = $6,
+  fail_code = $7, fail_text = $8, popped_at = clock_timestamp(), reported_at = NULL
+WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started'
+RETURNING retries_left;
+
+-- name: pop_yielded
+-- Give a run back that our own infrastructure stopped (T14): it counts as infrastructure, not as a run or a retry.
+UPDATE verbworker.job_frame
+SET state = 'failed', runs = runs - 1, infra_runs = infra_runs + 1, next_retry_at = clock_timestamp() + $5,
+  fail_class = 'TransientInfrastructure', fail_code = $6, fail_text = $7, popped_at = clock_timestamp(),
+  reported_at = NULL
+WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started' AND infra_runs < $8
+RETURNING retries_left;
+
+-- name: pop_incident
+-- Stop a run for a person (T7).
+UPDATE verbworker.job_frame
+SET state = 'incident', fail_class = $5, fail_code = $6, fail_text = $7, popped_at = clock_timestamp(),
+  reported_at = NULL
+WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started'
+RETURNING retries_left;
+
+-- name: hold
+-- Stop a frame whose owner vanished: too many runs, or an outcome that must not be repeated (T8, T9).
+UPDATE verbworker.job_frame
+SET state = 'incident', epoch = epoch + 1, owner = $3, activated_ms = $5, fail_class = 'PermanentContract',
+  fail_code = $6, fail_text = $7, popped_at = clock_timestamp(), reported_at = NULL
+WHERE engine_id = $1 AND job_key = $2 AND state = 'started' AND epoch = $4 AND lease_until < clock_timestamp()
+  AND activated_ms < $5
+RETURNING epoch;
+
+-- name: reported
+-- The engine accepted our FailJob (T10); before that nothing may count as reported.
+UPDATE verbworker.job_frame
+SET reported_at = clock_timestamp()
+WHERE engine_id = $1 AND job_key = $2 AND epoch = $3 AND state IN ('failed', 'incident')
+RETURNING job_key;
+
+-- name: acknowledge
+-- The engine has the verdicts of a batch (T11). Losing this is harmless: the relay asks again and hears "gone".
+UPDATE verbworker.job_frame AS frame
+SET acked_at = clock_timestamp(), ack_result = item.result
+FROM unnest($2::bigint[], $3::text[]) AS item (job_key, result)
+WHERE frame.engine_id = $1 AND frame.job_key = item.job_key AND frame.state = 'completed' AND frame.acked_at IS NULL;
+
+-- name: relay
+-- Verdicts the engine has not acknowledged, each offered to one relay at a time.
+UPDATE verbworker.job_frame AS frame
+SET relay_at = clock_timestamp() + $3
+FROM (
+  SELECT engine_id, job_key
+  FROM verbworker.job_frame
+  WHERE engine_id = $1 AND state = 'completed' AND acked_at IS NULL
+    AND popped_at < clock_timestamp() - $2::interval
+    AND (relay_at IS NULL OR relay_at < clock_timestamp())
+  LIMIT $4
+  FOR UPDATE SKIP LOCKED
+) AS due
+WHERE frame.engine_id = due.engine_id AND frame.job_key = due.job_key
+RETURNING frame.job_key, frame.outcome, frame.output, frame.output_seal, frame.flags, frame.correlation,
+  frame.error_code, frame.fail_text, frame.verb;
+
+-- name: release
+-- A person lets a held frame run again (T12); with a new key it runs as new (T13).
+UPDATE verbworker.job_frame
+SET state = 'failed', next_retry_at = clock_timestamp(), retries_left = greatest(retries_left, $4), runs = 0,
+  generation = generation + $5::integer, idempotency_key = coalesce($6, idempotency_key),
+  first_run_at = clock_timestamp()
+WHERE engine_id = $1 AND job_key = $2 AND epoch = $3 AND state = 'incident'
+RETURNING retries_left, generation;
+
+-- name: archive
+-- Move acknowledged frames out of the hot table, a bounded number at a time.
+WITH gone AS (
+  DELETE FROM verbworker.job_frame
+  WHERE ctid = ANY (ARRAY(
+    SELECT ctid
+    FROM verbworker.job_frame
+    WHERE acked_at < clock_timestamp() - $1::interval
+    LIMIT $2
+    FOR UPDATE SKIP LOCKED
+  ))
+  RETURNING *
+),
+kept AS (
+  INSERT INTO verbworker.job_frame_archive
+  SELECT *
+  FROM gone
+  RETURNING 1
+)
+SELECT count(*) AS moved
+FROM kept;
+
+-- name: archive_month
+-- The partition an archived frame of that time needs.
+SELECT verbworker.ensure_archive_month($1);
+
+-- name: archived_months
+-- The partitions of the archive, oldest first.
+SELECT child.relname AS name
+FROM pg_inherits
+JOIN pg_class AS child ON child.oid = pg_inherits.inhrelid
+WHERE pg_inherits.inhparent = 'verbworker.job_frame_archive'::regclass
+ORDER BY child.relname;
+
+-- name: note
+-- Keep what happened to a frame beyond the ordinary, for `frames explain`.
+INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, owner, detail)
+VALUES ($1, $2, $3, $4, $5, $6);
+
+-- name: quarantine
+-- A delivery under an old key whose identity differs: both sides are kept, nothing is replayed.
+INSERT INTO verbworker.frame_conflict (engine_id, job_key, frame, delivery)
+SELECT $1, $2, coalesce(
+  (
+    SELECT jsonb_build_object(
+      'process_instance_key', process_instance_key, 'element_instance_key', element_instance_key, 'verb', verb,
+      'tenant_id', tenant_id, 'instance_uid', instance_uid)
+    FROM verbworker.job_frame
+    WHERE engine_id = $1 AND job_key = $2
+  ), '{}'), $3::jsonb;
+
+-- name: boot
+-- Give this process a name that `frames explain` can tell.
+INSERT INTO verbworker.worker_boot (owner, name, host, pid)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (owner) DO NOTHING;
+
+-- name: held
+-- How many frames wait for a person, and how many verdicts wait for the engine.
+SELECT
+  count(*) FILTER (WHERE state = 'incident') AS held,
+  count(*) FILTER (WHERE state = 'completed' AND acked_at IS NULL) AS unacknowledged,
+  coalesce(extract(epoch FROM max(clock_timestamp() - popped_at)
+    FILTER (WHERE state = 'completed' AND acked_at IS NULL)), 0)::float8 AS oldest_unacknowledged
+FROM verbworker.job_frame
+WHERE engine_id = $1;

@@ -1,0 +1,27 @@
+-- name: open
+-- An instance exists here before the engine is asked to start it.
+INSERT INTO verbworker.workflow_instance (
+  instance_uid, tenant_id, entry_id, verb, verb_version, payload_schema, engine_id, process_id, business_key, correlation
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::jsonb);
+
+-- name: pin
+-- What the engine made of it. The first to know wins: the starter, or the first job when the starter died.
+UPDATE verbworker.workflow_instance
+SET instance_key = $2, definition_key = $3, process_version = $4, status = 'active', started_at = clock_timestamp()
+WHERE instance_uid = $1 AND instance_key IS NULL
+RETURNING instance_uid;
+
+-- name: correlate
+-- Add correlation keys an instance was given by a verb. Keys are written once: an existing one is kept.
+UPDATE verbworker.workflow_instance
+SET correlation = $2::jsonb || correlation
+WHERE instance_uid = $1
+RETURNING correlation;
+
+-- name: read
+SELECT
+  instance_uid, tenant_id, entry_id, verb, verb_version, payload_schema, engine_id, process_id, process_version,
+  definition_key, instance_key, business_key, correlation, status, created_at, started_at, ended_at
+FROM verbworker.workflow_instance
+WHERE instance_uid = $1;

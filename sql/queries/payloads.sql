@@ -1,0 +1,30 @@
+-- name: head
+-- The payload of record of one instance.
+SELECT content, hash, version
+FROM verbworker.payload_head
+WHERE instance_uid = $1;
+
+-- name: head_for_update
+-- The same, held until the caller has merged onto it.
+SELECT content, hash, version
+FROM verbworker.payload_head
+WHERE instance_uid = $1
+FOR UPDATE;
+
+-- name: open
+-- The first version, written together with the instance and before the engine hears of either.
+WITH head AS (
+  INSERT INTO verbworker.payload_head (instance_uid, version, hash, content)
+  VALUES ($1, 0, $2, $3)
+  RETURNING instance_uid, hash, version
+)
+INSERT INTO verbworker.payload_version (instance_uid, hash, version)
+SELECT instance_uid, hash, version
+FROM head;
+
+-- name: versions
+-- Every version an instance had, oldest first.
+SELECT version, hash, job_key, created_at
+FROM verbworker.payload_version
+WHERE instance_uid = $1
+ORDER BY version;

@@ -1,0 +1,201 @@
+"""A job's frame and the decision table: what to do with a delivery whose frame could not be claimed."""
+
+from base64 import b32encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from uuid import UUID
+
+from verbworker.job import Job
+
+RELEASE_GRACE = timedelta(seconds=5)
+"""A delivery this much later than our report of an incident was released by a person in the engine."""
+
+
+class FrameState(StrEnum):
+    """Where a frame stands. `failed` is no verdict; `completed` is final; `incident` waits for a person."""
+
+    STARTED = "started"
+    FAILED = "failed"
+    COMPLETED = "completed"
+    INCIDENT = "incident"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A job as it is pushed: what the engine said, and how its verb wants to be treated."""
+
+    job: Job
+    instance_uid: UUID | None
+    entry_id: UUID | None
+    mode: str
+    on_unknown: str
+    max_runs: int
+    idempotency_window: timedelta
+    idempotency_key: str
+    retries: int
+    input_hash: bytes
+
+
+def idempotency_key(engine_id: str, job: Job, generation: int = 0) -> str:
+    """The key a verb hands to the outside: one per job and generation, the same on every run."""
+    parts = (engine_id, job.process_instance_key, job.element_instance_key, job.key, job.type, generation)
+    digest = sha256("|".join(str(part) for part in parts).encode()).digest()
+    return "vw1-" + b32encode(digest).decode().rstrip("=").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to record a frame's outcome: valid while nobody claims a higher epoch."""
+
+    job_key: int
+    epoch: int
+    owner: UUID
+    claimed_from: str  # new, retry, takeover, release
+    runs: int
+    retries_left: int
+    generation: int
+    idempotency_key: str
+    first_run_at: datetime
+    now: datetime
+    lease_until: datetime
+    deliveries: int = 1
+    instance: "Correlation | None" = None
+    input_known: bool = False
+    input_is_head: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """What the database knows of the instance a job says it belongs to."""
+
+    tenant_id: str
+    entry_id: UUID
+    verb: str
+    verb_version: str
+    engine_id: str
+    instance_key: int | None
+    correlation: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame as it stands in the database, read at `now`."""
+
+    job_key: int
+    process_instance_key: int
+    element_instance_key: int
+    verb: str
+    tenant_id: str
+    instance_uid: UUID | None
+    mode: str
+    on_unknown: str
+    max_runs: int
+    idempotency_window: timedelta
+    state: FrameState
+    epoch: int
+    owner: UUID
+    lease_until: datetime
+    activated_ms: int
+    runs: int
+    retries_left: int
+    first_run_at: datetime
+    next_retry_at: datetime | None
+    input_hash: bytes
+    outcome: str | None
+    output: bytes | None
+    output_seal: str | None
+    flags: Mapping[str, object]
+    correlation: Mapping[str, str]
+    error_code: str | None
+    fail_class: str | None
+    fail_code: str | None
+    fail_text: str | None
+    reported_at: datetime | None
+    acked_at: datetime | None
+    now: datetime
+    archived: bool = False
+
+
+class Step(StrEnum):
+    """What to do with a delivery that was not claimed."""
+
+    CONTINUE = "continue"  # it is our own claim whose answer was lost
+    CLAIM_AGAIN = "claim again"  # it became claimable in the meantime
+    REPLAY = "replay"  # send the stored verdict
+    BUSY = "busy"  # another claim is alive: push the engine's timeout out and drop
+    SUPERSEDED = "superseded"  # a later delivery owns the frame: drop, say nothing
+    REPORT_RETRY = "report retry"  # the failure was never told
+    REPORT_INCIDENT = "report incident"  # the incident was never told
+    WAIT = "wait"  # an incident that is told already: drop, it comes again
+    HOLD_POISON = "hold poison"  # too many runs ended without an answer
+    HOLD_UNKNOWN = "hold unknown"  # an outcome is unknown and must not be repeated
+    QUARANTINE = "quarantine"  # another job of a recreated engine under an old key
+
+
+def decide(frame: Frame, job: Job, instance_uid: UUID | None, owner: UUID) -> Step:
+    """Decide about a delivery of `job` to `owner`, given the frame that stands."""
+    if not _same_identity(frame, job, instance_uid):
+        return Step.QUARANTINE
+    match frame.state:
+        case FrameState.COMPLETED:
+            return _decide_completed(frame)
+        case FrameState.STARTED:
+            return _decide_started(frame, job, owner)
+        case FrameState.FAILED:
+            return _decide_failed(frame, job)
+        case FrameState.INCIDENT:
+            return _decide_incident(frame, job)
+
+
+def _same_identity(frame: Frame, job: Job, instance_uid: UUID | None) -> bool:
+    return (
+        frame.process_instance_key == job.process_instance_key
+        and frame.element_instance_key == job.element_instance_key
+        and frame.verb == job.type
+        and frame.tenant_id == job.tenant_id
+        and frame.instance_uid == instance_uid
+    )
+
+
+def _decide_completed(frame: Frame) -> Step:
+    # An acknowledged job that comes back was restored from a backup, unless nothing of ours vouches for it.
+    if frame.acked_at is not None and frame.instance_uid is None:
+        return Step.QUARANTINE
+    return Step.REPLAY
+
+
+def _decide_started(frame: Frame, job: Job, owner: UUID) -> Step:
+    if frame.owner == owner and frame.activated_ms == job.activated_ms:
+        return Step.CONTINUE
+    if job.activated_ms <= frame.activated_ms:
+        return Step.SUPERSEDED
+    if frame.lease_until >= frame.now:
+        return Step.BUSY
+    if frame.runs >= frame.max_runs:
+        return Step.HOLD_POISON
+    if frame.mode == "external" and _is_unrepeatable(frame):
+        return Step.HOLD_UNKNOWN
+    return Step.CLAIM_AGAIN
+
+
+def _is_unrepeatable(frame: Frame) -> bool:
+    return frame.on_unknown == "hold" or frame.first_run_at <= frame.now - frame.idempotency_window
+
+
+def _decide_failed(frame: Frame, job: Job) -> Step:
+    if job.activated_ms <= frame.activated_ms:
+        return Step.SUPERSEDED
+    if frame.next_retry_at is not None and frame.next_retry_at > frame.now:
+        return Step.REPORT_RETRY
+    return Step.CLAIM_AGAIN
+
+
+def _decide_incident(frame: Frame, job: Job) -> Step:
+    if frame.reported_at is None:
+        return Step.REPORT_INCIDENT
+    if job.activated_ms > (frame.reported_at + RELEASE_GRACE).timestamp() * 1000:
+        return Step.CLAIM_AGAIN
+    return Step.WAIT

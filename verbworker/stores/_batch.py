@@ -1,0 +1,105 @@
+"""A batch gathers the writes that are waiting anyway into one statement; it never waits for more to come."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+Waiting = tuple[Item, "asyncio.Future[Answer]"]
+
+
+class Batch(Generic[Item, Answer]):
+    """Turns concurrent single writes into multi-row ones.
+
+    While one statement is under way new items queue up; the next statement takes all of them. An item that is alone
+    goes out at once. Two items with the same key never share a statement.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[list[Item]], Awaitable[list[Answer]]],
+        key: Callable[[Item], Hashable],
+        *,
+        size: int = 64,
+        lanes: int = 1,
+    ) -> None:
+        self._write = write
+        self._key = key
+        self._size = size
+        self._lanes = lanes
+        self._waiting: deque[Waiting[Item, Answer]] = deque()
+        self._wake = asyncio.Condition()
+
+    async def add(self, item: Item) -> Answer:
+        """Write one item and return what the database answered for it."""
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        async with self._wake:
+            self._waiting.append((item, answer))
+            self._wake.notify()
+        return await answer
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        async with asyncio.TaskGroup() as lanes:
+            for _ in range(self._lanes):
+                lanes.create_task(self._lane())
+
+    async def _lane(self) -> None:
+        while True:
+            async with self._wake:
+                await self._wake.wait_for(lambda: bool(self._waiting))
+                batch = self._take()
+            await self._flush(batch)
+
+    def _take(self) -> list[Waiting[Item, Answer]]:
+        taken: dict[Hashable, Waiting[Item, Answer]] = {}
+        later: list[Waiting[Item, Answer]] = []
+        while self._waiting and len(taken) < self._size:
+            waiting = self._waiting.popleft()
+            key = self._key(waiting[0])
+            if key in taken:
+                later.append(waiting)
+            elif not waiting[1].cancelled():
+                taken[key] = waiting
+        self._waiting.extendleft(reversed(later))
+        return list(taken.values())
+
+    async def _flush(self, batch: list[Waiting[Item, Answer]]) -> None:
+        try:
+            answers = await self._write([item for item, _ in batch])
+        except asyncio.CancelledError:
+            # The statement may have happened; whoever waits must treat it as a lost connection.
+            _fail(batch, StoreUnavailable("stopped while writing"))
+            raise
+        except StoreUnavailable as error:
+            _fail(batch, error)
+        except StoreError as error:
+            await self._isolate(batch, error)
+        else:
+            for (_, waiter), answer in zip(batch, answers, strict=True):
+                if not waiter.done():
+                    waiter.set_result(answer)
+
+    async def _isolate(self, batch: list[Waiting[Item, Answer]], error: StoreError) -> None:
+        """One bad row must not fail its neighbours: write them one by one."""
+        if len(batch) == 1 and not isinstance(error, StoreConflict):
+            _fail(batch, error)
+            return
+        for waiting in batch:
+            try:
+                (answer,) = await self._write([waiting[0]])
+            except StoreError as own:
+                _fail([waiting], own)
+            else:
+                if not waiting[1].done():
+                    waiting[1].set_result(answer)
+
+
+def _fail(batch: list[Waiting[Item, Answer]], error: StoreError) -> None:
+    for _, waiter in batch:
+        if not waiter.done():
+            waiter.set_exception(error)

@@ -1,0 +1,369 @@
+"""Job frames: push, pop, replay. Every write is one compare-and-set on epoch and owner."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from uuid import UUID
+
+from verbworker.errors import Fenced, StoreUnavailable
+from verbworker.frame import Claim, Correlation, Delivery, Frame, FrameState
+from verbworker.outcome import Incident, Retry, Thrown, Yielded
+from verbworker.stores._batch import Batch
+from verbworker.stores._database import Connection, Database, Row, columns
+from verbworker.stores._sql import query
+
+_log = logging.getLogger(__name__)
+
+MAX_INFRASTRUCTURE_RUNS = 100
+_FRAME_FIELDS = tuple(field.name for field in fields(Frame))
+_ACK_INTERVAL = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A completed run on its way into the frame: what it was based on and what came out."""
+
+    claim: Claim
+    instance_uid: UUID
+    base_hash: bytes
+    output: bytes
+    output_hash: bytes
+    seal: str
+    flags: Mapping[str, object]
+    correlation: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Unacknowledged:
+    """A verdict the engine has not confirmed."""
+
+    job_key: int
+    verb: str
+    outcome: str
+    output: bytes | None
+    seal: str | None
+    flags: Mapping[str, object]
+    correlation: Mapping[str, str]
+    error_code: str | None
+    message: str | None
+
+
+class Frames:
+    """The frames of one engine, written by one process boot."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        engine_id: str,
+        owner: UUID,
+        lease: timedelta = timedelta(seconds=30),
+        look_into_archive: bool = True,
+    ) -> None:
+        self.engine_id = engine_id
+        self.owner = owner
+        self.lease = lease
+        self._database = database
+        self._look_into_archive = look_into_archive
+        self._acks: dict[int, str] = {}
+        self._push = Batch(self._push_many, lambda delivery: delivery.job.key)
+        self._pop = Batch(self._pop_many, lambda verdict: verdict.instance_uid)
+
+    async def run(self) -> None:
+        """Write the gathered batches until cancelled."""
+        async with asyncio.TaskGroup() as writers:
+            writers.create_task(self._push.run())
+            writers.create_task(self._pop.run())
+            writers.create_task(self._acknowledge_often())
+
+    async def push(self, delivery: Delivery) -> Claim | None:
+        """Claim a delivery (T1, T2, T3, T12), or return None when the frame that stands must decide."""
+        return await self._push.add(delivery)
+
+    async def _push_many(self, deliveries: list[Delivery]) -> list[Claim | None]:
+        rows = await self._database.fetch(
+            query("frames", "push"),
+            self.engine_id,
+            self.owner,
+            self.lease,
+            *columns([_delivery_row(delivery) for delivery in deliveries], 18),
+            self._look_into_archive,
+        )
+        claims = {row["job_key"]: _claim(row) for row in rows}
+        return [claims.get(delivery.job.key) for delivery in deliveries]
+
+    async def observe(self, job_key: int) -> Frame | None:
+        """Count an unclaimed delivery and read the frame that stands, in the archive too."""
+        row = await self._database.fetchrow(query("frames", "observe"), self.engine_id, job_key)
+        if row is None:
+            row = await self._database.fetchrow(query("frames", "read_archived"), self.engine_id, job_key)
+        return None if row is None else _frame(row)
+
+    async def read(self, job_key: int) -> Frame | None:
+        """The frame of a job as it stands."""
+        row = await self._database.fetchrow(query("frames", "read"), self.engine_id, job_key)
+        return None if row is None else _frame(row)
+
+    async def settle(self, claim: Claim) -> FrameState:
+        """After a lost connection: wait until our own write has ended and say what it left (C5)."""
+        async with self._database.transaction() as connection:
+            row = await connection.fetchrow(query("frames", "settle"), self.engine_id, claim.job_key)
+        if row is None or (row["epoch"], row["owner"]) != (claim.epoch, claim.owner):
+            raise Fenced(f"job {claim.job_key} was claimed by another worker")
+        return FrameState(row["state"])
+
+    async def heartbeat(self, running: Mapping[int, int]) -> set[int]:
+        """Extend the leases of `running` (job key -> epoch) and return the keys that are ours no more."""
+        keys, epochs = list(running), list(running.values())
+        rows = await self._database.fetch(
+            query("frames", "heartbeat"), self.engine_id, self.owner, self.lease, keys, epochs
+        )
+        missed = {key: epoch for key, epoch in running.items() if key not in {row["job_key"] for row in rows}}
+        if not missed:
+            return set()
+        ours = await self._database.fetch(
+            query("frames", "still_mine"), self.engine_id, self.owner, list(missed), list(missed.values())
+        )
+        return missed.keys() - {row["job_key"] for row in ours}
+
+    async def pop_completed(self, verdict: Verdict) -> bool:
+        """Store a verdict (T5). False when the payload head moved on and the caller must merge first."""
+        return _popped(verdict, await self._pop.add(verdict))
+
+    async def pop_completed_in(self, connection: Connection, verdict: Verdict) -> bool:
+        """The same as the last statement of the verb's own transaction."""
+        (popped,) = await self._pop_on(connection, [verdict])
+        return _popped(verdict, popped)
+
+    async def _pop_many(self, verdicts: list[Verdict]) -> list[bool | None]:
+        async with self._database.acquire() as connection:
+            return await self._pop_on(connection, verdicts)
+
+    async def _pop_on(self, connection: Connection, verdicts: list[Verdict]) -> list[bool | None]:
+        rows = await connection.fetch(
+            query("frames", "pop_completed"),
+            self.engine_id,
+            self.owner,
+            *columns([_verdict_row(verdict) for verdict in verdicts], 9),
+        )
+        popped = {row["job_key"]: row["popped"] for row in rows}
+        return [popped.get(verdict.claim.job_key) for verdict in verdicts]
+
+    async def pop_thrown(self, claim: Claim, thrown: Thrown) -> None:
+        """Store a business verdict with its code (T5)."""
+        await self._fenced("pop_thrown", claim, thrown.code, thrown.message)
+
+    async def pop_failed(self, claim: Claim, retry: Retry) -> int:
+        """Record a failed run (T6) and return the retries left."""
+        delay = timedelta(seconds=retry.delay)
+        return await self._fenced("pop_failed", claim, delay, retry.kind, retry.code, retry.message)
+
+    async def pop_yielded(self, claim: Claim, yielded: Yielded) -> int | None:
+        """Give a run back without spending a retry (T14). None when that happened too often already."""
+        try:
+            return await self._fenced(
+                "pop_yielded",
+                claim,
+                timedelta(seconds=yielded.delay),
+                yielded.code,
+                yielded.message,
+                MAX_INFRASTRUCTURE_RUNS,
+            )
+        except Fenced:
+            frame = await self.read(claim.job_key)
+            if frame is not None and (frame.epoch, frame.state) == (claim.epoch, FrameState.STARTED):
+                return None
+            raise
+
+    async def pop_incident(self, claim: Claim, incident: Incident) -> None:
+        """Stop a run for a person (T7)."""
+        await self._fenced("pop_incident", claim, incident.kind, incident.code, incident.message)
+
+    async def _fenced(self, name: str, claim: Claim, *args: object) -> int:
+        row = await self._database.fetchrow(
+            query("frames", name), self.engine_id, claim.job_key, claim.owner, claim.epoch, *args
+        )
+        if row is None:
+            raise Fenced(f"job {claim.job_key} was claimed by another worker")
+        left: int = row[0]
+        return left
+
+    async def hold(self, frame: Frame, activated_ms: int, *, code: str, message: str) -> int | None:
+        """Stop a frame whose owner vanished (T8, T9); its new epoch, or None when somebody was quicker."""
+        row = await self._database.fetchrow(
+            query("frames", "hold"),
+            self.engine_id,
+            frame.job_key,
+            self.owner,
+            frame.epoch,
+            activated_ms,
+            code,
+            message,
+        )
+        return None if row is None else row["epoch"]
+
+    async def reported(self, job_key: int, epoch: int) -> None:
+        """The engine accepted our report of this epoch (T10)."""
+        await self._database.execute(query("frames", "reported"), self.engine_id, job_key, epoch)
+
+    def acknowledge(self, job_key: int, result: str) -> None:
+        """The engine has the verdict (T11). Written soon; losing it only makes the relay ask again."""
+        self._acks[job_key] = result
+
+    async def flush(self) -> None:
+        """Write the acknowledgements gathered so far."""
+        acks, self._acks = self._acks, {}
+        if not acks:
+            return
+        try:
+            await self._database.execute(
+                query("frames", "acknowledge"), self.engine_id, list(acks), list(acks.values())
+            )
+        except StoreUnavailable:
+            _log.warning("acknowledgements not written, the relay will ask again", extra={"count": len(acks)})
+
+    async def _acknowledge_often(self) -> None:
+        while True:
+            await asyncio.sleep(_ACK_INTERVAL)
+            await self.flush()
+
+    async def unacknowledged(self, *, older_than: timedelta, hold: timedelta, limit: int) -> list[Unacknowledged]:
+        """Verdicts to send again; each is offered to nobody else for `hold`."""
+        rows = await self._database.fetch(query("frames", "relay"), self.engine_id, older_than, hold, limit)
+        return [_unacknowledged(row) for row in rows]
+
+    async def release(self, frame: Frame, *, retries: int, new_key: str | None = None) -> tuple[int, int] | None:
+        """Let a held frame run again (T12), as new with `new_key` (T13). None when it is not held any more."""
+        row = await self._database.fetchrow(
+            query("frames", "release"),
+            self.engine_id,
+            frame.job_key,
+            frame.epoch,
+            retries,
+            0 if new_key is None else 1,
+            new_key,
+        )
+        return None if row is None else (row["retries_left"], row["generation"])
+
+    async def archive(self, *, older_than: timedelta, limit: int = 5000) -> int:
+        """Move acknowledged frames out of the hot table and return how many went."""
+        async with self._database.transaction() as connection:
+            month = await connection.fetchval("SELECT clock_timestamp()")
+            for at in (month, month - timedelta(days=1), month - older_than):
+                await connection.execute(query("frames", "archive_month"), at)
+            moved: int = await connection.fetchval(query("frames", "archive"), older_than, limit)
+        return moved
+
+    async def note(self, job_key: int, kind: str, *, epoch: int | None = None, detail: str = "") -> None:
+        """Keep something out of the ordinary for `frames explain`."""
+        await self._database.execute(query("frames", "note"), self.engine_id, job_key, kind, epoch, self.owner, detail)
+
+    async def quarantine(self, job_key: int, delivery: Mapping[str, object]) -> None:
+        """Keep a delivery that carries another job's key; nothing of the frame is replayed."""
+        await self._database.execute(
+            query("frames", "quarantine"), self.engine_id, job_key, json.dumps(delivery, default=str)
+        )
+
+    async def boot(self, *, name: str, host: str, pid: int) -> None:
+        """Give this process boot a name."""
+        await self._database.execute(query("frames", "boot"), self.owner, name, host, pid)
+
+
+def _popped(verdict: Verdict, answer: bool | None) -> bool:
+    if answer is None:
+        raise Fenced(f"job {verdict.claim.job_key} was claimed by another worker")
+    return answer
+
+
+def _delivery_row(delivery: Delivery) -> Sequence[object]:
+    job = delivery.job
+    return (
+        job.key,
+        job.process_instance_key,
+        job.element_instance_key,
+        job.type,
+        job.tenant_id,
+        delivery.instance_uid,
+        job.process_id,
+        job.process_version,
+        job.element_id,
+        delivery.entry_id,
+        delivery.mode,
+        delivery.on_unknown,
+        delivery.max_runs,
+        delivery.idempotency_window,
+        delivery.idempotency_key,
+        job.activated_ms,
+        delivery.retries,
+        delivery.input_hash,
+    )
+
+
+def _verdict_row(verdict: Verdict) -> Sequence[object]:
+    return (
+        verdict.claim.job_key,
+        verdict.claim.epoch,
+        verdict.instance_uid,
+        verdict.base_hash,
+        verdict.output,
+        verdict.output_hash,
+        verdict.seal,
+        json.dumps(dict(verdict.flags)),
+        json.dumps(dict(verdict.correlation)),
+    )
+
+
+def _claim(row: Row) -> Claim:
+    instance = None
+    if row["correlated"]:
+        instance = Correlation(
+            tenant_id=row["tenant_id"],
+            entry_id=row["entry_id"],
+            verb=row["workflow_verb"],
+            verb_version=row["verb_version"],
+            engine_id=row["instance_engine_id"],
+            instance_key=row["instance_key"],
+            correlation=json.loads(row["correlation"]),
+        )
+    return Claim(
+        job_key=row["job_key"],
+        epoch=row["epoch"],
+        owner=row["owner"],
+        claimed_from=row["claimed_from"],
+        runs=row["runs"],
+        retries_left=row["retries_left"],
+        generation=row["generation"],
+        idempotency_key=row["idempotency_key"],
+        first_run_at=row["first_run_at"],
+        now=row["now"],
+        lease_until=row["lease_until"],
+        deliveries=row["deliveries"],
+        instance=instance,
+        input_known=row["input_known"],
+        input_is_head=row["input_is_head"],
+    )
+
+
+def _frame(row: Row) -> Frame:
+    values = {name: row[name] for name in _FRAME_FIELDS}
+    values["state"] = FrameState(values["state"])
+    values["flags"] = json.loads(values["flags"] or "{}")
+    values["correlation"] = json.loads(values["correlation"] or "{}")
+    return Frame(**values)
+
+
+def _unacknowledged(row: Row) -> Unacknowledged:
+    return Unacknowledged(
+        job_key=row["job_key"],
+        verb=row["verb"],
+        outcome=row["outcome"],
+        output=row["output"],
+        seal=row["output_seal"],
+        flags=json.loads(row["flags"] or "{}"),
+        correlation=json.loads(row["correlation"] or "{}"),
+        error_code=row["error_code"],
+        message=row["fail_text"],
+    )

@@ -1,0 +1,70 @@
+"""Process instances: which runbook entry one belongs to, and the version it is pinned to."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from uuid import UUID
+
+from verbworker.stores._database import Connection, Database
+from verbworker.stores._sql import query
+from verbworker.stores.payloads import open_versions
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An instance about to be started, with its first payload."""
+
+    instance_uid: UUID
+    tenant_id: str
+    entry_id: UUID
+    verb: str
+    verb_version: str
+    payload_schema: str
+    engine_id: str
+    process_id: str
+    payload: bytes
+    business_key: str | None = None
+    correlation: Mapping[str, str] = field(default_factory=dict)
+
+
+class Instances:
+    """The instances of workflow verbs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def open(self, instance: Instance) -> None:
+        """Remember an instance and its first payload, before the engine is asked to start it."""
+        async with self._database.transaction() as connection:
+            await self.open_in(connection, instance)
+
+    async def open_in(self, connection: Connection, instance: Instance) -> None:
+        """The same inside the caller's transaction."""
+        await connection.execute(
+            query("instances", "open"),
+            instance.instance_uid,
+            instance.tenant_id,
+            instance.entry_id,
+            instance.verb,
+            instance.verb_version,
+            instance.payload_schema,
+            instance.engine_id,
+            instance.process_id,
+            instance.business_key,
+            json.dumps(dict(instance.correlation)),
+        )
+        digest = sha256(instance.payload).digest()
+        await open_versions(connection, instance.instance_uid, digest, instance.payload)
+
+    async def pin(self, instance_uid: UUID, *, instance_key: int, definition_key: int, version: int) -> bool:
+        """Pin an instance to what the engine made of it; False when it is pinned already."""
+        row = await self._database.fetchrow(
+            query("instances", "pin"), instance_uid, instance_key, definition_key, version
+        )
+        return row is not None
+
+    async def correlate(self, instance_uid: UUID, keys: Mapping[str, str]) -> dict[str, str]:
+        """Add write-once correlation keys and return all that stand."""
+        row = await self._database.fetchrow(query("instances", "correlate"), instance_uid, json.dumps(dict(keys)))
+        return {} if row is None else json.loads(row["correlation"])
