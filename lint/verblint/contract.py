@@ -1,16 +1,9 @@
-"""Verb contracts as the linter sees them: what a workflow verb promises about its process, and no more.
-
-A contract is read from YAML; no Python of the verbs is ever imported.
-"""
+"""Verb contracts as the linter sees them: what verbs promise about their processes, and no more."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
-from typing import TypeVar
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 FlagValue = bool | int | str
 
 
@@ -45,7 +38,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A human gate: the user task it stands at, who decides and what the answers are."""
+    """A human gate: the user task it stands at and the answers it takes."""
 
     name: str
     task: str
@@ -90,16 +83,11 @@ class DirectVerb:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How often and how long a sub-verb is tried."""
+    """How often a sub-verb is tried; the engine calls the same number retries."""
 
     name: str
     attempts: int
     origin: Origin
-
-
-def frozen(mapping: Mapping[Key, Value]) -> Mapping[Key, Value]:
-    """A read-only copy."""
-    return MappingProxyType(dict(mapping))
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,7 @@ def parse(text: str) -> Test:
 def _check_text(text: str) -> None:
     if len(text) > MAX_LENGTH:
         message = f"the condition has {len(text):,} characters; {MAX_LENGTH:,} is the most"
-        raise ConditionError(
-            Reason(reason.OVER_LIMIT, message, reason.LET_A_VERB_DECIDE), MAX_LENGTH, len(text)
-        )
+        raise ConditionError(Reason(reason.OVER_LIMIT, message, reason.LET_A_VERB_DECIDE), MAX_LENGTH, len(text))
     for index, character in enumerate(text):
         if not (" " <= character <= "~" or character in "\t\r\n"):
             raise ConditionError(reason.of_character(character), index, index + 1)
@@ -117,9 +115,7 @@ class _Parser:
     def _group(self, opening: Token) -> Test:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            message = (
-                f"parentheses are nested more than {MAX_DEPTH} deep; some hundreds stop a broker for good"
-            )
+            message = f"parentheses are nested more than {MAX_DEPTH} deep; some hundreds stop a broker for good"
             _refuse(opening, reason.OVER_LIMIT, message, reason.LET_A_VERB_DECIDE)
         test = self._or()
         if self._token is self._end:
@@ -152,9 +148,7 @@ class _Parser:
     def _comparand(self, operator: Token) -> Literal:
         literal = self._literal()
         if operator.text not in ("=", "!=") and type(literal.value) is not int:
-            _refuse(
-                literal, reason.SYNTAX, f"`{operator.text}` compares integers only", "Write = or != instead"
-            )
+            _refuse(literal, reason.SYNTAX, f"`{operator.text}` compares integers only", "Write = or != instead")
         return literal
 
     def _list(self) -> tuple[Literal, ...]:

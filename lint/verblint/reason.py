@@ -47,17 +47,13 @@ def of_character(character: str) -> Reason:
     """Why a character may not stand in a condition at all."""
     name = unicode_name(character, "a control character")
     message = f"the character U+{ord(character):04X} ({name}) is not allowed in a condition"
-    return Reason(
-        NOT_ASCII, message, "Write plain ASCII: some characters look like others, some cannot be seen"
-    )
+    return Reason(NOT_ASCII, message, "Write plain ASCII: some characters look like others, some cannot be seen")
 
 
 def of_text(text: str) -> Reason:
     """Why a text that does not begin with an equals sign is not a condition."""
     if text.startswith(("${", "#{")):
-        return Reason(
-            NOT_FEEL, "the condition is written for Camunda 7", 'Write FEEL: =orch_<name> = "value"'
-        )
+        return Reason(NOT_FEEL, "the condition is written for Camunda 7", 'Write FEEL: =orch_<name> = "value"')
     if not text:
         return Reason(NOT_FEEL, "the condition is empty", 'Write: =orch_<name> = "value"')
     return Reason(NOT_FEEL, "the condition does not begin with an equals sign", "Write = in front of it")
@@ -87,9 +83,7 @@ def of_continuation(token: Token) -> Reason:
         message = f"an operator is missing before `{token.text}`; the engine would read: or {token.text[2:]}"
         return Reason(MISSING_OPERATOR, message, f"Write: and {token.text}, or: or {token.text}")
     if token.kind in (TokenKind.NAME, TokenKind.QUOTED, TokenKind.STRING, TokenKind.NUMBER):
-        return Reason(
-            MISSING_OPERATOR, f"an operator is missing before {token.text}", "Write and, or, or a comparison"
-        )
+        return Reason(MISSING_OPERATOR, f"an operator is missing before {token.text}", "Write and, or, or a comparison")
     if token.text in ("=", "!=", "<", "<=", ">", ">="):
         return Reason(SYNTAX, "a test cannot be compared again", "Join two tests with and, or with or")
     return _of_stray(token)
@@ -111,23 +105,17 @@ def of_name(tokens: Sequence[Token], at: int) -> Reason | None:
 def of_comparand(tokens: Sequence[Token], at: int) -> Reason:
     """Why a token cannot be the value a flag is compared with."""
     if at >= len(tokens):
-        return Reason(
-            SYNTAX, "the condition stops before the value", "Write a string, an integer, true, false or null"
-        )
+        return Reason(SYNTAX, "the condition stops before the value", "Write a string, an integer, true, false or null")
     token = tokens[at]
     if token.text in _COMPUTING_WORDS:
         return Reason(CALL, f"the condition computes with `{token.text}`", LET_A_VERB_DECIDE)
     if token.kind is TokenKind.QUOTED or (token.kind is TokenKind.NAME and token.text not in KEYWORDS):
-        against = Reason(
-            FLAG_AGAINST_VARIABLE, f"a flag is compared with the variable {token.text}", LET_A_VERB_DECIDE
-        )
+        against = Reason(FLAG_AGAINST_VARIABLE, f"a flag is compared with the variable {token.text}", LET_A_VERB_DECIDE)
         return of_name(tokens, at) or against
     if token.text == "=":
         return Reason(SYNTAX, "`==` is not FEEL", "Write one equals sign")
     if token.text in ("[", "{"):
-        return Reason(
-            PATH_OR_FILTER, "a flag is compared with a list, a range or a context", LET_A_VERB_DECIDE
-        )
+        return Reason(PATH_OR_FILTER, "a flag is compared with a list, a range or a context", LET_A_VERB_DECIDE)
     return _of_stray(token)
 
 
@@ -137,9 +125,7 @@ def of_flag_name(name: str) -> Reason:
         hint = "Write lower-case words joined by single underscores: orch_<word>_<word>"
         return Reason(NOT_A_FLAG, f"`{name}` is not how a flag is written", hint)
     if name.startswith("corr_"):
-        return Reason(
-            NOT_A_FLAG, f"`{name}` is a correlation key; only a subscription may read it", LET_A_VERB_DECIDE
-        )
+        return Reason(NOT_A_FLAG, f"`{name}` is a correlation key; only a subscription may read it", LET_A_VERB_DECIDE)
     hint = "Conditions read orch_* only. " + LET_A_VERB_DECIDE
     return Reason(NOT_A_FLAG, f"`{name}` is not a flag", hint)
 
@@ -151,12 +137,8 @@ def _of_leading_literal(tokens: Sequence[Token], at: int) -> Reason:
     if computing is not None:
         return computing
     if len(rest) == 2 and operator in ("=", "!=", "<", "<=", ">", ">=") and rest[1].text.startswith("orch_"):
-        return Reason(
-            SYNTAX, "the flag must stand on the left", f"Write: {rest[1].text} ... {tokens[at].text}"
-        )
-    return Reason(
-        CONSTANT, "the condition does not depend on a flag", "Make it the default flow, or test a flag"
-    )
+        return Reason(SYNTAX, "the flag must stand on the left", f"Write: {rest[1].text} ... {tokens[at].text}")
+    return Reason(CONSTANT, "the condition does not depend on a flag", "Make it the default flow, or test a flag")
 
 
 def _of_operator(operator: str, left: str) -> Reason | None:
@@ -187,9 +169,7 @@ def _end_of_words(tokens: Sequence[Token], at: int) -> int:
     """The place behind a run of names: functions of FEEL may have blanks in their names."""
     end = at + 1
     while (
-        end < len(tokens)
-        and tokens[end].kind is TokenKind.NAME
-        and tokens[end].text not in ("in", "and", "or", "not")
+        end < len(tokens) and tokens[end].kind is TokenKind.NAME and tokens[end].text not in ("in", "and", "or", "not")
     ):
         end += 1
     return end
