@@ -20,6 +20,11 @@ KEYWORDS = frozenset(
     """.split()  # noqa: SIM905  a word list reads better than a list of words
 )
 
+# The keywords that the engine never takes for a name when they stand alone.
+RESERVED = frozenset(
+    ("and", "else", "false", "function", "in", "null", "or", "return", "satisfies", "then", "true"),
+)
+
 # What the engine skips between tokens; several of these are invisible and some are not blanks elsewhere.
 BLANKS = (
     "\t\n\v\f\r \x85\xa0\u1680\u180e\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u200b"
@@ -85,7 +90,7 @@ def names(expression: str) -> frozenset[str]:
             found.add(token.text.strip("`"))
         elif token.kind is TokenKind.NAME:
             found.update(_readings(token.text))
-    return frozenset(found - KEYWORDS)
+    return frozenset(found - RESERVED)
 
 
 def mentions(expression: str, variable: str) -> bool:
