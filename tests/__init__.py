@@ -1,0 +1,1 @@
+"""Every floor of tests, and what they stand on."""

