@@ -1,6 +1,6 @@
 """What verbworker asks of a process engine: a dozen promises, kept by everything in `engines/`."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -100,7 +100,7 @@ class Engine(Protocol):
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
         """Take up to `limit` jobs, waiting up to `wait_ms` for the first."""
 
-    def stream(self, ask: Ask) -> AsyncIterator[Job]:
+    def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
         """Have jobs pushed as they arise. Unread jobs stay with the engine; closing gives them back."""
 
     async def complete(self, job_key: int, variables: Variables) -> None:

@@ -1,0 +1,1 @@
+"""Zeebe: the gRPC gateway of Camunda 8, behind the `Engine` protocol."""

@@ -1,0 +1,68 @@
+"""The one gRPC channel of a process: plain or TLS, kept alive, and quick to come back."""
+
+import logging
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+
+from verbworker.engines.zeebe.connection import Connection, Tls
+from verbworker.errors import ContractInvalid
+
+_log = logging.getLogger(__name__)
+
+_OPTIONS: Final = (
+    ("grpc.keepalive_time_ms", 45_000),  # gateways hang up on clients that ping more often than 30 s
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 5_000),
+    # Despite its name this is how long one attempt may take, TLS handshake included.
+    ("grpc.min_reconnect_backoff_ms", 5_000),
+)
+
+
+def open_channel(connection: Connection) -> Any:  # grpc ships no types
+    """Open the channel; nothing is sent before the first call. Needs a running event loop."""
+    options = channel_options(connection)
+    if connection.tls is None:
+        if connection.credentials is not None and not _is_loopback(connection.address):
+            _log.warning("credentials travel unencrypted: use https:// in the Zeebe address")
+        return grpc.aio.insecure_channel(connection.address, options=options)
+    return grpc.aio.secure_channel(connection.address, _channel_credentials(connection.tls), options=options)
+
+
+def channel_options(connection: Connection) -> tuple[tuple[str, int], ...]:
+    """The channel's settings."""
+    return (
+        *_OPTIONS,
+        ("grpc.max_send_message_length", connection.max_message_bytes),
+        ("grpc.max_receive_message_length", connection.max_message_bytes),
+    )
+
+
+def _channel_credentials(tls: Tls) -> Any:
+    return grpc.ssl_channel_credentials(
+        root_certificates=_read(tls.ca),
+        private_key=_read(tls.key),
+        certificate_chain=_read(tls.certificate),
+    )
+
+
+def _read(path: Path | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ContractInvalid(f"cannot read the certificate file {path}: {error.strerror}") from error
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

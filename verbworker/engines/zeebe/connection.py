@@ -1,0 +1,218 @@
+"""How to reach a Zeebe gateway, read from the usual variables of the Camunda clients."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+from verbworker.errors import ContractInvalid
+
+DEFAULT_ADDRESS: Final = "localhost:26500"
+SAAS_TOKEN_URL: Final = "https://login.cloud.camunda.io/oauth/token"
+SAAS_AUDIENCE: Final = "zeebe.camunda.io"
+MIB: Final = 1024 * 1024
+
+_PLAIN: Final = ("http", "grpc")
+_SECURE: Final = ("https", "grpcs")
+
+
+@dataclass(frozen=True, slots=True)
+class OAuth:
+    """Client credentials that a token server turns into a bearer token."""
+
+    client_id: str
+    client_secret: str = field(repr=False)
+    token_url: str
+    audience: str | None = None
+    scope: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Basic:
+    """A user name and a password, sent with every call."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """An encrypted channel: whom to trust, and who we are when the other side asks."""
+
+    ca: Path | None = None  # the system's authorities when none is given
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One gateway and how we speak to it; everything has a default but the secrets."""
+
+    address: str = DEFAULT_ADDRESS
+    tls: Tls | None = None
+    credentials: OAuth | Basic | None = None
+    tenant_ids: tuple[str, ...] = ()  # the first is where we deploy, start and publish
+    max_message_bytes: int = 4 * MIB
+    call_timeout_s: float = 10.0
+    stream_lifetime_s: float = 3600.0
+
+    @property
+    def tenant_id(self) -> str:
+        """The tenant of commands that name none; empty for a cluster without multi-tenancy."""
+        return self.tenant_ids[0] if self.tenant_ids else ""
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str]) -> Self:
+        """Read the variables that Camunda's own clients read; `ContractInvalid` names the wrong one."""
+        given = _Variables(env)
+        scheme, address = _address(given)
+        credentials = _credentials(given)
+        return cls(
+            address=address,
+            tls=_tls(given, scheme, address, credentials),
+            credentials=credentials,
+            tenant_ids=_tenants(given),
+            max_message_bytes=_size(given, 4 * MIB),
+        )
+
+
+class _Variables:
+    """The environment with its aliases: the first name that has a value wins, blanks count as absent."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+
+    def first(self, *names: str) -> str | None:
+        return next((value for name in names if (value := self._env.get(name, "").strip())), None)
+
+    def path(self, *names: str) -> Path | None:
+        text = self.first(*names)
+        return Path(text) if text else None
+
+    def says_yes(self, name: str) -> bool:
+        return (self.first(name) or "").lower() in ("true", "1", "yes", "on")
+
+
+def _address(given: _Variables) -> tuple[str, str]:
+    text = given.first("CAMUNDA_GRPC_ADDRESS", "ZEEBE_GRPC_ADDRESS", "ZEEBE_ADDRESS")
+    cluster = given.first("CAMUNDA_CLUSTER_ID")
+    if text is None and cluster is not None:
+        region = given.first("CAMUNDA_CLUSTER_REGION") or "bru-2"
+        return "https", f"{cluster}.{region}.zeebe.camunda.io:443"
+    return parse_address(text or DEFAULT_ADDRESS)
+
+
+def parse_address(text: str) -> tuple[str, str]:
+    """Split `[scheme://]host[:port]` into its scheme, empty when absent, and `host:port`."""
+    bare = "://" not in text
+    parts = urlsplit(f"//{text}" if bare else text)
+    scheme = parts.scheme.lower()
+    if not bare and scheme not in _PLAIN + _SECURE:
+        raise ContractInvalid(
+            f"the Zeebe address starts with {scheme}://: use http:// or grpc:// for a plain channel,"
+            " https:// or grpcs:// for TLS"
+        )
+    if parts.username is not None or parts.path.strip("/") or parts.query or not parts.hostname:
+        raise ContractInvalid("the Zeebe address must be host:port or scheme://host:port and nothing else")
+    try:
+        port = parts.port or (443 if scheme in _SECURE else 26500)
+    except ValueError as error:
+        raise ContractInvalid("the port of the Zeebe address must be a number up to 65535") from error
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return scheme, f"{host}:{port}"
+
+
+def _tls(given: _Variables, scheme: str, address: str, credentials: object) -> Tls | None:
+    tls = Tls(
+        ca=given.path("CAMUNDA_CA_CERTIFICATE_PATH", "ZEEBE_CA_CERTIFICATE_PATH", "CAMUNDA_MTLS_CA_PATH"),
+        certificate=given.path("CAMUNDA_MTLS_CERT_PATH"),
+        key=given.path("CAMUNDA_MTLS_KEY_PATH"),
+    )
+    if (tls.certificate is None) != (tls.key is None):
+        raise ContractInvalid("CAMUNDA_MTLS_CERT_PATH and CAMUNDA_MTLS_KEY_PATH are only useful together")
+    if scheme:
+        return tls if scheme in _SECURE else None
+    if given.says_yes("ZEEBE_INSECURE_CONNECTION"):
+        return None
+    # Without a scheme nobody said plain, so secrets are not sent in the clear.
+    meant = tls != Tls() or credentials is not None or address.endswith(":443")
+    return tls if meant else None
+
+
+def _credentials(given: _Variables) -> OAuth | Basic | None:
+    strategy = (given.first("CAMUNDA_AUTH_STRATEGY") or "").upper()
+    client = given.first("CAMUNDA_CLIENT_ID", "ZEEBE_CLIENT_ID")
+    user = given.first("CAMUNDA_BASIC_AUTH_USERNAME")
+    match strategy:
+        case "NONE":
+            return None
+        case "OAUTH":
+            return _oauth(given)
+        case "BASIC":
+            return _basic(given)
+        case "" if client and user:
+            raise ContractInvalid(
+                "both a client id and a Basic user name are set: choose by CAMUNDA_AUTH_STRATEGY=OAUTH or BASIC"
+            )
+        case "" if client:
+            return _oauth(given)
+        case "" if user:
+            return _basic(given)
+        case "":
+            return None
+    raise ContractInvalid("CAMUNDA_AUTH_STRATEGY must be NONE, OAUTH or BASIC")
+
+
+def _oauth(given: _Variables) -> OAuth:
+    saas = given.first("CAMUNDA_CLUSTER_ID") is not None
+    client_id = given.first("CAMUNDA_CLIENT_ID", "ZEEBE_CLIENT_ID")
+    secret = given.first("CAMUNDA_CLIENT_SECRET", "ZEEBE_CLIENT_SECRET")
+    url = given.first("CAMUNDA_OAUTH_URL", "CAMUNDA_AUTHORIZATION_SERVER_URL", "ZEEBE_AUTHORIZATION_SERVER_URL") or (
+        SAAS_TOKEN_URL if saas else None
+    )
+    if client_id is None:
+        raise ContractInvalid("OAuth needs a client id: set CAMUNDA_CLIENT_ID")
+    if secret is None:
+        raise ContractInvalid("a client id is set but no secret: set CAMUNDA_CLIENT_SECRET")
+    if url is None:
+        raise ContractInvalid("a client id is set but no token server: set CAMUNDA_OAUTH_URL")
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise ContractInvalid("the token URL must start with https:// or http:// and name a host")
+    return OAuth(
+        client_id=client_id,
+        client_secret=secret,
+        token_url=url,
+        audience=given.first("CAMUNDA_TOKEN_AUDIENCE", "ZEEBE_TOKEN_AUDIENCE") or (SAAS_AUDIENCE if saas else None),
+        scope=given.first("CAMUNDA_TOKEN_SCOPE", "ZEEBE_TOKEN_SCOPE"),
+    )
+
+
+def _basic(given: _Variables) -> Basic:
+    username = given.first("CAMUNDA_BASIC_AUTH_USERNAME")
+    password = given.first("CAMUNDA_BASIC_AUTH_PASSWORD")
+    if username is None or password is None:
+        raise ContractInvalid("Basic needs both CAMUNDA_BASIC_AUTH_USERNAME and CAMUNDA_BASIC_AUTH_PASSWORD")
+    if ":" in username:
+        raise ContractInvalid("a Basic user name cannot contain a colon")
+    return Basic(username, password)
+
+
+def _tenants(given: _Variables) -> tuple[str, ...]:
+    default = given.first("CAMUNDA_TENANT_ID", "CAMUNDA_DEFAULT_TENANT_ID", "ZEEBE_DEFAULT_TENANT_ID")
+    listed = given.first("CAMUNDA_TENANT_IDS", "CAMUNDA_DEFAULT_JOB_WORKER_TENANT_IDS") or ""
+    names = [default or "", *listed.split(",")]
+    return tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def _size(given: _Variables, default: int) -> int:
+    text = given.first("ZEEBE_MAX_MESSAGE_SIZE")
+    if text is None:
+        return default
+    digits, unit = text.upper().removesuffix("B").strip(), 1
+    for letter, factor in (("K", 1024), ("M", MIB)):
+        if digits.endswith(letter):
+            digits, unit = digits[:-1].strip(), factor
+    if not digits.isdecimal() or int(digits) == 0:
+        raise ContractInvalid("ZEEBE_MAX_MESSAGE_SIZE must be a size such as 4MB or 4194304")
+    return int(digits) * unit
