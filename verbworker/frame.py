@@ -168,11 +168,13 @@ def _decide_completed(frame: Frame) -> Step:
 
 
 def _decide_started(frame: Frame, job: Job, owner: UUID) -> Step:
-    if frame.owner == owner and frame.activated_ms == job.activated_ms:
+    is_live = frame.lease_until >= frame.now
+    if is_live and frame.owner == owner and frame.activated_ms == job.activated_ms:
         return Step.CONTINUE
+    # Before "busy": an older delivery must not set the timeout of the activation that followed it.
     if job.activated_ms <= frame.activated_ms:
         return Step.SUPERSEDED
-    if frame.lease_until >= frame.now:
+    if is_live:
         return Step.BUSY
     if frame.runs >= frame.max_runs:
         return Step.HOLD_POISON
@@ -194,6 +196,8 @@ def _decide_failed(frame: Frame, job: Job) -> Step:
 
 
 def _decide_incident(frame: Frame, job: Job) -> Step:
+    if job.activated_ms <= frame.activated_ms:
+        return Step.SUPERSEDED
     if frame.reported_at is None:
         return Step.REPORT_INCIDENT
     if job.activated_ms > (frame.reported_at + RELEASE_GRACE).timestamp() * 1000:

@@ -9,7 +9,7 @@ from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-Waiting = tuple[Item, "asyncio.Future[Answer]"]
+Waiting = tuple[Item, asyncio.Future[Answer]]
 
 
 class Batch(Generic[Item, Answer]):
