@@ -1,0 +1,136 @@
+"""Seals: what passes, what does not, and that each refusal says why."""
+
+import hashlib
+import hmac
+
+import pytest
+
+from verbworker.errors import ContractInvalid, PayloadIntegrityError
+from verbworker.integrity import KeyRing, Seal, digest
+
+CONTENT = b'{"a":1}'
+OLD, NEW = b"o" * 32, b"n" * 32
+
+
+def ring(active: str = "new") -> KeyRing:
+    return KeyRing(active, {"old": OLD, "new": NEW})
+
+
+def refusal(seal: Seal, text: object, content: bytes = CONTENT, tenant: str = "t", uid: str = "i") -> str:
+    with pytest.raises(PayloadIntegrityError) as caught:
+        seal.check(content, text, tenant=tenant, instance_uid=uid)
+    return caught.value.code
+
+
+@pytest.mark.req("PAY-02")
+def test_a_plain_seal_is_the_sha256_of_the_exact_bytes() -> None:
+    text = Seal.plain().seal(CONTENT, tenant="t", instance_uid="i")
+
+    assert text == "sha256:" + hashlib.sha256(CONTENT).hexdigest() == digest(CONTENT)
+
+
+@pytest.mark.parametrize("seal", [Seal.plain(), Seal.signed(ring())], ids=["plain", "signed"])
+@pytest.mark.req("PAY-07")
+def test_what_was_sealed_passes(seal: Seal) -> None:
+    text = seal.seal(CONTENT, tenant="t", instance_uid="i")
+
+    seal.check(CONTENT, text, tenant="t", instance_uid="i")
+
+    assert text.startswith(("sha256:", "hmac-sha256:new:"))
+
+
+@pytest.mark.parametrize("seal", [Seal.plain(), Seal.signed(ring())], ids=["plain", "signed"])
+@pytest.mark.parametrize("content", [CONTENT + b" ", CONTENT[:-1], b'{"a":2}', b""])
+@pytest.mark.req("PAY-07", "PAY-08", "TST-02")
+def test_changed_bytes_do_not_pass(seal: Seal, content: bytes) -> None:
+    text = seal.seal(CONTENT, tenant="t", instance_uid="i")
+
+    assert refusal(seal, text, content) == "SealMismatch"
+
+
+@pytest.mark.parametrize(("tenant", "uid"), [("t", "other"), ("other", "i"), ("ti", ""), ("", "ti")])
+@pytest.mark.req("PAY-08")
+def test_a_signed_payload_cannot_be_moved_to_another_instance_or_tenant(tenant: str, uid: str) -> None:
+    seal = Seal.signed(ring())
+    text = seal.seal(CONTENT, tenant="t", instance_uid="i")
+
+    assert refusal(seal, text, CONTENT, tenant, uid) == "SealMismatch"
+
+
+def test_bytes_cannot_slide_between_the_parts_of_a_signature() -> None:
+    seal = Seal.signed(ring())
+    text = seal.seal(b"bc", tenant="t", instance_uid="a")
+
+    assert refusal(seal, text, b"c", "t", "ab") == "SealMismatch"
+
+
+def test_the_key_used_bare_gives_another_signature() -> None:
+    bare = hmac.new(NEW, CONTENT, "sha256").hexdigest()
+
+    assert refusal(Seal.signed(ring()), f"hmac-sha256:new:{bare}") == "SealMismatch"
+
+
+@pytest.mark.req("PAY-07")
+def test_after_rotation_an_older_key_still_verifies_and_the_active_one_signs() -> None:
+    before, after = Seal.signed(ring("old")), Seal.signed(ring("new"))
+    text = before.seal(CONTENT, tenant="t", instance_uid="i")
+
+    after.check(CONTENT, text, tenant="t", instance_uid="i")
+
+    assert text.startswith("hmac-sha256:old:")
+    assert after.seal(CONTENT, tenant="t", instance_uid="i").startswith("hmac-sha256:new:")
+
+
+def test_a_seal_under_the_name_of_another_key_does_not_pass() -> None:
+    text = Seal.signed(ring("old")).seal(CONTENT, tenant="t", instance_uid="i")
+
+    assert refusal(Seal.signed(ring()), text.replace(":old:", ":new:")) == "SealMismatch"
+
+
+@pytest.mark.req("PAY-08")
+def test_each_other_refusal_has_its_own_code() -> None:
+    plain, signed = Seal.plain(), Seal.signed(ring())
+    unknown = Seal.signed(KeyRing("gone", {"gone": OLD})).seal(CONTENT, tenant="t", instance_uid="i")
+
+    assert refusal(signed, digest(CONTENT)) == "SealUnsigned"
+    assert refusal(plain, signed.seal(CONTENT, tenant="t", instance_uid="i")) == "SealUnexpectedlySigned"
+    assert refusal(signed, unknown) == "SealKeyUnknown"
+
+
+@pytest.mark.parametrize(
+    "text", [None, 7, "", "sha256:", "md5:00", digest(b"").upper(), digest(b"") + "\n", "hmac-sha256::" + "0" * 64]
+)
+@pytest.mark.req("PAY-08")
+def test_a_malformed_seal_is_refused_as_malformed(text: object) -> None:
+    assert refusal(Seal.plain(), text) == refusal(Seal.signed(ring()), text) == "SealMalformed"
+
+
+@pytest.mark.parametrize(
+    ("active", "secrets", "words"),
+    [
+        ("a", {"a": b"short"}, "shorter than 32 bytes"),
+        ("b", {"a": OLD}, "active key 'b' is not in the key ring"),
+        ("a:b", {"a:b": OLD}, "may hold only"),
+        ("", {}, "not in the key ring"),
+    ],
+)
+def test_a_bad_key_ring_is_refused_when_it_is_built(active: str, secrets: dict[str, bytes], words: str) -> None:
+    with pytest.raises(ContractInvalid, match=words):
+        KeyRing(active, secrets)
+
+
+def test_a_key_ring_never_shows_its_secrets() -> None:
+    shown = repr(ring()) + repr(Seal.signed(ring())) + str(ring())
+
+    assert "nnnn" not in shown
+    assert "oooo" not in shown
+
+
+def test_a_key_ring_does_not_change_with_the_mapping_it_was_built_from() -> None:
+    secrets = {"a": OLD}
+    built = KeyRing("a", secrets)
+    text = built.sign(CONTENT, tenant="t", instance_uid="i")
+
+    secrets["a"] = NEW
+
+    assert built.sign(CONTENT, tenant="t", instance_uid="i") == text

@@ -1,0 +1,99 @@
+"""Seals: the text beside a payload that tells whether its bytes are the ones we wrote.
+
+A plain seal is a SHA-256 and finds accidents. A signed seal is an HMAC over tenant, instance and bytes: who can
+write process variables can neither forge it nor move a payload to another instance.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from verbworker.errors import ContractInvalid, PayloadIntegrityError
+
+MIN_SECRET = 32
+
+# A signature made for this purpose is of no use for any other, even with the same key.
+_PURPOSE = b"verbworker/payload-seal/v1"
+_KID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_SEAL = re.compile(r"(?:sha256|hmac-sha256:(?P<kid>[A-Za-z0-9._-]{1,64})):(?P<hex>[0-9a-f]{64})")
+
+
+def digest(content: bytes) -> str:
+    """The `sha256:<hex>` of exactly these bytes."""
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    """The signing keys by their kid: one signs, all of them verify, so that keys can be rotated."""
+
+    active: str
+    secrets: Mapping[str, bytes] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for kid, secret in self.secrets.items():
+            if not _KID.fullmatch(kid):
+                raise ContractInvalid(f"key id {kid!r} may hold only letters, digits, dot, dash and underscore")
+            if len(secret) < MIN_SECRET:
+                raise ContractInvalid(f"the secret of key {kid!r} is shorter than {MIN_SECRET} bytes")
+        if self.active not in self.secrets:
+            raise ContractInvalid(f"the active key {self.active!r} is not in the key ring")
+        object.__setattr__(self, "secrets", dict(self.secrets))
+
+    def sign(self, content: bytes, *, tenant: str, instance_uid: str, kid: str = "") -> str:
+        """The signed seal of `content`, made with the key `kid` or else the active one."""
+        kid = kid or self.active
+        signer = hmac.new(self.secrets[kid], digestmod="sha256")
+        for part in (_PURPOSE, tenant.encode(), instance_uid.encode(), content):
+            # Each part is led by its length: no two different lists of parts give the same stream.
+            signer.update(len(part).to_bytes(8, "big"))
+            signer.update(part)
+        return f"hmac-sha256:{kid}:{signer.hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """How the payloads of a workflow verb are sealed and checked: `Seal.plain()` or `Seal.signed(ring)`."""
+
+    ring: KeyRing | None = None
+
+    @classmethod
+    def plain(cls) -> "Seal":
+        """A hash: finds accidents."""
+        return cls()
+
+    @classmethod
+    def signed(cls, ring: KeyRing) -> "Seal":
+        """A signature: finds tampering and swapped payloads too."""
+        return cls(ring)
+
+    def seal(self, content: bytes, *, tenant: str, instance_uid: str) -> str:
+        """The text for `domain_payload_hash`."""
+        if self.ring is None:
+            return digest(content)
+        return self.ring.sign(content, tenant=tenant, instance_uid=instance_uid)
+
+    def check(self, content: bytes, seal: object, *, tenant: str, instance_uid: str) -> None:
+        """Return when `seal`, as the engine handed it over, fits `content`; else say why it does not."""
+        found = _SEAL.fullmatch(seal) if isinstance(seal, str) else None
+        if found is None:
+            raise PayloadIntegrityError("the payload hash is missing or malformed", code="SealMalformed")
+        expected = self._expected(found["kid"], content, tenant, instance_uid)
+        if not hmac.compare_digest(expected, found[0]):
+            raise PayloadIntegrityError("the payload does not match its hash", code="SealMismatch")
+
+    def _expected(self, kid: str | None, content: bytes, tenant: str, instance_uid: str) -> str:
+        """The seal that `content` must have, given the key that a seal names."""
+        if self.ring is None:
+            if kid is not None:
+                message = "the payload hash is signed, but this verb is declared with plain integrity"
+                raise PayloadIntegrityError(message, code="SealUnexpectedlySigned")
+            return digest(content)
+        if kid is None:
+            message = "the payload has a plain hash, but this verb requires a signed one"
+            raise PayloadIntegrityError(message, code="SealUnsigned")
+        if kid not in self.ring.secrets:
+            raise PayloadIntegrityError(f"the payload was signed with the unknown key {kid!r}", code="SealKeyUnknown")
+        return self.ring.sign(content, tenant=tenant, instance_uid=instance_uid, kid=kid)
