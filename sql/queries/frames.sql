@@ -97,6 +97,26 @@ FROM claimed
 LEFT JOIN verbworker.workflow_instance AS instance ON instance.instance_uid = claimed.instance_uid
 LEFT JOIN verbworker.payload_head AS head ON head.instance_uid = claimed.instance_uid;
 
+-- name: resume
+-- A claim of ours whose answer was lost on the way back, read as `push` would have returned it.
+SELECT
+  frame.job_key, frame.epoch, frame.owner, frame.claimed_from, frame.runs, frame.retries_left,
+  frame.generation, frame.idempotency_key, frame.first_run_at, frame.lease_until, frame.deliveries,
+  clock_timestamp() AS now,
+  instance.instance_uid IS NOT NULL AS correlated,
+  instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb, instance.verb_version,
+  instance.engine_id AS instance_engine_id, instance.instance_key, instance.correlation,
+  EXISTS (
+    SELECT 1
+    FROM verbworker.payload_version AS version
+    WHERE version.instance_uid = frame.instance_uid AND version.hash = frame.input_hash
+  ) AS input_known,
+  head.hash IS NOT DISTINCT FROM frame.input_hash AS input_is_head
+FROM verbworker.job_frame AS frame
+LEFT JOIN verbworker.workflow_instance AS instance ON instance.instance_uid = frame.instance_uid
+LEFT JOIN verbworker.payload_head AS head ON head.instance_uid = frame.instance_uid
+WHERE frame.engine_id = $1 AND frame.job_key = $2 AND frame.owner = $3 AND frame.state = 'started';
+
 -- name: observe
 -- Count a delivery that was not claimed and read the frame that stands in its way.
 UPDATE verbworker.job_frame

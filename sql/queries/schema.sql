@@ -1,3 +1,11 @@
+-- name: be_patient
+-- How long to wait for a lock, the migrators' own among them.
+SELECT set_config('lock_timeout', $1, false);
+
+-- name: take_turn
+-- One migrator at a time; the lock goes with the connection.
+SELECT pg_advisory_lock($1);
+
 -- name: bootstrap_schema
 -- Everything verbworker owns lies in one schema, so that a grant or a dump has one name.
 CREATE SCHEMA IF NOT EXISTS verbworker;
@@ -19,7 +27,23 @@ SELECT name, checksum, applied_at
 FROM verbworker.migration
 ORDER BY name;
 
--- name: record
--- In the transaction of the migration itself: half an application cannot exist.
-INSERT INTO verbworker.migration (name, checksum)
-VALUES ($1, $2);
+-- name: stage
+-- Hand a migration over to `apply`, which takes no parameters.
+SELECT
+  set_config('verbworker.migration_name', $1, false),
+  set_config('verbworker.migration_text', $2, false),
+  set_config('verbworker.migration_checksum', $3, false);
+
+-- name: apply
+-- The migration and its record are one statement, so half an application cannot exist: Postgres itself refuses
+-- a migration that tries to commit.
+DO $$
+BEGIN
+  EXECUTE current_setting('verbworker.migration_text');
+  INSERT INTO verbworker.migration (name, checksum)
+  VALUES (
+    current_setting('verbworker.migration_name'),
+    decode(current_setting('verbworker.migration_checksum'), 'hex')
+  );
+END
+$$;

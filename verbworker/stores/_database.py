@@ -13,16 +13,15 @@ from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
 
 Row = Any  # asyncpg ships no types: a row is read by name and turned into a value at once
 
-_UNAVAILABLE = (
+_GONE = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     asyncpg.OperatorInterventionError,
     asyncpg.TooManyConnectionsError,
     asyncpg.DiskFullError,
-    OSError,
-    TimeoutError,
 )
+_UNAVAILABLE = (*_GONE, OSError, TimeoutError)
 _CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 _NO_SUCH_DATABASE = (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError)
 
@@ -34,16 +33,27 @@ class Connection(Protocol):
     async def fetchrow(self, query: str, *args: object) -> Row | None: ...
     async def fetchval(self, query: str, *args: object) -> Any: ...
     async def execute(self, query: str, *args: object) -> str: ...
+    async def executemany(self, query: str, args: Sequence[Sequence[object]]) -> None: ...
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn what asyncpg raises into the errors the rooms above can tell apart."""
+    """Turn what asyncpg and the network raise into the errors the rooms above can tell apart."""
+    try:
+        with _translated_answers():
+            yield
+    except (OSError, TimeoutError) as error:
+        raise StoreUnavailable(_reason(error)) from error
+
+
+@contextmanager
+def _translated_answers() -> Iterator[None]:
+    """The same for code that is not ours alone: its own timeouts and sockets pass as they are."""
     try:
         yield
     except _CONFLICT as error:
         raise StoreConflict(_reason(error)) from error
-    except _UNAVAILABLE as error:
+    except _GONE as error:
         raise StoreUnavailable(_reason(error)) from error
     except asyncpg.PostgresError as error:
         raise StoreError(_reason(error)) from error
@@ -77,6 +87,14 @@ async def connected(dsn: str, *, timeout: float = 10) -> AsyncIterator[Connectio
             yield connection
     finally:
         await _close(connection)
+
+
+async def _roll_back(transaction: Any) -> None:
+    try:
+        await transaction.rollback()
+    except (*_UNAVAILABLE, asyncpg.PostgresError):
+        # A connection that is gone has rolled back by itself.
+        return
 
 
 async def _close(connection: Any) -> None:
@@ -127,10 +145,27 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """A connection inside one transaction: it commits when the block ends well."""
+        """A connection inside one transaction: it commits when the block ends well.
+
+        The block may be a verb, so only Postgres' own errors are translated there. A commit whose answer is lost
+        raises `StoreUnavailable`: the caller must look before it repeats anything.
+        """
         with translated():
-            async with self._pool.acquire(timeout=10) as connection, connection.transaction():
-                yield connection
+            connection = await self._pool.acquire(timeout=10)
+        try:
+            with translated():
+                transaction = connection.transaction()
+                await transaction.start()
+            try:
+                with _translated_answers():
+                    yield connection
+            except BaseException:
+                await _roll_back(transaction)
+                raise
+            with translated():
+                await transaction.commit()
+        finally:
+            await self._pool.release(connection)
 
     async def fetch(self, query: str, *args: object) -> list[Row]:
         """The rows of one statement in a transaction of its own."""

@@ -1,16 +1,16 @@
 """The schema: applies migrations once, in order, and refuses a file that changed after it was applied."""
 
-import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 
-from verbworker.errors import SchemaMismatch, StoreError
+from verbworker.errors import SchemaMismatch, StoreError, StoreUnavailable
 from verbworker.stores import _sql
-from verbworker.stores._database import Connection, connected
+from verbworker.stores._database import Connection, connected, translated
 
 _LOCK = 0x76657262  # "verb": one migrator at a time per database
-_CONTROL = re.compile(r"^\s*(BEGIN|COMMIT|ROLLBACK|START\s+TRANSACTION)\s*;", re.IGNORECASE | re.MULTILINE)
+_PATIENCE = timedelta(seconds=60)
+_NOT_SUPPORTED = "0A000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +25,25 @@ class Migration:
 async def migrate(dsn: str) -> list[str]:
     """Apply what is pending and return its names. Any number of migrators may run at once."""
     async with connected(dsn) as connection:
-        await connection.execute("SET lock_timeout = '60s'")
-        await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
-        try:
-            await connection.execute(_sql.query("schema", "bootstrap_schema"))
-            await connection.execute(_sql.query("schema", "bootstrap_table"))
-            _refuse_surprises(await _states(connection))
-            return await _apply_pending(connection)
-        finally:
-            await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)
+        await _take_turn(connection)
+        await connection.execute(_sql.query("schema", "bootstrap_schema"))
+        await connection.execute(_sql.query("schema", "bootstrap_table"))
+        _refuse_surprises(await _states(connection))
+        return await _apply_pending(connection)
+
+
+async def _take_turn(connection: Connection) -> None:
+    await connection.execute(_sql.query("schema", "be_patient"), f"{_PATIENCE / timedelta(milliseconds=1):.0f}ms")
+    try:
+        with translated():
+            # Closing the connection gives the turn to the next.
+            await connection.execute(_sql.query("schema", "take_turn"), _LOCK)
+    except StoreUnavailable:
+        raise
+    except StoreError as error:
+        raise StoreError(
+            f"another migration is still running after {_PATIENCE.total_seconds():g} s; try again"
+        ) from error
 
 
 async def status(dsn: str) -> list[Migration]:
@@ -97,18 +107,17 @@ async def _apply_pending(connection: Connection) -> list[str]:
 
 
 async def _apply(connection: Connection, name: str, text: str) -> None:
-    if _CONTROL.search(text):
-        raise SchemaMismatch(f"migration {name} controls its own transaction; remove BEGIN and COMMIT from it")
-    await connection.execute("BEGIN")
+    await connection.execute(_sql.query("schema", "stage"), name, text, _checksum(text).hex())
     try:
-        await connection.execute(text)
-        await connection.execute(_sql.query("schema", "record"), name, _checksum(text))
-        await connection.execute("COMMIT")
-    except BaseException as error:
-        await connection.execute("ROLLBACK")
-        if isinstance(error, Exception):
-            raise StoreError(f"migration {name} failed and left nothing behind: {error}") from error
-        raise
+        with translated():
+            await connection.execute(_sql.query("schema", "apply"))
+    except StoreUnavailable as error:
+        raise StoreUnavailable(f"the database went away during migration {name} ({error}); run it again") from error
+    except StoreError as error:
+        hint = ""
+        if getattr(error.__cause__, "sqlstate", "") == _NOT_SUPPORTED:
+            hint = "; a migration is one transaction and may not begin or end one"
+        raise StoreError(f"migration {name} failed and left nothing behind: {error}{hint}") from error
 
 
 def _checksum(text: str) -> bytes:

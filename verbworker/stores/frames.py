@@ -51,6 +51,15 @@ class Unacknowledged:
     message: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How much waits, and for how long at most."""
+
+    held: int
+    unacknowledged: int
+    oldest_unacknowledged: float
+
+
 class Frames:
     """The frames of one engine, written by one process boot."""
 
@@ -94,6 +103,11 @@ class Frames:
         )
         claims = {row["job_key"]: _claim(row) for row in rows}
         return [claims.get(delivery.job.key) for delivery in deliveries]
+
+    async def resume(self, job_key: int) -> Claim | None:
+        """Our own claim on a job, when the answer to its push was lost."""
+        row = await self._database.fetchrow(query("frames", "resume"), self.engine_id, job_key, self.owner)
+        return None if row is None else _claim(row)
 
     async def observe(self, job_key: int) -> Frame | None:
         """Count an unclaimed delivery and read the frame that stands, in the archive too."""
@@ -256,6 +270,11 @@ class Frames:
                 await connection.execute(query("frames", "archive_month"), at)
             moved: int = await connection.fetchval(query("frames", "archive"), older_than, limit)
         return moved
+
+    async def waiting(self) -> "Waiting":
+        """What waits for a person and what waits for the engine."""
+        row = await self._database.fetchrow(query("frames", "held"), self.engine_id)
+        return Waiting(row["held"], row["unacknowledged"], row["oldest_unacknowledged"]) if row else Waiting(0, 0, 0.0)
 
     async def note(self, job_key: int, kind: str, *, epoch: int | None = None, detail: str = "") -> None:
         """Keep something out of the ordinary for `frames explain`."""

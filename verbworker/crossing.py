@@ -1,0 +1,212 @@
+"""The two boundary crossings of a job: what must hold before a verb sees the case, and before its answer leaves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ValidationError
+
+from verbworker.errors import PayloadIntegrityError, PermanentContract
+from verbworker.flags import check_correlation
+from verbworker.frame import Claim, Correlation
+from verbworker.integrity import KeyRing, Seal
+from verbworker.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID, Job
+from verbworker.merge import apply, changes, enforce_writes, merge
+from verbworker.outcome import Completed
+from verbworker.payload import DomainPayload, received, require_schema, unpack
+from verbworker.registry import Registry
+from verbworker.verb import Result, Verb
+from verbworker.workflow import WorkflowVerb
+
+
+@dataclass(frozen=True, slots=True)
+class Luggage:
+    """What a job carries for us, read without judging it: a frame must exist before anything can fail."""
+
+    content: bytes
+    seal: object
+    instance_uid: UUID | None
+    entry_id: UUID | None
+    tenant_id: object
+
+    @classmethod
+    def of(cls, job: Job) -> "Luggage":
+        """Read the reserved variables; what is missing or odd is left for `enter` to refuse."""
+        text = job.variables.get(PAYLOAD)
+        return cls(
+            content=text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b"",
+            seal=job.variables.get(PAYLOAD_HASH),
+            instance_uid=_uuid(job.variables.get(INSTANCE_UID)),
+            entry_id=_uuid(job.variables.get(ENTRY_ID)),
+            tenant_id=job.variables.get(TENANT_ID),
+        )
+
+    @property
+    def hash(self) -> bytes:
+        """SHA-256 of the exact bytes."""
+        return sha256(self.content).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A job that may run: its verb, its case, and the payload both came from."""
+
+    verb: Verb
+    workflow: WorkflowVerb
+    seal: Seal
+    instance: Correlation
+    instance_uid: UUID
+    payload: DomainPayload
+    base_hash: bytes
+    case: BaseModel
+    before: dict[str, Any]
+    at: datetime
+
+
+def enter(
+    job: Job, luggage: Luggage, claim: Claim, registry: Registry, *, ring: KeyRing | None, head: bytes | None
+) -> Entered:
+    """Check everything a job promises before its verb sees the case; raises `PermanentContract`.
+
+    `head` is the payload of record when it is newer than what the engine carried.
+    """
+    verb = _identified(job, registry)
+    instance, instance_uid = _correlated(job, luggage, claim)
+    workflow = _allowed(job, verb, instance, registry)
+    seal = _seal_of(workflow, ring)
+    received(job.variables.get(PAYLOAD))
+    seal.check(luggage.content, luggage.seal, tenant=instance.tenant_id, instance_uid=str(instance_uid))
+    if not claim.input_known:
+        raise PayloadIntegrityError("the payload is none that this instance ever had", code="PayloadForeign")
+    content = luggage.content if head is None else head
+    payload = unpack(content, budget=workflow.budget)
+    require_schema(payload, (workflow.schema,))
+    case = _case(verb, payload)
+    return Entered(
+        verb=verb,
+        workflow=workflow,
+        seal=seal,
+        instance=instance,
+        instance_uid=instance_uid,
+        payload=payload,
+        base_hash=sha256(content).digest(),
+        case=case,
+        before=_dumped(case),
+        at=claim.now,
+    )
+
+
+def _identified(job: Job, registry: Registry) -> Verb:
+    verb = registry.find(job.type)
+    if verb is not None:
+        return verb
+    if job.type in registry:
+        raise PermanentContract(
+            f"{job.type} is a workflow verb; a process calls direct verbs only, hand over by a message",
+            code="WorkflowVerbNested",
+        )
+    raise PermanentContract(f"no verb is registered under {job.type}", code="VerbUnknown")
+
+
+def _correlated(job: Job, luggage: Luggage, claim: Claim) -> tuple[Correlation, UUID]:
+    instance = claim.instance
+    if instance is None or luggage.instance_uid is None:
+        raise PermanentContract(
+            "this process instance was not started by verbworker, so nothing is known of it", code="InstanceUnknown"
+        )
+    if instance.instance_key not in (None, job.process_instance_key):
+        raise PermanentContract("the instance's identity belongs to another instance", code="InstanceMismatch")
+    if luggage.entry_id != instance.entry_id:
+        raise PermanentContract("the runbook entry is not the one of this instance", code="EntryMismatch")
+    if luggage.tenant_id != instance.tenant_id:
+        raise PermanentContract("the tenant is not the one of this instance", code="TenantMismatch")
+    return instance, luggage.instance_uid
+
+
+def _allowed(job: Job, verb: Verb, instance: Correlation, registry: Registry) -> WorkflowVerb:
+    workflow = registry.workflows.get(instance.verb)
+    if workflow is None or workflow.process != job.process_id:
+        raise PermanentContract(
+            f"the process {job.process_id} belongs to no workflow verb this worker knows", code="ProcessUnknown"
+        )
+    if verb.name not in workflow.sub_verbs and verb.name not in workflow.compensation.values():
+        raise PermanentContract(f"{verb.name} is not on the allow-list of {workflow.name}", code="SubVerbForbidden")
+    return workflow
+
+
+def _seal_of(workflow: WorkflowVerb, ring: KeyRing | None) -> Seal:
+    if workflow.integrity == "plain":
+        return Seal.plain()
+    if ring is None:
+        raise PermanentContract(f"{workflow.name} needs signed payloads, but no key ring is set", code="KeyRingMissing")
+    return Seal.signed(ring)
+
+
+def _case(verb: Verb, payload: DomainPayload) -> BaseModel:
+    try:
+        return verb.model.model_validate_json(payload.content, strict=True)
+    except ValidationError as error:
+        # Where and what, never the value: this text is shown in the engine.
+        wrong = "; ".join(
+            f"{'.'.join(str(part) for part in problem['loc']) or 'data'}: {problem['type']}"
+            for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
+        )
+        raise PermanentContract(
+            f"the case does not fit what {verb.name} expects ({wrong})", code="CaseInvalid"
+        ) from None
+
+
+def _dumped(case: BaseModel) -> dict[str, Any]:
+    return case.model_dump(mode="json", by_alias=True)
+
+
+def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Completed:
+    """Check a verb's answer and turn it into what is stored and sent; raises `PermanentContract`.
+
+    With `head` the verb's changes are merged onto a payload that another branch wrote in the meantime.
+    """
+    verb, workflow = entered.verb, entered.workflow
+    result = _result(verb, answer)
+    workflow.flag_contract.check(result.flags)
+    check_correlation(entered.instance.correlation, result.correlation)
+    changed = changes(entered.before, _dumped(result.case))
+    enforce_writes(changed, verb.writes, verb.name)
+    data = apply(entered.payload.data, changed)
+    onto = entered.payload
+    if head is not None:
+        onto = unpack(head, budget=workflow.budget)
+        data = merge(entered.payload.data, data, onto.data)
+    payload = onto.with_step(data, verb=verb.name, at=entered.at, outcome=result.outcome)
+    content = payload.to_bytes(budget=workflow.budget)
+    seal = entered.seal.seal(content, tenant=entered.instance.tenant_id, instance_uid=str(entered.instance_uid))
+    return Completed(content, seal, dict(result.flags), dict(result.correlation))
+
+
+def _result(verb: Verb, answer: object) -> Result[Any]:
+    if isinstance(answer, Result):
+        return answer
+    if isinstance(answer, BaseModel):
+        return Result(answer)
+    raise PermanentContract(
+        f"{verb.name} answered {type(answer).__name__}; a verb answers a Result or its model", code="AnswerInvalid"
+    )
+
+
+def variables_of(completed: Completed) -> Mapping[str, object]:
+    """The process variables a verdict is returned as: these and no others."""
+    return {
+        PAYLOAD: completed.payload.decode(),
+        PAYLOAD_HASH: completed.seal,
+        **completed.flags,
+        **completed.correlation,
+    }
+
+
+def _uuid(value: object) -> UUID | None:
+    try:
+        return UUID(value) if isinstance(value, str) else None
+    except ValueError:
+        return None

@@ -1,0 +1,48 @@
+"""Every metric by name, with its labels. No label ever holds a job key."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+REGISTRY = CollectorRegistry()
+_FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+CLAIMS = Counter("verbworker_claims", "Frames claimed, by kind", ["verb", "kind"], registry=REGISTRY)
+DELIVERIES = Counter(
+    "verbworker_deliveries_unclaimed",
+    "Deliveries that were not claimed, by what was done",
+    ["verb", "step"],
+    registry=REGISTRY,
+)
+FENCED = Counter(
+    "verbworker_fenced_pops", "Writes refused because another claim owns the frame", ["verb"], registry=REGISTRY
+)
+REPLAYS = Counter("verbworker_replays", "Stored verdicts sent again on redelivery", ["verb"], registry=REGISTRY)
+RELAYS = Counter("verbworker_relays", "Stored verdicts sent again by the relay", ["verb"], registry=REGISTRY)
+DRIFTS = Counter("verbworker_input_drift", "Redeliveries whose variables had changed", ["verb"], registry=REGISTRY)
+MERGES = Counter("verbworker_merges", "Verdicts merged onto a parallel branch's payload", ["verb"], registry=REGISTRY)
+AMBIGUOUS = Counter(
+    "verbworker_ambiguous_commits",
+    "Lost answers to a write, by what had happened",
+    ["verb", "found"],
+    registry=REGISTRY,
+)
+OUTCOMES = Counter("verbworker_outcomes", "How runs ended", ["verb", "outcome", "failure_class"], registry=REGISTRY)
+ANSWERS = Counter(
+    "verbworker_engine_answers", "What the engine said to a verdict", ["command", "answer"], registry=REGISTRY
+)
+LATENCY = Histogram(
+    "verbworker_job_seconds", "From activation to acknowledged", ["verb"], buckets=_FAST, registry=REGISTRY
+)
+HELD = Gauge("verbworker_held_frames", "Frames that wait for a person", registry=REGISTRY)
+UNACKNOWLEDGED = Gauge("verbworker_unacknowledged_frames", "Verdicts the engine has not confirmed", registry=REGISTRY)
+UNACKNOWLEDGED_AGE = Gauge(
+    "verbworker_unacknowledged_age_seconds", "Age of the oldest unconfirmed verdict", registry=REGISTRY
+)
+IN_FLIGHT = Gauge("verbworker_in_flight", "Jobs being worked on", ["verb"], registry=REGISTRY)
+LIMIT = Gauge("verbworker_limit", "Jobs that may be worked on at once, as adapted", ["verb"], registry=REGISTRY)
+STREAMING = Gauge(
+    "verbworker_streaming", "1 while jobs are pushed, 0 while they are polled", ["verb"], registry=REGISTRY
+)
+LOOP_LAG = Gauge("verbworker_loop_lag_seconds", "How late the event loop is", registry=REGISTRY)
+POOL_WAIT = Histogram(
+    "verbworker_pool_wait_seconds", "Waiting for a database connection", ["pool"], buckets=_FAST, registry=REGISTRY
+)

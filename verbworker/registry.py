@@ -1,0 +1,197 @@
+"""The registry: which verbs exist, which processes may call them, and how they are treated."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_type_hints
+
+from pydantic import BaseModel
+
+from verbworker.errors import ContractInvalid
+from verbworker.policy import DEFAULT_POLICY, Policy, load_policies
+from verbworker.verb import Call, Mode, OnUnknown, Verb
+from verbworker.workflow import WorkflowVerb, load_workflow_verbs
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+RESERVED = "verbworker."
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*(\.[a-z][a-z0-9]*(-[a-z0-9]+)*)+")
+
+
+class Registry:
+    """The verbs of an application. Registries are values: merge them with `Registry.of`."""
+
+    def __init__(self) -> None:
+        self._verbs: dict[str, Verb] = {}
+        self._workflows: dict[str, WorkflowVerb] = {}
+        self._policies: dict[str, Policy] = {}
+
+    @classmethod
+    def of(cls, *parts: "Registry") -> "Registry":
+        """One registry with everything the parts have; a name may occur only once."""
+        merged = cls()
+        for part in parts:
+            for verb in part:
+                merged._add(verb)
+            merged._take(part._workflows.values(), part._policies.values())
+        return merged
+
+    def verb(
+        self,
+        name: str,
+        *,
+        mode: Literal["transactional", "external"],
+        writes: Iterable[str] | None = None,
+        on_unknown: Literal["rerun", "probe", "hold"] = "rerun",
+        idempotency_window: timedelta = timedelta(hours=24),
+        probe: Callable[..., Any] | None = None,
+        concurrency: int = 32,
+        max_runs: int = 5,
+        policy: str | None = None,
+    ) -> Callable[[Function], Function]:
+        """Register a function as a direct verb. The function itself stays as it is."""
+
+        def register(function: Function) -> Function:
+            case_name, model, call_name = _signature(name, function)
+            self._add(
+                Verb(
+                    name=name,
+                    function=function,
+                    model=model,
+                    case_name=case_name,
+                    call_name=call_name,
+                    is_async=inspect.iscoroutinefunction(function),
+                    mode=Mode(mode),
+                    on_unknown=OnUnknown(on_unknown),
+                    idempotency_window=idempotency_window,
+                    writes=None if writes is None else tuple(writes),
+                    probe=probe,
+                    concurrency=concurrency,
+                    max_runs=max_runs,
+                    policy=policy,
+                    sentence=(inspect.getdoc(function) or name).splitlines()[0],
+                )
+            )
+            return function
+
+        return register
+
+    def load(self, folder: Path | str, *, policies: Path | str | None = None) -> "Registry":
+        """Read the workflow verbs of a folder, and a policies file; returns this registry."""
+        found = load_policies(Path(policies)).values() if policies is not None else ()
+        self._take(load_workflow_verbs(Path(folder)), found)
+        return self
+
+    def _add(self, verb: Verb) -> None:
+        _check(verb)
+        if verb.name in self._verbs or verb.name in self._workflows:
+            raise ContractInvalid(f"the verb {verb.name} is registered twice")
+        self._verbs[verb.name] = verb
+
+    def _take(self, workflows: Iterable[WorkflowVerb], policies: Iterable[Policy]) -> None:
+        for policy in policies:
+            if self._policies.setdefault(policy.name, policy) != policy:
+                raise ContractInvalid(f"the policy {policy.name} is defined twice")
+        for workflow in workflows:
+            if workflow.name in self._verbs or workflow.name in self._workflows:
+                raise ContractInvalid(f"the verb {workflow.name} is registered twice")
+            if any(workflow.process == other.process for other in self._workflows.values()):
+                raise ContractInvalid(f"the process {workflow.process} belongs to two workflow verbs")
+            self._workflows[workflow.name] = workflow
+
+    def check(self) -> "Registry":
+        """Raise `ContractInvalid` unless allow-lists and policies fit together; returns this registry."""
+        for workflow in self._workflows.values():
+            for name in (*workflow.sub_verbs, *workflow.compensation.values()):
+                if name in self._workflows:
+                    raise ContractInvalid(
+                        f"{workflow.name} lists the workflow verb {name}; a workflow verb calls direct verbs only"
+                    )
+        for verb in self:
+            if verb.policy is not None and verb.policy not in self._policies:
+                raise ContractInvalid(
+                    f"the verb {verb.name} names the policy {verb.policy}, which no policies file has"
+                )
+        return self
+
+    def __iter__(self) -> Iterator[Verb]:
+        return iter(self._verbs.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._verbs or name in self._workflows
+
+    def find(self, name: str) -> Verb | None:
+        """The direct verb of that name."""
+        return self._verbs.get(name)
+
+    @property
+    def workflows(self) -> Mapping[str, WorkflowVerb]:
+        """The workflow verbs by name."""
+        return dict(self._workflows)
+
+    def workflow_of(self, process_id: str) -> WorkflowVerb | None:
+        """The workflow verb that owns a process."""
+        return next((workflow for workflow in self._workflows.values() if workflow.process == process_id), None)
+
+    def callers(self, verb: str) -> list[WorkflowVerb]:
+        """The workflow verbs that may call `verb`, to undo included."""
+        return [
+            workflow
+            for workflow in self._workflows.values()
+            if verb in workflow.sub_verbs or verb in workflow.compensation.values()
+        ]
+
+    def policy_of(self, verb: Verb, workflow: WorkflowVerb | None = None) -> Policy:
+        """The policy a verb runs under: the workflow's word first, then the verb's own, then the default."""
+        name = (workflow.policy_of(verb.name) if workflow is not None else None) or verb.policy
+        return self._policies.get(name, DEFAULT_POLICY) if name else DEFAULT_POLICY
+
+    def catalogue(self) -> list[dict[str, object]]:
+        """Every verb with its schema and sentence, for people and tools."""
+        direct = [
+            {
+                "name": verb.name,
+                "strategy": "direct",
+                "mode": verb.mode.value,
+                "sentence": verb.sentence,
+                "schema": verb.model.model_json_schema(),
+            }
+            for verb in self
+        ]
+        workflow = [
+            {"name": verb.name, "strategy": "workflow", "process": verb.process, "sub_verbs": list(verb.sub_verbs)}
+            for verb in self._workflows.values()
+        ]
+        return sorted([*direct, *workflow], key=lambda entry: str(entry["name"]))
+
+
+def _signature(name: str, function: Callable[..., Any]) -> tuple[str, type[BaseModel], str | None]:
+    hints = get_type_hints(function)
+    case: tuple[str, type[BaseModel]] | None = None
+    call: str | None = None
+    for parameter in inspect.signature(function).parameters:
+        hint = hints.get(parameter)
+        if hint is Call:
+            call = parameter
+        elif isinstance(hint, type) and issubclass(hint, BaseModel) and case is None:
+            case = (parameter, hint)
+        else:
+            raise ContractInvalid(f"the verb {name} takes {parameter!r}; a verb takes one pydantic model and a Call")
+    if case is None:
+        raise ContractInvalid(f"the verb {name} takes no pydantic model, so it cannot see the case")
+    return case[0], case[1], call
+
+
+def _check(verb: Verb) -> None:
+    if not _NAME.fullmatch(verb.name):
+        raise ContractInvalid(f"{verb.name!r} is no verb name; write it as domain.verb-name in lower case")
+    if verb.name.startswith(RESERVED):
+        raise ContractInvalid(f"{verb.name} is reserved: the runtime's own job types begin with {RESERVED}")
+    if verb.mode is Mode.TRANSACTIONAL and not verb.is_async:
+        raise ContractInvalid(f"{verb.name} is transactional, so it must be an async function")
+    if (verb.probe is not None) != (verb.on_unknown is OnUnknown.PROBE):
+        raise ContractInvalid(f"{verb.name}: on_unknown='probe' and a probe function belong together")
+    if verb.concurrency < 1 or verb.max_runs < 1:
+        raise ContractInvalid(f"{verb.name}: concurrency and max_runs are at least 1")

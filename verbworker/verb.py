@@ -1,0 +1,106 @@
+"""What a verb is, what it may know while it runs, and what it answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from logging import Logger, LoggerAdapter
+from typing import Any, Generic, Protocol, TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from verbworker.errors import PermanentContract
+
+Case = TypeVar("Case", bound=BaseModel)
+
+
+class Mode(StrEnum):
+    """Where a verb's effect lives: in our own database, or outside of it."""
+
+    TRANSACTIONAL = "transactional"
+    EXTERNAL = "external"
+
+
+class OnUnknown(StrEnum):
+    """What to do when a crash leaves it unknown whether an external call happened."""
+
+    RERUN = "rerun"  # the other side recognises the idempotency key
+    PROBE = "probe"  # ask the other side first
+    HOLD = "hold"  # neither: stop for a person
+
+
+class Db(Protocol):
+    """The connection a transactional verb writes through; the runtime ends its transaction."""
+
+    async def fetch(self, query: str, *args: object) -> list[Any]: ...
+    async def fetchrow(self, query: str, *args: object) -> Any: ...
+    async def fetchval(self, query: str, *args: object) -> Any: ...
+    async def execute(self, query: str, *args: object) -> str: ...
+    async def executemany(self, query: str, args: Sequence[Sequence[object]]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a verb may know of the run it is in. Nothing here is about the process around it."""
+
+    verb: str
+    entry_id: UUID
+    tenant_id: str
+    idempotency_key: str
+    attempt: int
+    epoch: int
+    deadline: datetime
+    log: "Logger | LoggerAdapter[Logger]"
+    connection: Db | None = None
+
+    @property
+    def db(self) -> Db:
+        """The open transaction of a transactional verb."""
+        if self.connection is None:
+            raise PermanentContract(
+                f"{self.verb} is external and has no transaction to write through", code="NoDatabase"
+            )
+        return self.connection
+
+    def remaining(self) -> timedelta:
+        """How long this run may still take."""
+        return max(self.deadline - datetime.now(UTC), timedelta(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[Case]):
+    """A verb's answer: the case as it is now, the flags it sets, the correlation keys it found."""
+
+    case: Case
+    flags: Mapping[str, object] = field(default_factory=dict)
+    correlation: Mapping[str, str] = field(default_factory=dict)
+    outcome: str = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A direct verb: a function, and how the runtime treats it."""
+
+    name: str
+    function: Callable[..., Any]
+    model: type[BaseModel]
+    case_name: str
+    call_name: str | None
+    is_async: bool
+    mode: Mode
+    on_unknown: OnUnknown
+    idempotency_window: timedelta
+    writes: tuple[str, ...] | None
+    probe: Callable[..., Any] | None
+    concurrency: int
+    max_runs: int
+    policy: str | None
+    sentence: str
+
+    def arguments(self, case: BaseModel, call: Call) -> dict[str, object]:
+        """The function's arguments, whatever order and names its author chose."""
+        named: dict[str, object] = {self.case_name: case}
+        if self.call_name is not None:
+            named[self.call_name] = call
+        return named

@@ -1,0 +1,323 @@
+"""One job: call, push, run, pop, return. Reading these five steps tells what a crash leaves behind."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+from itertools import count
+
+from verbworker import metrics
+from verbworker.backoff import backoff
+from verbworker.classify import Failed, classify
+from verbworker.crossing import Entered, Luggage, enter, leave
+from verbworker.engine import Engine
+from verbworker.errors import EngineError, Fenced, PermanentContract, StoreConflict, StoreError, StoreUnavailable
+from verbworker.frame import Claim, Delivery, FrameState, idempotency_key
+from verbworker.integrity import KeyRing
+from verbworker.job import Job
+from verbworker.outcome import Completed, Incident, Retry, Thrown, Yielded
+from verbworker.policy import DEFAULT_POLICY, Policy
+from verbworker.registry import Registry
+from verbworker.stores import payloads
+from verbworker.stores._database import Connection, Database
+from verbworker.stores._guard import GuardedConnection
+from verbworker.stores.frames import Frames, Verdict
+from verbworker.stores.instances import Instances
+from verbworker.verb import Mode
+from verbworker.work.heart import Heart, Life
+from verbworker.work.performance import Abandoned, JobVanished, Performance
+from verbworker.work.redelivery import Redelivery
+from verbworker.work.returns import Returns
+
+_log = logging.getLogger(__name__)
+
+_COLLISIONS = 5
+_GIVE_BACK_MS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """Two pools: verbs may hold every connection of theirs, and claims and heartbeats still get one."""
+
+    control: Database
+    verbs: Database
+
+
+class Executor:
+    """Takes one job from delivery to the engine's acknowledgement. Never raises for a job's sake."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        engine: Engine,
+        frames: Frames,
+        databases: Databases,
+        heart: Heart,
+        performance: Performance,
+        *,
+        ring: KeyRing | None = None,
+    ) -> None:
+        self._registry = registry
+        self._engine = engine
+        self._frames = frames
+        self._databases = databases
+        self._instances = Instances(databases.control)
+        self._heart = heart
+        self._performance = performance
+        self._ring = ring
+        self._returns = Returns(engine, frames)
+        self._redelivery = Redelivery(frames, engine, self._returns)
+
+    async def execute(self, job: Job) -> None:
+        """Work one delivery off. What it cannot finish the engine delivers again."""
+        began = asyncio.get_running_loop().time()
+        try:
+            luggage = Luggage.of(job)
+            claim = await self._push(job, luggage)
+            if claim is None:
+                return
+            with self._heart.beating(claim, job, began) as life:
+                outcome = await self._run(job, luggage, claim, life)
+                stored = await self._pop(life, outcome)
+                await self._return(life, stored)
+        except Fenced:
+            metrics.FENCED.labels(job.type).inc()
+            await self._quietly(self._frames.note(job.key, "fenced", detail="another worker owns the frame"))
+        except Abandoned as error:
+            await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
+        except StoreUnavailable as error:
+            _log.warning("database away, job left to the engine", extra={"job_key": job.key, "reason": str(error)})
+            await self._come_again_soon(job)
+        except Exception:
+            _log.exception("a bug in the executor; the engine delivers the job again", extra={"job_key": job.key})
+        else:
+            metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)
+
+    async def give_back(self, job: Job) -> None:
+        """Return a job that was not begun; it costs no retry."""
+        await self._quietly(
+            self._engine.fail(job.key, retries=job.retries, message="given back: the worker is shutting down")
+        )
+
+    # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
+
+    async def _push(self, job: Job, luggage: Luggage) -> Claim | None:
+        delivery = self._delivery(job, luggage)
+        claim = await self._frames.push(delivery) or await self._redelivery.settle(delivery, luggage)
+        if claim is None:
+            return None
+        metrics.CLAIMS.labels(job.type, claim.claimed_from).inc()
+        if claim.claimed_from != "new":
+            await self._frames.note(job.key, claim.claimed_from, epoch=claim.epoch)
+        if claim.instance is not None and claim.instance.instance_key is None and luggage.instance_uid is not None:
+            # The starter died between the engine's answer and its own note of it.
+            await self._instances.pin(
+                luggage.instance_uid,
+                instance_key=job.process_instance_key,
+                definition_key=job.process_definition_key,
+                version=job.process_version,
+            )
+        return claim
+
+    def _delivery(self, job: Job, luggage: Luggage) -> Delivery:
+        verb = self._registry.find(job.type)
+        return Delivery(
+            job=job,
+            instance_uid=luggage.instance_uid,
+            entry_id=luggage.entry_id,
+            mode=verb.mode.value if verb else Mode.EXTERNAL.value,
+            on_unknown=verb.on_unknown.value if verb else "rerun",
+            max_runs=verb.max_runs if verb else 5,
+            idempotency_window=verb.idempotency_window if verb else timedelta(hours=24),
+            idempotency_key=idempotency_key(self._frames.engine_id, job),
+            retries=self._policy(job).retry.maximum_attempts,
+            input_hash=luggage.hash,
+        )
+
+    def _policy(self, job: Job) -> Policy:
+        verb = self._registry.find(job.type)
+        if verb is None:
+            return DEFAULT_POLICY
+        return self._registry.policy_of(verb, self._registry.workflow_of(job.process_id))
+
+    # ---- run: check, perform, check -----------------------------------------------------------------------------
+
+    async def _run(self, job: Job, luggage: Luggage, claim: Claim, life: Life) -> Completed | Failed:
+        """Run the verb. What comes back as `Completed` is stored already, in the verb's transaction if it has one."""
+        policy = self._policy(job)
+        try:
+            head = None
+            if claim.input_known and not claim.input_is_head and luggage.instance_uid is not None:
+                head = (await payloads.head(self._databases.control, luggage.instance_uid)).content
+            entered = enter(job, luggage, claim, self._registry, ring=self._ring, head=head)
+            _within_schedule(claim, policy)
+            if entered.verb.mode is Mode.TRANSACTIONAL:
+                return await self._run_transactional(entered, claim, life, policy)
+            return await self._run_external(entered, claim, life, policy)
+        except (Fenced, Abandoned):
+            raise
+        except JobVanished as error:
+            return Incident("TransientInfrastructure", "JobGone", str(error))
+        except Exception as error:
+            _log.info("run failed", extra={"verb": job.type, "job_key": job.key, "error": type(error).__name__})
+            verb = self._registry.find(job.type)
+            if verb is None:
+                return Incident(PermanentContract.kind, getattr(error, "code", "VerbUnknown"), str(error))
+            return classify(
+                error,
+                verb,
+                policy,
+                attempt=claim.runs,
+                retries_left=claim.retries_left,
+                jitter=random.random(),  # spreads retries, decides nothing
+            )
+
+    async def _run_transactional(self, entered: Entered, claim: Claim, life: Life, policy: Policy) -> Completed:
+        """The verb's writes and its verdict are one commit: both happen or neither does."""
+        limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
+        for _ in range(_COLLISIONS):
+            completed: Completed | None = None
+            try:
+                async with self._databases.verbs.transaction() as connection:
+                    db = GuardedConnection(connection)
+                    answer = await self._performance.perform(entered, claim, life, limit, db)
+                    completed = await self._pop_in(connection, entered, claim, answer)
+                return completed
+            except StoreConflict:
+                continue
+            except StoreUnavailable:
+                # The commit may have happened. Looking is the only way to know.
+                state = await self._settled(claim)
+                metrics.AMBIGUOUS.labels(entered.verb.name, state.value).inc()
+                if state is FrameState.COMPLETED and completed is not None:
+                    return completed
+        raise StoreConflict("the verb's transaction collided with others again and again")
+
+    async def _run_external(self, entered: Entered, claim: Claim, life: Life, policy: Policy) -> Completed:
+        """The frame was durable before the call; the verdict is stored as soon as the call is back."""
+        limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
+        answer = await self._performance.perform(entered, claim, life, limit, None)
+        completed = leave(entered, answer)
+        merged: list[Completed] = []
+
+        async def pop() -> None:
+            if await self._frames.pop_completed(self._verdict(entered, claim, completed, entered.base_hash)):
+                return
+            async with self._databases.control.transaction() as connection:
+                merged.append(await self._merge_in(connection, entered, claim, answer))
+
+        await self._persist(claim, pop)
+        return merged[-1] if merged else completed
+
+    # ---- POP: the outcome is durable before the engine hears of it ------------------------------------------------
+
+    async def _pop_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
+        completed = leave(entered, answer)
+        verdict = self._verdict(entered, claim, completed, entered.base_hash)
+        if await self._frames.pop_completed_in(connection, verdict):
+            return completed
+        return await self._merge_in(connection, entered, claim, answer)
+
+    async def _merge_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
+        """A parallel branch moved the payload on: put our changes onto its version, or fail."""
+        head = await payloads.hold_head(connection, entered.instance_uid)
+        completed = leave(entered, answer, head=head.content)
+        verdict = self._verdict(entered, claim, completed, head.hash)
+        if not await self._frames.pop_completed_in(connection, verdict):
+            raise StoreError("the payload of record moved while it was held")
+        metrics.MERGES.labels(entered.verb.name).inc()
+        return completed
+
+    def _verdict(self, entered: Entered, claim: Claim, completed: Completed, base_hash: bytes) -> Verdict:
+        return Verdict(
+            claim=claim,
+            instance_uid=entered.instance_uid,
+            base_hash=base_hash,
+            output=completed.payload,
+            output_hash=sha256(completed.payload).digest(),
+            seal=completed.seal,
+            flags=completed.flags,
+            correlation=completed.correlation,
+        )
+
+    async def _pop(self, life: Life, outcome: Completed | Failed) -> Completed | Failed:
+        """Store how a run ended, unless its own transaction did so."""
+        claim, frames = life.claim, self._frames
+        match outcome:
+            case Thrown():
+                await self._persist(claim, lambda: frames.pop_thrown(claim, outcome))
+            case Retry():
+                await self._persist(claim, lambda: frames.pop_failed(claim, outcome))
+            case Incident():
+                await self._persist(claim, lambda: frames.pop_incident(claim, outcome))
+            case Yielded():
+                if await self._persist(claim, lambda: frames.pop_yielded(claim, outcome)) is None:
+                    outcome = Incident("TransientInfrastructure", outcome.code, "given back too often")
+                    return await self._pop(life, outcome)
+        return outcome
+
+    async def _persist(self, claim: Claim, write: Callable[[], Awaitable[object]]) -> object:
+        """Write until it is written. A lost answer is looked up first, so nothing is written twice."""
+        for failures in count():
+            try:
+                return await write()
+            except StoreUnavailable:
+                await asyncio.sleep(backoff(failures, random.random()))
+            if await self._settled(claim) is not FrameState.STARTED:
+                return claim.retries_left
+        raise AssertionError("counting never ends")
+
+    async def _settled(self, claim: Claim) -> FrameState:
+        """What our last write left, as soon as the database can be asked again."""
+        for failures in count():
+            try:
+                return await self._frames.settle(claim)
+            except StoreUnavailable:
+                await asyncio.sleep(backoff(failures, random.random()))
+        raise AssertionError("counting never ends")
+
+    # ---- RET: the engine is told what the frame says ---------------------------------------------------------------
+
+    async def _return(self, life: Life, outcome: Completed | Failed) -> None:
+        job, claim = life.job, life.claim
+        kind = "" if isinstance(outcome, Completed | Thrown | Yielded) else outcome.kind
+        metrics.OUTCOMES.labels(job.type, type(outcome).__name__.lower(), kind).inc()
+        match outcome:
+            case Completed() | Thrown():
+                await self._returns.verdict(job.key, outcome)
+            case Retry():
+                message = self._message(life, outcome.kind, outcome.code, outcome.message)
+                await self._returns.failure(life, retries=claim.retries_left - 1, delay=outcome.delay, message=message)
+            case Yielded():
+                message = self._message(life, "TransientInfrastructure", outcome.code, outcome.message)
+                await self._returns.failure(life, retries=claim.retries_left, delay=outcome.delay, message=message)
+            case Incident():
+                message = self._message(life, outcome.kind, outcome.code, outcome.message)
+                await self._returns.failure(life, retries=0, delay=0.0, message=message)
+
+    def _message(self, life: Life, kind: str, code: str, text: str) -> str:
+        """What an operator reads in the engine: class, code and where to look; never the payload."""
+        entry = life.claim.instance.entry_id if life.claim.instance else "unknown"
+        return f"{kind} {code}: {text} (verb {life.job.type}, entry {entry}, frame {life.job.key})"
+
+    async def _come_again_soon(self, job: Job) -> None:
+        await self._quietly(self._engine.extend(job.key, _GIVE_BACK_MS))
+
+    async def _quietly(self, work: Awaitable[None]) -> None:
+        """Do something that may fail without harm."""
+        try:
+            await work
+        except (EngineError, StoreError) as error:
+            _log.debug("left undone", extra={"reason": str(error)})
+
+
+def _within_schedule(claim: Claim, policy: Policy) -> None:
+    limit = timedelta(seconds=policy.schedule_to_close_timeout_seconds)
+    if claim.now - claim.first_run_at > limit:
+        raise PermanentContract(
+            f"the verb did not succeed within {policy.schedule_to_close_timeout_seconds} s of its first run",
+            code="ScheduleToCloseExceeded",
+        )

@@ -1,0 +1,103 @@
+"""One performance of a verb: its function called with its case, within its time, ended from outside when it must."""
+
+import asyncio
+import logging
+from concurrent.futures import Executor as Threads
+from datetime import timedelta
+
+from verbworker.crossing import Entered
+from verbworker.errors import Fenced, OutcomeUnknown, TransientExternal, TransientInfrastructure, VerbworkerError
+from verbworker.frame import Claim
+from verbworker.verb import Call, Db, Mode, OnUnknown
+from verbworker.work.heart import End, Life
+
+_log = logging.getLogger("verbworker.verb")
+
+
+class Abandoned(VerbworkerError):
+    """The run was ended from outside while its effect may be under way; its frame stays as it is."""
+
+
+class JobVanished(VerbworkerError):
+    """The engine dropped the job while its verb ran."""
+
+
+class Performance:
+    """Performs verbs: async ones on the loop, sync ones on a thread each."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+
+    async def perform(
+        self, entered: Entered, claim: Claim, life: Life, limit: timedelta, connection: Db | None
+    ) -> object:
+        """Call the verb and return what it answers. A verb that must be asked first is asked first."""
+        call = _call(entered, claim, limit, connection)
+        scope = asyncio.timeout(limit.total_seconds())
+        try:
+            async with scope:
+                with life.inside(scope):
+                    if entered.verb.on_unknown is OnUnknown.PROBE and claim.runs > 1:
+                        answer = await self._invoke(entered, call, probe=True)
+                        if answer is not None:
+                            return answer
+                    return await self._invoke(entered, call, probe=False)
+        except TimeoutError as error:
+            if life.ended is not None:
+                raise _interrupted(life.ended, entered) from error
+            if scope.expired() and entered.verb.mode is Mode.EXTERNAL:
+                raise OutcomeUnknown("the verb did not end within its time", code="Timeout") from error
+            raise
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            raise TransientExternal("the verb cancelled itself", code="Cancelled") from error
+        except SystemExit as error:
+            raise TransientExternal("the verb tried to end the process", code="SystemExit") from error
+
+    async def _invoke(self, entered: Entered, call: Call, *, probe: bool) -> object:
+        function = entered.verb.probe if probe else entered.verb.function
+        assert function is not None  # the registry refuses a verb with on_unknown='probe' and no probe
+        arguments = entered.verb.arguments(entered.case, call)
+        if asyncio.iscoroutinefunction(function):
+            return await function(**arguments)
+        thread = asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(**arguments))
+        try:
+            return await asyncio.shield(thread)
+        except asyncio.CancelledError:
+            # A thread cannot be stopped: its frame stays ours, heartbeats included, until it has ended.
+            await asyncio.wait([thread])
+            raise
+
+
+def _call(entered: Entered, claim: Claim, limit: timedelta, connection: Db | None) -> Call:
+    fields = {"verb": entered.verb.name, "entry_id": str(entered.instance.entry_id), "attempt": claim.runs}
+    return Call(
+        verb=entered.verb.name,
+        entry_id=entered.instance.entry_id,
+        tenant_id=entered.instance.tenant_id,
+        idempotency_key=claim.idempotency_key,
+        attempt=claim.runs,
+        epoch=claim.epoch,
+        deadline=claim.now + limit,
+        log=logging.LoggerAdapter(_log, fields),
+        connection=connection,
+    )
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody outside cancelled this task, as opposed to an error that leaked out of the verb."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _interrupted(reason: End, entered: Entered) -> VerbworkerError:
+    match reason:
+        case End.LOST:
+            return Fenced("another worker claimed the job while the verb ran")
+        case End.GONE:
+            return JobVanished("the engine dropped the job while the verb ran")
+        case End.SHUTDOWN if entered.verb.mode is Mode.TRANSACTIONAL:
+            return TransientInfrastructure("the worker shut down; everything was rolled back", code="Shutdown")
+        case End.SHUTDOWN:
+            return Abandoned("the worker shut down while an external call may be under way")

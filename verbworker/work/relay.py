@@ -1,0 +1,53 @@
+"""The relay: sends verdicts again that the engine has not acknowledged, whoever reached them."""
+
+import asyncio
+import logging
+import random
+from datetime import timedelta
+
+from verbworker import metrics
+from verbworker.errors import StoreError
+from verbworker.outcome import Completed, Thrown, Verdict
+from verbworker.stores.frames import Frames, Unacknowledged
+from verbworker.work.returns import Returns
+
+_log = logging.getLogger(__name__)
+_AT_ONCE = 8
+
+
+class Relay:
+    """Looks for unacknowledged verdicts every few seconds. Safe from any worker at any time."""
+
+    def __init__(self, frames: Frames, returns: Returns, *, every: timedelta = timedelta(seconds=10)) -> None:
+        self._frames = frames
+        self._returns = returns
+        self._every = every
+
+    async def run(self) -> None:
+        """Relay until cancelled."""
+        while True:
+            await asyncio.sleep(self._every.total_seconds() * (0.75 + 0.5 * random.random()))
+            try:
+                await self.sweep()
+            except StoreError as error:
+                _log.warning("relay could not look", extra={"reason": str(error)})
+
+    async def sweep(self) -> int:
+        """Send what is due once and return how many verdicts the engine took."""
+        due = await self._frames.unacknowledged(older_than=self._every, hold=self._every * 3, limit=200)
+        turn = asyncio.Semaphore(_AT_ONCE)
+
+        async def send(frame: Unacknowledged) -> bool:
+            async with turn:
+                metrics.RELAYS.labels(frame.verb).inc()
+                return await self._returns.verdict(frame.job_key, _verdict(frame))
+
+        async with asyncio.TaskGroup() as calls:
+            sent = [calls.create_task(send(frame)) for frame in due]
+        return sum(task.result() for task in sent)
+
+
+def _verdict(frame: Unacknowledged) -> Verdict:
+    if frame.outcome == "bpmn_error":
+        return Thrown(frame.error_code or "", frame.message or "")
+    return Completed(frame.output or b"", frame.seal or "", frame.flags, frame.correlation)

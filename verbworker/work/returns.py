@@ -1,0 +1,102 @@
+"""RET: tells the engine what the frames already say, and remembers that it heard."""
+
+import logging
+from datetime import timedelta
+
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from verbworker import metrics
+from verbworker.crossing import variables_of
+from verbworker.engine import Engine
+from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive, StoreError
+from verbworker.outcome import Completed, Thrown, Verdict
+from verbworker.stores.frames import Frames
+from verbworker.work.heart import Life
+
+_log = logging.getLogger(__name__)
+
+
+class Returns:
+    """Sends verdicts until the engine answers, and failures only while the frame is surely ours."""
+
+    def __init__(self, engine: Engine, frames: Frames, *, patience: timedelta = timedelta(seconds=30)) -> None:
+        self._engine = engine
+        self._frames = frames
+        self._patience = patience
+
+    async def verdict(self, job_key: int, verdict: Verdict) -> bool:
+        """Tell a final verdict. True when the engine has it; what it does not take now the relay sends again."""
+        command = "throw" if isinstance(verdict, Thrown) else "complete"
+        try:
+            async for attempt in self._patiently():
+                with attempt:
+                    await self._send(job_key, verdict)
+        except JobGone:
+            # Completed by our twin, or cancelled: both look the same and neither leaves anything to do.
+            return self._settled(job_key, command, "gone")
+        except JobNotActive as error:
+            await self._unusual(job_key, command, "not active", str(error))
+        except EngineUnavailable as error:
+            await self._unusual(job_key, command, "unavailable", str(error))
+        except EngineError as error:
+            _log.error("the engine refuses a verdict", extra={"job_key": job_key, "reason": str(error)})
+            await self._unusual(job_key, command, "refused", str(error))
+        else:
+            return self._settled(job_key, command, "ok")
+        return False
+
+    async def _send(self, job_key: int, verdict: Verdict) -> None:
+        if isinstance(verdict, Completed):
+            await self._engine.complete(job_key, variables_of(verdict))
+        else:
+            await self._engine.throw(job_key, code=verdict.code, message=verdict.message)
+
+    def _settled(self, job_key: int, command: str, answer: str) -> bool:
+        metrics.ANSWERS.labels(command, answer).inc()
+        self._frames.acknowledge(job_key, answer)
+        return True
+
+    async def _unusual(self, job_key: int, command: str, answer: str, reason: str) -> None:
+        metrics.ANSWERS.labels(command, answer).inc()
+        _log.warning("verdict not taken", extra={"job_key": job_key, "answer": answer, "reason": reason})
+        await self._note(job_key, f"verdict {answer}", reason)
+
+    async def failure(self, life: Life, *, retries: int, delay: float, message: str) -> None:
+        """Give a failed job back. A late word could end another worker's run, so a doubtful lease says nothing."""
+        await self._fail(life.job.key, life.claim.epoch, retries, delay, message, sure=life.is_sure)
+
+    async def report(self, job_key: int, epoch: int, *, retries: int, delay: float, message: str) -> None:
+        """Repeat a report that never reached the engine; the delivery at hand is ours right now."""
+        await self._fail(job_key, epoch, retries, delay, message, sure=lambda: True)
+
+    async def _fail(self, job_key: int, epoch: int, retries: int, delay: float, message: str, *, sure: object) -> None:
+        assert callable(sure)
+        try:
+            async for attempt in self._patiently():
+                with attempt:
+                    if not sure():
+                        return
+                    await self._engine.fail(job_key, retries=retries, message=message, backoff_ms=int(delay * 1000))
+            metrics.ANSWERS.labels("fail", "ok").inc()
+            await self._frames.reported(job_key, epoch)
+        except JobGone:
+            metrics.ANSWERS.labels("fail", "gone").inc()
+            await self._note(job_key, "failure gone", "the engine has no such job any more")
+        except (EngineError, StoreError) as error:
+            # Unreported is safe: the engine redelivers after its timeout and the frame reports again.
+            metrics.ANSWERS.labels("fail", "unavailable").inc()
+            _log.warning("failure not reported", extra={"job_key": job_key, "reason": str(error)})
+
+    def _patiently(self) -> AsyncRetrying:
+        return AsyncRetrying(
+            retry=retry_if_exception_type(EngineUnavailable),
+            wait=wait_random_exponential(multiplier=0.05, max=5),
+            stop=stop_after_delay(self._patience),
+            reraise=True,
+        )
+
+    async def _note(self, job_key: int, kind: str, detail: str) -> None:
+        try:
+            await self._frames.note(job_key, kind, detail=detail[:500])
+        except StoreError:
+            _log.warning("note not written", extra={"job_key": job_key, "kind": kind})

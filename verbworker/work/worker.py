@@ -1,0 +1,150 @@
+"""Many jobs: feeds, slots, heartbeats, relay; and the drain that loses none of them."""
+
+import asyncio
+import logging
+import os
+import socket
+from dataclasses import dataclass
+from datetime import timedelta
+
+from verbworker import metrics
+from verbworker.engine import Ask, Engine
+from verbworker.job import RESERVED, Job
+from verbworker.registry import Registry
+from verbworker.stores.frames import Frames
+from verbworker.work.executor import Executor
+from verbworker.work.feed import Feed
+from verbworker.work.heart import End, Heart
+from verbworker.work.reaper import Reaper
+from verbworker.work.relay import Relay
+from verbworker.work.slots import Slots
+
+_log = logging.getLogger(__name__)
+
+_LAST_WORDS = 5.0
+_TICK = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a worker takes jobs and how it ends."""
+
+    name: str
+    engine_timeout: timedelta = timedelta(seconds=60)
+    poll_wait: timedelta = timedelta(seconds=5)
+    grace: timedelta = timedelta(seconds=30)
+    streaming: bool = True
+    tenant_ids: tuple[str, ...] = ()
+
+
+class Worker:
+    """Works for every verb of a registry until it is told to stop."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        engine: Engine,
+        frames: Frames,
+        executor: Executor,
+        heart: Heart,
+        relay: Relay,
+        reaper: Reaper,
+        pace: Pace,
+    ) -> None:
+        self._registry = registry
+        self._engine = engine
+        self._frames = frames
+        self._executor = executor
+        self._heart = heart
+        self._services = (frames.run, heart.run, relay.run, reaper.run, self._tick)
+        self._pace = pace
+        self._feeds: list[Feed] = []
+        self._running: set[asyncio.Task[None]] = set()
+        self._draining = False
+        self.ticked_at = float("-inf")
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether no more jobs are taken."""
+        return self._draining
+
+    @property
+    def in_flight(self) -> int:
+        """How many jobs are being worked on."""
+        return len(self._running)
+
+    def seconds_since_poll(self) -> float:
+        """How long ago the feed that waits longest last heard from the engine."""
+        now = asyncio.get_running_loop().time()
+        return max((now - feed.answered_at for feed in self._feeds), default=0.0)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, then give back what has not begun and finish what runs."""
+        await self._frames.boot(name=self._pace.name, host=socket.gethostname(), pid=os.getpid())
+        async with asyncio.TaskGroup() as services:
+            background = [services.create_task(service()) for service in self._services]
+            async with asyncio.TaskGroup() as jobs:
+                feeds = [jobs.create_task(feed.run()) for feed in self._open_feeds(jobs)]
+                await stop.wait()
+                await self._drain(feeds)
+            await self._frames.flush()
+            for task in background:
+                task.cancel()
+
+    def _open_feeds(self, jobs: asyncio.TaskGroup) -> list[Feed]:
+        for verb in self._registry:
+            slots = Slots(verb.name, verb.concurrency)
+            ask = Ask(
+                type=verb.name,
+                worker=self._pace.name,
+                timeout_ms=int(self._pace.engine_timeout.total_seconds() * 1000),
+                variables=RESERVED,
+                tenant_ids=self._pace.tenant_ids,
+            )
+
+            def start(job: Job, slots: Slots = slots) -> None:
+                task = jobs.create_task(self._work(job, slots))
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+
+            wait_ms = int(self._pace.poll_wait.total_seconds() * 1000)
+            streaming = self._pace.streaming
+            self._feeds.append(Feed(self._engine, ask, slots, start, wait_ms=wait_ms, streaming=streaming))
+        return self._feeds
+
+    async def _work(self, job: Job, slots: Slots) -> None:
+        gauge = metrics.IN_FLIGHT.labels(job.type)
+        gauge.inc()
+        try:
+            if self._draining:
+                await self._executor.give_back(job)
+            else:
+                await self._executor.execute(job)
+        finally:
+            gauge.dec()
+            await slots.give()
+
+    async def _drain(self, feeds: "list[asyncio.Task[None]]") -> None:
+        self._draining = True
+        _log.info("draining", extra={"in_flight": len(self._running)})
+        for feed in feeds:
+            feed.cancel()
+        await asyncio.wait(feeds)
+        await self._wait_for_running(self._pace.grace.total_seconds())
+        self._heart.end_all(End.SHUTDOWN)
+        await self._wait_for_running(_LAST_WORDS)
+        for task in self._running:
+            # Correctness never depends on a clean end: what is cut off here is taken over by another worker.
+            task.cancel()
+
+    async def _wait_for_running(self, seconds: float) -> None:
+        if self._running:
+            await asyncio.wait(self._running, timeout=seconds)
+
+    async def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            await asyncio.sleep(_TICK)
+            self.ticked_at = loop.time()
+            metrics.LOOP_LAG.set(max(0.0, self.ticked_at - began - _TICK))
