@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from tests.support.engine_versions import VersionEngine
 from tests.support.errors import Unavailable
 from tests.support.zeebe import Broker
 
@@ -70,4 +71,8 @@ def _zeebe() -> Gateway:
     return RunningBroker(address) if address else Broker().start()
 
 
-_STARTS: dict[str, Callable[[], Gateway]] = {"zeebe": _zeebe}
+_STARTS: dict[str, Callable[[], Gateway]] = {
+    "zeebe": _zeebe,
+    "zeebe-8.8": lambda: VersionEngine("8.8").start(),
+    "zeebe-8.9": lambda: VersionEngine("8.9").start(),
+}

@@ -28,7 +28,7 @@ def _run(*arguments: str, what: str) -> None:
     if maven is None:
         raise Unavailable(f"no Maven: install mvn, which fetches {what}")
     done = subprocess.run(
-        [maven, "-q", "-B", *arguments],
+        [maven, "-q", "-B", "-Dstyle.color=never", *arguments],
         env=_environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
