@@ -24,8 +24,9 @@ class Source:
     _starts: list[int] = field(init=False, repr=False, default_factory=list)
 
     def position(self, offset: int) -> Position:
-        """The line and column of a byte offset; the end of the file is a valid offset."""
+        """The line and column of a byte offset; a byte order mark stands where the first line begins."""
         starts = self._line_starts()
+        offset = max(offset, starts[0])
         line = bisect_right(starts, offset)
         begin = starts[line - 1]
         return Position(line, len(self.content[begin:offset].decode("utf-8", "replace")) + 1)
