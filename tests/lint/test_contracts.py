@@ -1,0 +1,285 @@
+"""Contracts: what verbs promise, read from YAML, and every mistake in them named with its place."""
+
+from pathlib import Path
+
+import pytest
+from verblint.catalogue import ContractError, read_contracts
+from verblint.contract import Contracts, Flag, FlagType, Gate, Origin, Policy
+from verblint.section import Fault, Section
+from verblint.strict_yaml import load
+
+HERE = Path(__file__).parent / "contracts"
+
+WORKFLOW = """\
+verb: kyc.open
+version: 1
+strategy: workflow
+process: kyc-open
+sub_verbs: [kyc.ask]
+"""
+POLICIES = "version: 1\npolicies: [{name: standard, retry: {maximum_attempts: 3}}]\n"
+
+
+def written(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return folder
+
+
+def faults(folder: Path, **files: str) -> list[Fault]:
+    with pytest.raises(ContractError) as caught:
+        read_contracts(written(folder, **files))
+    return list(caught.value.faults)
+
+
+def only_fault(folder: Path, **files: str) -> Fault:
+    (fault,) = faults(folder, **files)
+    return fault
+
+
+# The example in full
+
+
+@pytest.fixture(scope="module")
+def kyc() -> Contracts:
+    return read_contracts(HERE)
+
+
+@pytest.mark.req("REG-04", "REG-07", "REG-11")
+def test_a_workflow_verb_names_its_process_its_sub_verbs_and_what_undoes_them(kyc: Contracts) -> None:
+    verb = kyc.of_process("kyc-open-case")
+
+    assert verb is not None
+    assert (verb.name, verb.version) == ("kyc.open-case", 1)
+    assert "kyc.request-documents" in verb.sub_verbs
+    assert verb.compensation["kyc.request-documents"] == "kyc.withdraw-document-request"
+    assert verb.origin == Origin(str(HERE / "kyc" / "open-case.yaml"), 1, 1)
+
+
+@pytest.mark.req("REG-08", "ORC-02")
+def test_flags_have_a_type_and_a_value_from_the_start(kyc: Contracts) -> None:
+    flags = kyc.workflows["kyc.open-case"].flags
+    origin = Origin(str(HERE / "kyc" / "open-case.yaml"), 35, 3)
+
+    values = ("pending", "approved", "rejected", "more-info")
+    assert flags["orch_review_outcome"] == Flag("orch_review_outcome", FlagType.ENUM, values, "pending", origin)
+    assert {name: (str(flag.type), flag.initial) for name, flag in flags.items()} == {
+        "orch_review_outcome": ("enum", "pending"),
+        "orch_docs_received": ("boolean", False),
+        "orch_escalation_required": ("boolean", False),
+        "orch_sub_verb_count": ("integer", 0),
+        "orch_document_deadline": ("string", "P5D"),
+    }
+
+
+@pytest.mark.req("REG-05", "LNT-13")
+def test_messages_are_tied_to_correlation_keys(kyc: Contracts) -> None:
+    verb = kyc.workflows["kyc.open-case"]
+
+    assert verb.correlation == ("corr_documents",)
+    assert verb.messages == {"documents-received": "corr_documents"}
+
+
+@pytest.mark.req("REG-10", "POL-02")
+def test_every_sub_verb_runs_under_a_policy(kyc: Contracts) -> None:
+    verb = kyc.workflows["kyc.open-case"]
+
+    assert verb.policy_of("kyc.request-documents") == "patient"
+    assert verb.policy_of("kyc.close-case") == "standard"
+    assert kyc.policies["patient"] == Policy("patient", 5, Origin(str(HERE / "policies.yaml"), 13, 5))
+
+
+def test_gates_stand_at_user_tasks(kyc: Contracts) -> None:
+    origin = Origin(str(HERE / "kyc" / "open-case.yaml"), 46, 3)
+
+    gates = kyc.workflows["kyc.open-case"].gates
+    assert gates == {"review": Gate("review", "Review", ("approve", "reject", "ask-again"), origin)}
+
+
+def test_direct_verbs_say_what_they_write(kyc: Contracts) -> None:
+    assert kyc.directs["kyc.screen-entity"].writes == ("screening",)
+    assert kyc.directs["kyc.read-case"].writes == ()
+
+
+def test_no_verb_owns_a_process_nobody_declared(kyc: Contracts) -> None:
+    assert kyc.of_process("other") is None
+
+
+# Small files
+
+
+def test_a_direct_verb_needs_no_more_than_a_name(tmp_path: Path) -> None:
+    contracts = read_contracts(written(tmp_path, ask="verb: kyc.ask\n"))
+
+    verb = contracts.directs["kyc.ask"]
+    assert (verb.version, verb.writes) == (1, None)
+
+
+def test_a_folder_without_contracts_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("verb: none")
+    (tmp_path / "folder.yaml").mkdir()
+
+    assert read_contracts(tmp_path) == Contracts()
+
+
+def test_policies_may_stand_in_further_files(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.yaml"
+    elsewhere.write_text(POLICIES)
+    verbs = tmp_path / "verbs"
+    verbs.mkdir()
+    written(verbs, open=WORKFLOW + "policy: standard\n")
+
+    assert list(read_contracts(verbs, [elsewhere]).policies) == ["standard"]
+
+
+def test_both_endings_are_read_at_any_depth(tmp_path: Path) -> None:
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep / "one.yml").write_text("verb: kyc.one")
+    written(tmp_path, two="verb: kyc.two")
+
+    assert sorted(read_contracts(tmp_path).directs) == ["kyc.one", "kyc.two"]
+
+
+# Mistakes
+
+
+def test_a_typo_is_named_with_what_was_meant(tmp_path: Path) -> None:
+    fault = only_fault(tmp_path, open=WORKFLOW + "compensaton: {}\n")
+
+    assert str(fault) == f"{tmp_path}/open.yaml:6:1: compensaton: unknown field; did you mean compensation?"
+
+
+def test_a_field_nobody_knows_is_named_plainly(tmp_path: Path) -> None:
+    assert only_fault(tmp_path, open=WORKFLOW + "zzz: 1\n").message == "unknown field"
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "words"),
+    [
+        ("", "", "no mapping"),
+        ("- a\n- b\n", "", "no mapping"),
+        ("version: 1\n", "verb", "is missing"),
+        ("verb: Kyc\n", "verb", "a verb's name"),
+        ("verb: 3\n", "verb", "must be a text"),
+        ("verb: ''\n", "verb", "must be a text"),
+        ("verb: kyc.x\nstrategy: durable\n", "strategy", "direct or workflow"),
+        ("verb: kyc.x\nversion: 0\n", "version", "1 or more"),
+        ("verb: kyc.x\nversion: true\n", "version", "an integer"),
+        ("verb: kyc.x\nversion: one\n", "version", "an integer"),
+        ("verb: kyc.x\nwrites: a\n", "writes", "must be a list"),
+        ("verb: kyc.x\nwrites: [a, b c]\n", "writes[1]", "a payload field"),
+        ("verb: kyc.x\nwrites: [a, a]\n", "writes[1]", "listed twice"),
+        ("verb: kyc.x\nprocess: p\n", "process", "unknown field"),
+        ("verb: kyc.x\nx: &a 1\n", "x", "anchors"),
+        ("verbs: {}\n", "verbs", "must be a list"),
+        ("verbs: [x]\n", "verbs[0]", "must be a mapping"),
+        ("verbs: []\nmore: 1\n", "more", "unknown field"),
+        (WORKFLOW.replace("process: kyc-open\n", ""), "process", "is missing"),
+        (WORKFLOW.replace("version: 1\n", ""), "version", "1 or more"),
+        (WORKFLOW.replace("kyc-open\n", "kyc open\n"), "process", "an element id"),
+        (WORKFLOW + "flags: [a]\n", "flags", "must be a mapping"),
+        (WORKFLOW + "flags: {review: {type: boolean, initial: true}}\n", "flags.review", "a flag's name"),
+        (WORKFLOW + "flags: {orch_a: {type: float, initial: x}}\n", "flags.orch_a.type", "boolean, integer"),
+        (WORKFLOW + "flags: {orch_a: {type: enum, initial: x}}\n", "flags.orch_a.values", "needs values"),
+        (
+            WORKFLOW + "flags: {orch_a: {type: string, values: [a], initial: x}}\n",
+            "flags.orch_a.values",
+            "has no values",
+        ),
+        (
+            WORKFLOW + 'flags: {orch_a: {type: enum, values: ["a\\"b"], initial: x}}\n',
+            "flags.orch_a.values[0]",
+            "ASCII",
+        ),
+        (
+            WORKFLOW + "flags: {orch_a: {type: enum, values: [a], initial: b}}\n",
+            "flags.orch_a.initial",
+            "one of its values",
+        ),
+        (WORKFLOW + "flags: {orch_a: {type: boolean}}\n", "flags.orch_a.initial", "of type boolean"),
+        (WORKFLOW + "flags: {orch_a: {type: integer, initial: true}}\n", "flags.orch_a.initial", "of type integer"),
+        (WORKFLOW + "flags: {orch_a: {type: string, initial: 3}}\n", "flags.orch_a.initial", "of type string"),
+        (WORKFLOW + "correlation: {keys: {case: x}}\n", "correlation.keys.case", "a correlation key's name"),
+        (WORKFLOW + "correlation: {key: x}\n", "correlation.key", "did you mean keys?"),
+        (WORKFLOW + "messages: {done: corr_x}\n", "messages.done", "not declared in correlation.keys"),
+        (WORKFLOW + "compensation: {kyc.other: kyc.undo}\n", "compensation.kyc.other", "not in sub_verbs"),
+        (WORKFLOW + "compensation: {kyc.ask: kyc.open}\n", "compensation.kyc.ask", "only a direct verb"),
+        (WORKFLOW + "policy: fast\n", "policy", "no policy is called fast"),
+        (WORKFLOW + "policies: {kyc.ask: fast}\n", "policies.kyc.ask", "no policy is called fast"),
+        (WORKFLOW + "gates: {review: {answers: []}}\n", "gates.review.answers", "unknown field"),
+    ],
+)
+def test_a_mistake_is_named_with_its_field(tmp_path: Path, text: str, field: str, words: str) -> None:
+    found = [fault for fault in faults(tmp_path, one=text) if words in fault.message]
+
+    assert [fault.field for fault in found] == [field]
+
+
+@pytest.mark.req("REG-13")
+def test_a_workflow_verb_may_not_call_another(tmp_path: Path) -> None:
+    other = WORKFLOW.replace("kyc.open", "kyc.ask").replace("kyc-open", "kyc-ask").replace("[kyc.ask]", "[]")
+    fault = only_fault(tmp_path, open=WORKFLOW, other=other)
+
+    assert fault.field == "sub_verbs[0]"
+    assert fault.message.startswith("kyc.ask is a workflow verb")
+
+
+def test_one_verb_is_declared_once(tmp_path: Path) -> None:
+    fault = only_fault(tmp_path, one="verb: kyc.ask", two="verb: kyc.ask")
+
+    assert (fault.file, fault.message) == (f"{tmp_path}/two.yaml", "the verb kyc.ask is declared twice")
+
+
+def test_one_process_belongs_to_one_verb(tmp_path: Path) -> None:
+    fault = only_fault(tmp_path, one=WORKFLOW, two=WORKFLOW.replace("kyc.open", "kyc.reopen"))
+
+    assert (fault.field, fault.message) == ("process", "the process kyc-open already belongs to kyc.open")
+
+
+@pytest.mark.req("POL-03")
+@pytest.mark.parametrize(
+    ("text", "field", "words"),
+    [
+        ("[]", "", "no mapping"),
+        ("version: 2\npolicies: []\n", "version", "must be 1"),
+        ("version: 1\n", "policies", "must be a list"),
+        (
+            "version: 1\npolicies: [{name: a, retry: {maximum_attempts: 0}}]\n",
+            "policies[0].retry.maximum_attempts",
+            "1 or",
+        ),
+        (
+            "version: 1\npolicies: [{name: a, attempts: 3, retry: {maximum_attempts: 1}}]\n",
+            "policies[0].attempts",
+            "unknown",
+        ),
+        (POLICIES.replace("]\n", ", {name: standard, retry: {maximum_attempts: 1}}]\n"), "policies[1].name", "twice"),
+    ],
+)
+def test_a_policy_file_is_checked_too(tmp_path: Path, text: str, field: str, words: str) -> None:
+    fault = only_fault(tmp_path, policies=text)
+
+    assert fault.field == field
+    assert words in fault.message
+
+
+def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(ContractError) as caught:
+        read_contracts(tmp_path, [tmp_path / "missing.yaml"])
+
+    assert str(caught.value).startswith(f"{tmp_path}/missing.yaml:1:1: cannot be read: ")
+
+
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
+    found = faults(tmp_path, one="verb: Kyc\nwrites: x\n", two="a: &b 1\n")
+
+    assert [fault.field for fault in found] == ["verb", "writes", "a"]
+
+
+def test_a_section_beyond_the_document_is_empty() -> None:
+    section = Section(load(b"a: [1]\n"), ())
+
+    assert section.section("b").members == {}
+    assert section.value("a", 0) == 1
+    assert section.value("a", "x") is None
