@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import asyncpg
 
-from tests.support.postgres import run_apart
+from tests.support.apart import run_apart
 
 
 @contextmanager

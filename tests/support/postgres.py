@@ -11,17 +11,14 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Coroutine, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
+from tests.support.apart import run_apart
 from tests.support.children import Child, fresh_directory, remove, spawn
 from tests.support.errors import Unavailable
 from tests.support.ports import LOOPBACK, free_ports
-
-T = TypeVar("T")
 
 NOBODY = 65534
 _PATIENCE = 30.0
@@ -42,7 +39,7 @@ class Postgres:
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         self._settings = {**_SETTINGS, **(settings or {})}
         self._user = NOBODY if os.geteuid() == 0 else None
-        self._directory = fresh_directory("postgres")
+        self.directory = fresh_directory("postgres")
         self._password = secrets.token_urlsafe(12)
         self._port = 0
         self._child: Child | None = None
@@ -63,7 +60,7 @@ class Postgres:
     def start(self) -> "Postgres":
         """Make the data directory, start the server, return when it takes connections."""
         try:
-            self._bin = _binaries(self._directory, self._user)
+            self._bin = _binaries(self.directory, self._user)
             self._port = free_ports(1)[0]
             self._initialise()
             self._launch()
@@ -77,7 +74,7 @@ class Postgres:
         if self._child is not None:
             self._child.end(signal.SIGINT)
             self._child = None
-        remove(self._directory)
+        remove(self.directory)
         if not keep_log:
             self.log.unlink(missing_ok=True)
 
@@ -97,10 +94,10 @@ class Postgres:
         self.stop()
 
     def _initialise(self) -> None:
-        secret = self._directory / "password"
+        secret = self.directory / "password"
         secret.write_text(self._password)
         if self._user is not None:
-            os.chown(self._directory, self._user, self._user)
+            os.chown(self.directory, self._user, self._user)
             os.chown(secret, self._user, self._user)
         done = subprocess.run(
             [
@@ -111,12 +108,12 @@ class Postgres:
                 "--auth=password",  # loopback only, so a plain password keeps other users out cheaply
                 "--encoding=UTF8",
                 "--locale=C",
-                f"--pgdata={self._directory / 'data'}",
+                f"--pgdata={self.directory / 'data'}",
             ],
             user=self._user,
             group=self._user,
             extra_groups=None if self._user is None else [],
-            cwd=self._directory,
+            cwd=self.directory,
             capture_output=True,
             text=True,
         )
@@ -133,9 +130,9 @@ class Postgres:
         }
         flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         self._child = spawn(
-            [self._bin / "postgres", "-D", self._directory / "data", *flags],
+            [self._bin / "postgres", "-D", self.directory / "data", *flags],
             log=self.log,
-            directory=self._directory,
+            directory=self.directory,
             user=self._user,
             last_signal=signal.SIGQUIT,
         )
@@ -206,12 +203,6 @@ class Template:
     def drop(self) -> None:
         """Remove the template itself."""
         run_apart(_execute(self._server, f'DROP DATABASE IF EXISTS "{self._name}" WITH (FORCE)'))
-
-
-def run_apart(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on a thread of its own: fixtures never touch a test's event loop."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
 
 
 async def _execute(dsn: str, statement: str) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Self
 
+from tests.support.apart import run_apart
 from tests.support.children import Child, fresh_directory, remove, spawn
 from tests.support.errors import Unavailable
 from tests.support.http import ask
@@ -62,7 +63,7 @@ class Broker:
         self._flags = list(flags)
         self._extra = {"ZEEBE_CLOCK_CONTROLLED": str(controlled_clock).lower(), **(environment or {})}
         self._child: Child | None = None
-        self._data = fresh_directory("zeebe")
+        self.data = fresh_directory("zeebe")
         descriptor, log = tempfile.mkstemp(prefix="verbworker-zeebe-", suffix=".log")
         os.close(descriptor)
         self.log = Path(log)
@@ -90,9 +91,7 @@ class Broker:
     def start(self) -> Self:
         """Start the broker, or start it again on the data it has, and return when it is ready."""
         try:
-            java, home = find_java(), zeebe_home()
-            cache = start_cache(java, self._flags, lambda file: _train(java, home, self._flags, file))
-            self._launch(java, home, [f"-XX:AOTCache={cache}"] if cache else [])
+            self._launch(*prepare(self._flags))
         except BaseException:
             self.stop(keep_log=True)
             raise
@@ -103,7 +102,7 @@ class Broker:
         if self._child is not None:
             self._child.end(signal.SIGTERM)
             self._child = None
-        remove(self._data)
+        remove(self.data)
         if not keep_log:
             self.log.unlink(missing_ok=True)
 
@@ -154,7 +153,7 @@ class Broker:
         self._child = spawn(
             _command(java, home, [*self._flags, *flags]),
             log=self.log,
-            environment={**os.environ, **_settings(self._ports, self._data), **self._extra},
+            environment={**os.environ, **_settings(self._ports, self.data), **self._extra},
             directory=home,
         )
         self._await_ready(self._child)
@@ -179,6 +178,13 @@ class Broker:
         if self._child is None:
             raise RuntimeError("this broker is not running")
         return self._child
+
+
+def prepare(flags: Sequence[str] = FAST_START) -> tuple[Java, Path, list[str]]:
+    """Everything a start needs: Java, the distribution, more flags. The first call on a machine takes minutes."""
+    java, home = find_java(), zeebe_home()
+    cache = start_cache(java, list(flags), lambda file: _train(java, home, flags, file))
+    return java, home, [f"-XX:AOTCache={cache}"] if cache else []
 
 
 def _command(java: Java, home: Path, flags: list[str]) -> list[str]:
@@ -217,14 +223,27 @@ def _settings(ports: Ports, data: Path) -> dict[str, str]:
     }
 
 
-def _train(java: Java, home: Path, flags: list[str], file: Path) -> None:
+def _train(java: Java, home: Path, flags: Sequence[str], file: Path) -> None:
     broker = Broker(flags=flags)
     try:
         broker._launch(java, home, [f"-XX:AOTCacheOutput={file}"])
+        run_apart(_exercise(broker.address))
         # Java writes the cache after its last line of work: leave it the time.
         broker._running().end(signal.SIGTERM, patience=_TRAINING_PATIENCE)
     finally:
         broker.stop()
+
+
+async def _exercise(address: str) -> None:
+    # The first deployment loads a parser and a FEEL compiler: put them into the cache too.
+    from tests.support.client import connected
+    from tests.support.models import one_task
+
+    async with connected(address) as client:
+        await client.deploy("training", one_task("training", "training"))
+        await client.start("training")
+        for job in await client.activate("training"):
+            await client.complete(job.key)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
