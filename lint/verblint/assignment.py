@@ -1,0 +1,62 @@
+"""Assignments: the values that flags can have together, as far as conditions can tell them apart."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from math import prod
+
+from verblint.condition import Bare, Comparison, Membership, Test, Value, walk
+from verblint.contract import Flag, FlagType
+
+MAX_ASSIGNMENTS = 4096
+
+# No enum value and no literal of a condition can be this: the grammar admits printable ASCII only.
+_ANOTHER_TEXT = "\0"
+
+
+def assignments(tests: Iterable[Test], flags: Mapping[str, Flag]) -> list[dict[str, Value]] | None:
+    """Every different case that the tests can meet, or None when there are too many to look at.
+
+    A flag that is not among `flags` may have a value of any type, or none at all.
+    """
+    mentioned = _mentioned(tests)
+    domains = {name: tuple(_domain(literals, flags.get(name))) for name, literals in mentioned.items()}
+    if prod(len(domain) for domain in domains.values()) > MAX_ASSIGNMENTS:
+        return None
+    return [dict(zip(domains, values, strict=True)) for values in product(*domains.values())]
+
+
+def _mentioned(tests: Iterable[Test]) -> dict[str, set[Value]]:
+    mentioned: dict[str, set[Value]] = {}
+    for part in (part for test in tests for part in walk(test)):
+        match part:
+            case Bare(flag):
+                mentioned.setdefault(flag.name, set())
+            case Comparison(flag, _, literal):
+                mentioned.setdefault(flag.name, set()).add(literal.value)
+            case Membership(flag, literals):
+                mentioned.setdefault(flag.name, set()).update(literal.value for literal in literals)
+            case _:
+                continue
+    return mentioned
+
+
+def _domain(literals: set[Value], flag: Flag | None) -> Iterator[Value]:
+    """One value for each class of values that no comparison with the literals can tell apart."""
+    integers = sorted(value for value in literals if type(value) is int)
+    texts = sorted(value for value in literals if isinstance(value, str))
+    match flag.type if flag is not None else None:
+        case FlagType.ENUM:
+            assert flag is not None
+            yield from flag.values
+        case FlagType.BOOLEAN:
+            yield from (True, False)
+        case FlagType.INTEGER:
+            yield from _around(integers)
+        case FlagType.STRING:
+            yield from (*texts, _ANOTHER_TEXT)
+        case None:
+            yield from (True, False, *_around(integers), *texts, _ANOTHER_TEXT, None)
+
+
+def _around(integers: list[int]) -> list[int]:
+    return sorted({number + step for number in integers or [0] for step in (-1, 0, 1)})

@@ -1,0 +1,21 @@
+"""A condition does not compute: no functions, no `if`, `for`, `some` or `every`, no dates."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reason import CALL
+from verblint.refusal import refused_conditions
+from verblint.rule import Context, rule
+
+
+@rule(CALL, "condition-calls", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A condition does not compute: no functions, no `if`, `for`, `some` or `every`, no dates.
+
+    What has to be computed is a decision of the domain. A sub-verb takes it, where it is tested and typed, and
+    hands the answer to the gateway as a flag.
+
+    Wrong:  =count(orders) > 0
+    Right:  =orch_has_orders = true
+    """
+    return refused_conditions(context)

@@ -1,0 +1,21 @@
+"""A condition compares a flag with a literal, never with another variable."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reason import FLAG_AGAINST_VARIABLE
+from verblint.refusal import refused_conditions
+from verblint.rule import Context, rule
+
+
+@rule(FLAG_AGAINST_VARIABLE, "condition-compares-variables", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A condition compares a flag with a literal, never with another variable.
+
+    Comparing two variables relates data, which is a sub-verb's work. It also cannot be checked: no linter knows
+    which values meet at run time.
+
+    Wrong:  =orch_score > orch_limit
+    Right:  =orch_score_over_limit = true
+    """
+    return refused_conditions(context)

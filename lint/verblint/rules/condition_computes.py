@@ -1,0 +1,21 @@
+"""A condition does not do arithmetic."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reason import ARITHMETIC
+from verblint.refusal import refused_conditions
+from verblint.rule import Context, rule
+
+
+@rule(ARITHMETIC, "condition-computes", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A condition does not do arithmetic.
+
+    Sums and differences are computing over data, and a dash inside a name is a minus: `orch_risk-class` is the flag
+    `orch_risk` less the variable `class`, which is null.
+
+    Wrong:  =orch_attempts + 1 > 3
+    Right:  =orch_attempts >= 3
+    """
+    return refused_conditions(context)

@@ -1,0 +1,21 @@
+"""The list behind `in` stands in parentheses."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reason import LIST_WITHOUT_PARENTHESES
+from verblint.refusal import refused_conditions
+from verblint.rule import Context, rule
+
+
+@rule(LIST_WITHOUT_PARENTHESES, "condition-list-brackets", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """The list behind `in` stands in parentheses.
+
+    Behind `in [` and `in "a"` the engine takes everything that follows for the list: the condition
+    `orch_x in ["a", "b"] and orch_y = true` is false when both parts are true. In parentheses it means what it says.
+
+    Wrong:  =orch_x in ["a", "b"] and orch_y = true
+    Right:  =orch_x in ("a", "b") and orch_y = true
+    """
+    return refused_conditions(context)

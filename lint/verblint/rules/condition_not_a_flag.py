@@ -1,0 +1,21 @@
+"""A condition reads flags, and a flag is called `orch_` and lower-case words."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reason import NOT_A_FLAG
+from verblint.refusal import refused_conditions
+from verblint.rule import Context, rule
+
+
+@rule(NOT_A_FLAG, "condition-not-a-flag", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A condition reads flags, and a flag is called `orch_` and lower-case words.
+
+    Flags are the whole contract between verbs and gateways. Any other variable is domain knowledge in the diagram, a
+    correlation key, or a name that was misspelt and is null for ever.
+
+    Wrong:  =customer_type = "vip"
+    Right:  =orch_customer_type = "vip"     (set by a sub-verb, declared in the verb's flags)
+    """
+    return refused_conditions(context)

@@ -1,0 +1,21 @@
+"""A condition is written in plain ASCII."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reason import NOT_ASCII
+from verblint.refusal import refused_conditions
+from verblint.rule import Context, rule
+
+
+@rule(NOT_ASCII, "condition-not-ascii", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A condition is written in plain ASCII.
+
+    A Cyrillic `o` makes another variable, which is null. A zero width space cannot be seen and is skipped by the
+    engine. Nobody can review what nobody can see.
+
+    Wrong:  =orch_x<U+200B> = "a"
+    Right:  =orch_x = "a"
+    """
+    return refused_conditions(context)

@@ -1,0 +1,21 @@
+"""A condition begins with an equals sign."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reason import NOT_FEEL
+from verblint.refusal import refused_conditions
+from verblint.rule import Context, rule
+
+
+@rule(NOT_FEEL, "condition-not-feel", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A condition begins with an equals sign.
+
+    The engine evaluates FEEL only, and takes a text for FEEL only when its first character is `=`. A condition in
+    another language, or none at all, is refused when the model is deployed.
+
+    Wrong:  <conditionExpression>${approved}</conditionExpression>
+    Right:  <conditionExpression>=orch_approved = true</conditionExpression>
+    """
+    return refused_conditions(context)

@@ -1,0 +1,21 @@
+"""A condition has at most 1,000 characters, and parentheses at most 16 deep."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reason import OVER_LIMIT
+from verblint.refusal import refused_conditions
+from verblint.rule import Context, rule
+
+
+@rule(OVER_LIMIT, "condition-over-limit", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A condition has at most 1,000 characters, and parentheses at most 16 deep.
+
+    Some hundred nested parentheses overflow the stack of the engine's parser. The broker stops, and stops again at
+    every restart, because the deployment is replayed. This is a matter of safety, not of taste.
+
+    Wrong:  =((((((((((((((((((orch_x = "a"))))))))))))))))))
+    Right:  =orch_x = "a"
+    """
+    return refused_conditions(context)

@@ -1,0 +1,21 @@
+"""A condition never touches the payload, nor its hash."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reason import PAYLOAD
+from verblint.refusal import refused_conditions
+from verblint.rule import Context, rule
+
+
+@rule(PAYLOAD, "condition-reads-payload", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A condition never touches the payload, nor its hash.
+
+    `domain_payload` is one opaque string to the engine. A branch on it breaks with the next change of the schema,
+    and hides a decision of the domain in the diagram. Backticks, comments and invisible characters do not help.
+
+    Wrong:  =contains(domain_payload, "approved")
+    Right:  =orch_outcome = "approved"
+    """
+    return refused_conditions(context)

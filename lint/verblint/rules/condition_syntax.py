@@ -1,0 +1,22 @@
+"""A condition follows the grammar of conditions."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reason import SYNTAX
+from verblint.refusal import refused_conditions
+from verblint.rule import Context, rule
+
+
+@rule(SYNTAX, "condition-syntax", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A condition follows the grammar of conditions.
+
+    A condition joins tests of flags with `and`, `or`, `not(...)` and parentheses. A test compares one flag with one
+    literal, or looks it up in a list. Everything else is refused, because what two parsers read differently is a
+    branch that nobody meant: `==`, single quotes and escapes mean other things elsewhere.
+
+    Wrong:  =orch_outcome == 'approved'
+    Right:  =orch_outcome = "approved"
+    """
+    return refused_conditions(context)

@@ -1,0 +1,21 @@
+"""A model has no DOCTYPE."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reader import DOCUMENT_TYPE
+from verblint.refusal import refused_by_reader
+from verblint.rule import Context, rule
+
+
+@rule(DOCUMENT_TYPE, "document-type", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A model has no DOCTYPE.
+
+    A document type can define entities, and entities can read files, fetch addresses and grow without limit. BPMN
+    needs none, the engine refuses them, and so does every careful reader.
+
+    Wrong:  <!DOCTYPE definitions [<!ENTITY x "...">]>
+    Right:  <?xml version="1.0" encoding="UTF-8"?> and then the definitions
+    """
+    return refused_by_reader(context)

@@ -1,0 +1,73 @@
+"""A condition compares a flag with a value of the flag's type."""
+
+from collections.abc import Iterator
+
+from verblint.condition import Comparison, Membership, Test, Value, walk
+from verblint.contract import Flag, FlagType
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+
+_PYTHON_TYPES = {FlagType.BOOLEAN: bool, FlagType.INTEGER: int, FlagType.STRING: str, FlagType.ENUM: str}
+_EXAMPLES = {
+    FlagType.BOOLEAN: "= true",
+    FlagType.INTEGER: ">= 3",
+    FlagType.STRING: '= "text"',
+    FlagType.ENUM: '= "value"',
+}
+
+
+@rule("HB220", "flag-type-mismatch", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A condition compares a flag with a value of the flag's type.
+
+    The engine finds null when the types differ, and a condition that is null raises an incident. Greater and less
+    are for flags declared as integer only. A declared flag is never null, so a comparison with null is pointless.
+
+    Wrong:  =orch_attempts = "3", and the flag is an integer
+    Right:  =orch_attempts = 3
+    """
+    for branch in context.branches:
+        verb = context.contracts.of_process(branch.process.id)
+        if verb is None or branch.test is None:
+            continue
+        for test in walk(branch.test):
+            flag = verb.flags.get(test.flag.name) if isinstance(test, Comparison | Membership) else None
+            wrong = _mismatch(test, flag) if flag is not None else None
+            if flag is not None and wrong is not None:
+                start, end, what = wrong
+                message = f"{flag.name} is of type {flag.type} and is compared with {what}"
+                hint = f"Write: {flag.name} {_EXAMPLES[flag.type]}"
+                yield context.at(branch.condition.part(start, end), message, hint=hint, detail=flag.name)
+
+
+def _mismatch(test: Test, flag: Flag) -> tuple[int, int, str] | None:
+    """The characters to blame and what they are, or None when the types agree."""
+    match test:
+        case Comparison(_, operator, literal):
+            if not _fits(literal.value, flag):
+                return literal.start, literal.end, _described(literal.value)
+            if operator not in ("=", "!=") and flag.type is not FlagType.INTEGER:
+                return test.flag.start, literal.end, f"`{operator}`"
+        case Membership(_, literals):
+            wrong = next((literal for literal in literals if not _fits(literal.value, flag)), None)
+            if wrong is not None:
+                return wrong.start, wrong.end, _described(wrong.value)
+        case _:
+            pass
+    return None
+
+
+def _fits(value: Value, flag: Flag) -> bool:
+    return type(value) is _PYTHON_TYPES[flag.type]
+
+
+def _described(value: Value) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int():
+            return "an integer"
+        case _:
+            return "a string"

@@ -1,0 +1,28 @@
+"""A flow that leaves a branching gateway has a condition or is the default."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.gateway import BRANCHING
+from verblint.rule import Context, rule
+
+
+@rule("HB222", "flow-without-condition", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A flow that leaves a branching gateway has a condition or is the default.
+
+    With two or more flows the engine must know when to take each, and refuses the model when it does not.
+
+    Wrong:  an exclusiveGateway with two flows, one of them without a condition and no default
+    Right:  <exclusiveGateway id="decide" default="flow_without_condition">
+    """
+    for process in context.model.processes:
+        for scope, node in process.walk():
+            flows = scope.outgoing(node)
+            if node.kind not in BRANCHING or len(flows) < 2:
+                continue
+            for flow in flows:
+                if flow.condition is None and flow.id != node.default:
+                    message = f"the flow leaves {node.id} without a condition and is not its default"
+                    hint = f'Write a condition, or default="{flow.id}" on the gateway'
+                    yield context.at(flow.element, message, hint=hint)

@@ -1,0 +1,21 @@
+"""A model is well-formed XML."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reader import NOT_WELL_FORMED
+from verblint.refusal import refused_by_reader
+from verblint.rule import Context, rule
+
+
+@rule(NOT_WELL_FORMED, "not-well-formed", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A model is well-formed XML.
+
+    What no parser can read, no engine can run. The place is where the reader gave up; the cause is often a line or
+    two above it.
+
+    Wrong:  <serviceTask id="ask"> without its end tag
+    Right:  <serviceTask id="ask"> ... </serviceTask>
+    """
+    return refused_by_reader(context)

@@ -1,0 +1,21 @@
+"""A model stays within the size, the depth and the number of elements that the settings allow."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.reader import OVER_LIMIT
+from verblint.refusal import refused_by_reader
+from verblint.rule import Context, rule
+
+
+@rule(OVER_LIMIT, "over-limit", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A model stays within the size, the depth and the number of elements that the settings allow.
+
+    Nobody draws a model of two megabytes or of a hundred levels. What is larger was generated or is hostile, and a
+    linter that runs on every change must answer in a moment.
+
+    Wrong:  100,000 nested subProcess elements
+    Right:  several processes that hand over by message
+    """
+    return refused_by_reader(context)

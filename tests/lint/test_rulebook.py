@@ -1,0 +1,139 @@
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from re import fullmatch
+
+import pytest
+import verblint.rules
+from verblint.contract import Contracts
+from verblint.element import Element
+from verblint.finding import Finding, Severity
+from verblint.reader import read
+from verblint.rule import CRASHED, Context, Rule
+from verblint.rulebook import find, inspect, rules
+from verblint.settings import Settings
+
+from tests.support.fixture_models import FOLDER, FixtureModel, fixture_models
+
+MODULES = sorted(path.stem for path in Path(verblint.rules.__path__[0]).glob("*.py") if path.stem != "__init__")
+MODELS = {rule.slug: fixture_models(f"rules/{rule.slug}") for rule in rules()}
+VALID = [(rule, model) for rule in rules() for model in MODELS[rule.slug] if model.path.stem.startswith("valid")]
+INVALID = [(rule, model) for rule in rules() for model in MODELS[rule.slug] if model.path.stem.startswith("invalid")]
+
+
+def _name(value: object) -> str:
+    return value.path.stem if isinstance(value, FixtureModel) else value.slug if isinstance(value, Rule) else ""
+
+
+def test_every_module_of_the_folder_is_one_rule_named_like_its_slug() -> None:
+    assert sorted(rule.slug.replace("-", "_") for rule in rules()) == MODULES
+
+
+def test_no_two_rules_share_a_code_or_a_slug() -> None:
+    names = Counter(name for rule in (*rules(), CRASHED) for name in (rule.code, rule.slug))
+
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("rule", rules(), ids=_name)
+def test_a_code_is_two_letters_and_three_digits(rule: Rule) -> None:
+    assert fullmatch("(?:HB|AM)[0-9]{3}", rule.code)
+
+
+@pytest.mark.parametrize("rule", [*rules(), CRASHED], ids=_name)
+def test_a_page_says_what_and_why_and_shows_wrong_and_right(rule: Rule) -> None:
+    summary, blank, *rest = rule.page.splitlines()
+
+    assert summary.endswith(".")
+    assert blank == ""
+    assert any(line.startswith("Wrong:  ") for line in rest)
+    assert any(line.startswith("Right:  ") for line in rest)
+    assert not rest[0].startswith(("Wrong:", "Right:"))
+
+
+@pytest.mark.req("TST-09")
+@pytest.mark.parametrize("rule", rules(), ids=_name)
+def test_a_rule_has_a_valid_and_an_invalid_model(rule: Rule) -> None:
+    names = {model.path.stem.split("-")[0] for model in MODELS[rule.slug]}
+
+    assert names == {"valid", "invalid"}
+
+
+def test_every_folder_of_models_belongs_to_a_rule() -> None:
+    folders = {path.name for path in (FOLDER / "rules").iterdir()}
+
+    assert folders == {rule.slug for rule in rules()}
+
+
+@pytest.mark.req("TST-09")
+@pytest.mark.parametrize(("rule", "model"), INVALID, ids=_name)
+def test_an_invalid_model_is_found_by_its_rule(rule: Rule, model: FixtureModel) -> None:
+    assert rule.code in {finding.code for finding in model.findings()}
+
+
+@pytest.mark.parametrize(("rule", "model"), VALID, ids=_name)
+def test_a_valid_model_is_not_found_by_its_rule(rule: Rule, model: FixtureModel) -> None:
+    assert rule.code not in {finding.code for finding in model.findings()}
+
+
+@pytest.mark.parametrize(("rule", "model"), VALID, ids=_name)
+def test_a_valid_model_has_no_error_of_any_rule(rule: Rule, model: FixtureModel) -> None:
+    assert [(finding.code, finding.element_id, finding.message) for finding in model.errors()] == []
+
+
+@pytest.mark.parametrize(("rule", "model"), INVALID, ids=_name)
+def test_a_finding_has_a_place_an_element_and_a_way_out(rule: Rule, model: FixtureModel) -> None:
+    lines = model.content.count(b"\n") + 1
+    for finding in model.findings([rule]):
+        assert 1 <= finding.line <= finding.end_line <= lines
+        assert (finding.line, finding.column) < (finding.end_line, finding.end_column)
+        assert finding.element_id or rule.code < "HB010"
+        assert finding.hint or rule.code < "HB010"
+
+
+@pytest.mark.parametrize(("rule", "model"), INVALID, ids=_name)
+def test_two_findings_of_one_rule_in_one_file_have_different_fingerprints(rule: Rule, model: FixtureModel) -> None:
+    prints = Counter(finding.fingerprint for finding in model.findings([rule]))
+
+    assert [count for count in prints.values() if count > 1] == []
+
+
+def _raises(context: Context) -> Iterator[Finding]:
+    yield context.at(context.root, "found before the crash")
+    raise KeyError("nobody thought of this")
+
+
+def test_a_rule_that_crashes_becomes_a_finding_and_keeps_what_it_found() -> None:
+    root: Element = read(b'<definitions id="d"/>')
+    rule = Rule("HB999", "crashes", Severity.WARNING, _raises)
+
+    found = list(rule.run(Context.of(root, Settings(), Contracts())))
+
+    assert [(finding.code, finding.severity) for finding in found] == [("HB999", "warning"), ("HB099", "error")]
+    assert "crashes stopped with KeyError" in found[1].message
+
+
+def test_the_page_of_the_rule_for_crashes_finds_nothing_itself() -> None:
+    context = Context.of(read(b"<definitions/>"), Settings(), Contracts())
+
+    assert list(CRASHED.check(replace(context, rule=CRASHED))) == []
+
+
+@pytest.mark.parametrize("name", ["HB215", "hb215", "bare-flag"])
+def test_a_rule_is_found_by_code_or_slug(name: str) -> None:
+    rule = find(name)
+
+    assert rule is not None
+    assert rule.code == "HB215"
+
+
+def test_nothing_is_found_under_an_unknown_name() -> None:
+    assert find("HB998") is None
+
+
+def test_findings_come_in_the_order_of_their_places() -> None:
+    model = next(model for model in MODELS["bare-flag"] if model.path.stem == "invalid-not")
+    found = [(finding.line, finding.column) for finding in inspect(model.content)]
+
+    assert found == sorted(found)

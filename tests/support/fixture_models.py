@@ -1,0 +1,80 @@
+"""Fixture models: BPMN files below tests/lint, each inspected under the settings its first comment names.
+
+The comment reads `<!-- verblint: engine=8.10 contracts=none -->`. Left out, the defaults hold, with the contracts of
+tests/lint/contracts.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from re import compile as pattern
+
+from verblint.catalogue import read_contracts
+from verblint.contract import Contracts
+from verblint.finding import Finding, Severity
+from verblint.rule import Rule
+from verblint.rulebook import inspect
+from verblint.settings import Settings
+
+FOLDER = Path(__file__).parents[1] / "lint"
+
+_NOTE = pattern(rb"<!-- verblint:([^>]*) -->")
+
+
+@dataclass(frozen=True, slots=True)
+class FixtureModel:
+    """One model and what it is inspected with."""
+
+    path: Path
+    settings: Settings
+    contracts: Contracts
+
+    @property
+    def name(self) -> str:
+        """The path below tests/lint."""
+        return str(self.path.relative_to(FOLDER))
+
+    @property
+    def content(self) -> bytes:
+        """The bytes of the file."""
+        return self.path.read_bytes()
+
+    def findings(self, chosen: Iterable[Rule] | None = None) -> list[Finding]:
+        """What the chosen rules find in it, or all rules."""
+        return inspect(self.content, self.name, self.settings, self.contracts, chosen)
+
+    def errors(self) -> list[Finding]:
+        """The findings that would keep it from being deployed."""
+        return [finding for finding in self.findings() if finding.severity is Severity.ERROR]
+
+
+def fixture_models(below: str) -> list[FixtureModel]:
+    """All models below a folder of tests/lint, in the order of their names."""
+    return [_open(path) for path in sorted((FOLDER / below).rglob("*.bpmn"))]
+
+
+@cache
+def contracts() -> Contracts:
+    """The contracts that fixtures are checked against."""
+    return read_contracts(FOLDER / "contracts")
+
+
+def _open(path: Path) -> FixtureModel:
+    note = _NOTE.search(path.read_bytes())
+    options = dict(option.split("=") for option in note[1].decode().split()) if note else {}
+    known = contracts() if options.pop("contracts", "all") == "all" else Contracts()
+    settings = Settings()
+    for name, value in options.items():
+        settings = replace(settings, **{name: _typed(getattr(settings, name), value)})
+    return FixtureModel(path, settings, known)
+
+
+def _typed(default: object, value: str) -> object:
+    match default:
+        case bool():
+            return value == "true"
+        case int():
+            return int(value)
+        case _:
+            return value
