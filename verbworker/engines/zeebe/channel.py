@@ -19,6 +19,9 @@ _OPTIONS: Final = (
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 5_000),
+    # gRPC would fetch hundreds of pushed jobs ahead of a reader that is busy, each locked for us.
+    ("grpc.http2.lookahead_bytes", 16_384),
+    ("grpc.http2.bdp_probe", 0),
     # Despite its name this is how long one attempt may take, TLS handshake included.
     ("grpc.min_reconnect_backoff_ms", 5_000),
 )

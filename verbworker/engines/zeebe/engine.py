@@ -1,6 +1,7 @@
 """Zeebe over gRPC: one channel, a deadline on every call, errors in our own words."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from types import TracebackType
@@ -81,10 +82,16 @@ class ZeebeEngine:
         that timed out, so poll beside it.
         """
         request = wire.subscription(ask, self._connection.tenant_ids)
-        pushed = self._gateway.listen("StreamActivatedJobs", request, lifetime_s=self._connection.stream_lifetime_s)
-        async with aclosing(pushed):
-            async for told in pushed:
-                yield wire.job(told, ask.timeout_ms)
+        unread: list[Any] = []
+        pushed = self._gateway.listen(
+            "StreamActivatedJobs", request, unread, lifetime_s=self._connection.stream_lifetime_s
+        )
+        try:
+            async with aclosing(pushed):
+                async for told in pushed:
+                    yield wire.job(told, ask.timeout_ms)
+        finally:
+            await self._give_back([wire.job(told, ask.timeout_ms) for told in unread])
 
     async def complete(self, job_key: int, variables: Variables) -> None:
         """Complete a job with these variables."""
@@ -151,8 +158,11 @@ class ZeebeEngine:
         return await self._gateway.send(rpc, request, timeout_s=self._connection.call_timeout_s)
 
     async def _give_back(self, jobs: Sequence[Job]) -> None:
+        # An old activation may be somebody else's by now, and giving that back would take it from them.
+        now = time.time() * 1000
+        young = [job for job in jobs if now - job.activated_ms < job.timeout_ms / 2]
         async with asyncio.TaskGroup() as tasks:
-            for job in jobs:
+            for job in young:
                 tasks.create_task(self._give_back_one(job))
 
     async def _give_back_one(self, job: Job) -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterator
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypeVar
 
 import grpc
 from grpc import StatusCode
@@ -12,8 +12,11 @@ from pyzeebe.proto.gateway_pb2_grpc import GatewayStub
 from verbworker.engines.zeebe.access import Access, Header, access
 from verbworker.engines.zeebe.channel import open_channel
 from verbworker.engines.zeebe.connection import Connection
+from verbworker.engines.zeebe.pushes import Pushes, linger
 from verbworker.engines.zeebe.status import Rpc, translate
 from verbworker.errors import EngineUnavailable
+
+_LAST_WORDS_S: Final = 0.25
 
 _Answer = TypeVar("_Answer")
 _Metadata = tuple[Header, ...] | None
@@ -54,35 +57,38 @@ class Gateway:
         return await self._authorised(rpc, attempt)
 
     async def collect(self, rpc: Rpc, request: Any, into: Callable[[Any], None], *, timeout_s: float) -> None:
-        """Hand each message of an answer to `into` as it arrives."""
+        """Hand each message of an answer to `into` as it arrives, even a little after a cancellation."""
 
         async def attempt(metadata: _Metadata) -> None:
             async for told in self._call(rpc)(request, timeout=timeout_s, metadata=metadata):
                 into(told)
 
-        await self._authorised(rpc, attempt)
+        await self._authorised(rpc, lambda metadata: linger(attempt(metadata), _LAST_WORDS_S))
 
-    async def listen(self, rpc: Rpc, request: Any, *, lifetime_s: float) -> AsyncGenerator[Any, None]:
-        """Yield what the gateway pushes, reading a message when one is asked for; ends after its lifetime."""
+    async def listen(
+        self, rpc: Rpc, request: Any, unread: list[Any], *, lifetime_s: float
+    ) -> AsyncGenerator[Any, None]:
+        """Yield what the gateway pushes until its lifetime is over; closing leaves the rest in `unread`."""
         ends = asyncio.get_running_loop().time() + lifetime_s
-        call: Any = None
+        pushes: Pushes | None = None
 
         async def first(metadata: _Metadata) -> Any:
-            nonlocal call
+            nonlocal pushes
             # No deadline goes with it: the gateway would answer a stream that just grew old with an error.
-            call = self._call(rpc)(request, metadata=metadata)
-            return await _read(call, ends)
+            pushes = Pushes(self._call(rpc)(request, metadata=metadata), ends)
+            return await pushes.read()
 
         try:
             # A gateway says nothing before the first job, so a refused token shows only here.
             told = await self._authorised(rpc, first)
-            while told is not grpc.aio.EOF:
+            while told is not None and pushes is not None:
                 yield told
                 with self._our_words(rpc):
-                    told = await _read(call, ends)
+                    told = await pushes.read()
         finally:
-            if call is not None:
-                call.cancel()
+            if pushes is not None:
+                with suppress(EngineUnavailable), self._our_words(rpc):
+                    unread.extend(await pushes.rest())
 
     def _call(self, rpc: Rpc) -> Any:
         if self._stub is None:
@@ -121,11 +127,3 @@ def _metadata(header: Header | None) -> _Metadata:
 def _is_being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-async def _read(call: Any, ends: float) -> Any:
-    try:
-        async with asyncio.timeout_at(ends):
-            return await call.read()
-    except TimeoutError:
-        return grpc.aio.EOF

@@ -128,8 +128,13 @@ def translate(error: grpc.aio.AioRpcError, rpc: Rpc) -> EngineError:
     """Say `error` in our words: its class tells what to do, its text keeps the engine's own reason."""
     code, reason = error.code(), _reason(error)
     kind = _kind(code, reason.lower(), rpc)
-    verb = "did not answer" if issubclass(kind, EngineUnavailable) else "refused"
-    return kind(f"Zeebe {verb} {rpc} ({code.name}): {reason}{_advice(code, reason.lower())}")
+    return kind(f"Zeebe {_did(kind)} {rpc} ({code.name}): {reason}{_advice(code, reason.lower())}")
+
+
+def _did(kind: type[EngineError]) -> str:
+    if issubclass(kind, Backpressure):
+        return "is too busy for"
+    return "did not perform" if issubclass(kind, EngineUnavailable) else "refused"
 
 
 def _kind(code: StatusCode, reason: str, rpc: Rpc) -> type[EngineError]:

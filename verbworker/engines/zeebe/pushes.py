@@ -1,0 +1,72 @@
+"""What the gateway pushes over one stream: read one at a time, and drained when it ends."""
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+import grpc
+
+_QUIET_S: Final = 0.05
+_DRAIN_S: Final = 0.5
+
+_Answer = TypeVar("_Answer")
+
+
+async def linger(work: Awaitable[_Answer], grace_s: float) -> _Answer:
+    """Await `work`; when cancelled, leave it `grace_s` more before it is cancelled too.
+
+    gRPC ends a call whose reader is cancelled, and jobs on their way to us would stay locked.
+    """
+    answers: list[_Answer] = []
+    errors: list[Exception] = []
+
+    async def run() -> None:
+        try:
+            answers.append(await work)
+        except Exception as error:  # handed over as it is: a task group would wrap it
+            errors.append(error)
+
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(run())
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait({task}, timeout=grace_s)
+            raise
+    if errors:
+        raise errors[0]
+    return answers[0]
+
+
+class Pushes:
+    """One open call. A message is taken from the channel when it is asked for, not before."""
+
+    def __init__(self, call: Any, ends: float) -> None:
+        self._call = call
+        self._ends = ends
+        self._taken: list[Any] = []
+
+    async def read(self) -> Any:
+        """The next message; None when the stream ended, or has grown as old as it may."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._ends):
+                await linger(self._take(), _QUIET_S)
+        return self._taken.pop() if self._taken else None
+
+    async def rest(self) -> list[Any]:
+        """End the call and return what was pushed but not read: those jobs are locked for us."""
+        try:
+            with suppress(TimeoutError, grpc.RpcError):
+                async with asyncio.timeout(_DRAIN_S):
+                    while not self._call.done():
+                        async with asyncio.timeout(_QUIET_S):
+                            await self._take()
+        finally:
+            self._call.cancel()
+        return self._taken
+
+    async def _take(self) -> None:
+        told = await self._call.read()
+        if told is not grpc.aio.EOF:
+            self._taken.append(told)
