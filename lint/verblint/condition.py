@@ -128,8 +128,8 @@ def evaluate(test: Test, values: Mapping[str, Value]) -> Truth:
             return _opposite(evaluate(inner, values))
         case And(tests):
             return _opposite(_any(_opposite(evaluate(part, values)) for part in tests))
-        case Or(tests):
-            return _any(evaluate(part, values) for part in tests)
+        case _:
+            return _any(evaluate(part, values) for part in test.tests)
 
 
 def _compare(value: Value, operator: str, literal: Value) -> Truth:
