@@ -1,13 +1,13 @@
 """A rule and the context it looks at."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import cleandoc
 
 from verblint.assembly import assemble
 from verblint.branch import Branch, branches
 from verblint.contract import Contracts
-from verblint.element import Element, Place
+from verblint.element import BPMN, Element, Place
 from verblint.expression import Expression
 from verblint.finding import Finding, Fix, Severity
 from verblint.model import Definitions
@@ -79,13 +79,25 @@ class Context:
     branches: tuple[Branch, ...]
     settings: Settings
     contracts: Contracts
+    elements: Mapping[tuple[str, str], list[Element]]
     rule: Rule | None = None
 
     @classmethod
     def of(cls, root: Element, settings: Settings, contracts: Contracts) -> "Context":
         """The context of a tree, before any rule runs."""
         model = assemble(root)
-        return cls(root, model, tuple(branches(model)), settings, contracts)
+        elements: dict[tuple[str, str], list[Element]] = {}
+        for element in root.walk():
+            elements.setdefault((element.namespace, element.local), []).append(element)
+        return cls(root, model, tuple(branches(model)), settings, contracts, elements)
+
+    def every(self, *locals: str, namespace: str = BPMN) -> Iterator[Element]:
+        """The elements with one of these names, in document order for each name."""
+        return (element for local in locals for element in self.elements.get((namespace, local), ()))
+
+    def within(self, *namespaces: str) -> Iterator[Element]:
+        """The elements of these namespaces, those of one name together."""
+        return (e for (namespace, _), group in self.elements.items() if namespace in namespaces for e in group)
 
     def at(
         self,

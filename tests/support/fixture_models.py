@@ -5,7 +5,7 @@ tests/lint/contracts.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from re import compile as pattern
@@ -64,17 +64,12 @@ def _open(path: Path) -> FixtureModel:
     note = _NOTE.search(path.read_bytes())
     options = dict(option.split("=") for option in note[1].decode().split()) if note else {}
     known = contracts() if options.pop("contracts", "all") == "all" else Contracts()
-    settings = Settings()
-    for name, value in options.items():
-        settings = replace(settings, **{name: _typed(getattr(settings, name), value)})
-    return FixtureModel(path, settings, known)
+    return FixtureModel(path, _settings(**options), known)
 
 
-def _typed(default: object, value: str) -> object:
-    match default:
-        case bool():
-            return value == "true"
-        case int():
-            return int(value)
-        case _:
-            return value
+def _settings(*, engine: str = "8.8", service_tasks: str = "15", allow_identity_mappings: str = "false") -> Settings:
+    return Settings(
+        engine=engine,
+        service_tasks=int(service_tasks),
+        allow_identity_mappings=allow_identity_mappings == "true",
+    )
