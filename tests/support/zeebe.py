@@ -129,7 +129,7 @@ class Broker:
         self._manage("/actuator/clock/add", {"offsetMilli": round(seconds * 1000)})
 
     def pause(self) -> None:
-        """Stop processing: commands are taken and not answered."""
+        """Stop processing: commands are refused as INTERNAL, "Processing paused"."""
         self._manage("/actuator/partitions/pauseProcessing")
 
     def resume(self) -> None:
