@@ -1,5 +1,6 @@
 """The one table that turns a gRPC status into the error verbworker raises."""
 
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import grpc
@@ -33,89 +34,89 @@ Rpc = Literal[
 ]
 """The calls of the gateway that verbworker makes."""
 
-TABLE: Final[dict[StatusCode, type[EngineError]]] = {
-    StatusCode.CANCELLED: EngineUnavailable,
-    StatusCode.UNKNOWN: EngineUnavailable,
-    StatusCode.INVALID_ARGUMENT: CommandInvalid,
-    StatusCode.DEADLINE_EXCEEDED: EngineUnavailable,
-    StatusCode.NOT_FOUND: CommandInvalid,
-    StatusCode.ALREADY_EXISTS: CommandInvalid,
-    StatusCode.PERMISSION_DENIED: AccessDenied,
-    StatusCode.RESOURCE_EXHAUSTED: Backpressure,
-    StatusCode.FAILED_PRECONDITION: CommandInvalid,
-    StatusCode.ABORTED: EngineUnavailable,
-    StatusCode.OUT_OF_RANGE: CommandInvalid,
-    StatusCode.UNIMPLEMENTED: CommandInvalid,
-    StatusCode.INTERNAL: EngineUnavailable,  # also what a paused partition answers
-    StatusCode.UNAVAILABLE: EngineUnavailable,
-    StatusCode.DATA_LOSS: EngineUnavailable,
-    StatusCode.UNAUTHENTICATED: AccessDenied,
-}
-"""Every status a call can end with; `_BY_CALL` and `_BY_TEXT` are read first."""
-
-_JOB: Final[tuple[Rpc, ...]] = (
-    "CompleteJob",
-    "FailJob",
-    "ThrowError",
-    "UpdateJobRetries",
-    "UpdateJobTimeout",
-    "ResolveIncident",
+_JOB: Final[frozenset[Rpc]] = frozenset(
+    ("CompleteJob", "FailJob", "ThrowError", "UpdateJobRetries", "UpdateJobTimeout", "ResolveIncident")
 )
+_CAN_BE_LATE: Final[frozenset[Rpc]] = _JOB | {"CancelProcessInstance"}
 
-# Only a command on a job, an incident or an instance can come too late; an unknown process is a mistake.
-_BY_CALL: Final[dict[tuple[StatusCode, Rpc], type[EngineError]]] = {
-    **{(StatusCode.NOT_FOUND, rpc): JobGone for rpc in (*_JOB, "CancelProcessInstance")},
-    **{(StatusCode.FAILED_PRECONDITION, rpc): JobNotActive for rpc in _JOB},
-}
+_TOO_LARGE: Final = "The command is too large for Zeebe: keep the variables together under 1 MiB."
 
-# One status, several meanings: the gateway, the broker and gRPC itself only differ in their words.
-_BY_TEXT: Final[tuple[tuple[StatusCode, str, type[EngineError]], ...]] = (
-    (StatusCode.RESOURCE_EXHAUSTED, "received message larger than max", AnswerTooLarge),  # grpc, here
-    (StatusCode.RESOURCE_EXHAUSTED, "sent message larger than max", CommandInvalid),  # grpc, here
-    (StatusCode.RESOURCE_EXHAUSTED, "message exceeds maximum size", CommandInvalid),  # grpc, in the gateway
-    (StatusCode.UNKNOWN, "exceeded_batch_record_size", CommandInvalid),  # the broker's log
-)
 
-_ADVICE: Final[tuple[tuple[StatusCode, str, str], ...]] = (
-    (
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One meaning of a status: whose it is, which error it becomes, what the reader can do about it."""
+
+    code: StatusCode
+    error: type[EngineError]
+    words: str = ""  # only a reason that contains them
+    rpcs: frozenset[Rpc] | None = None  # only these calls
+    advice: str = ""
+
+    def covers(self, code: StatusCode, reason: str, rpc: Rpc) -> bool:
+        """Whether this row speaks of such an answer."""
+        return code is self.code and self.words in reason.lower() and (self.rpcs is None or rpc in self.rpcs)
+
+
+TABLE: Final[tuple[Row, ...]] = (
+    # A command on a job, an incident or an instance can come too late; an unknown process is a mistake.
+    Row(StatusCode.NOT_FOUND, JobGone, rpcs=_CAN_BE_LATE),
+    Row(StatusCode.NOT_FOUND, CommandInvalid),
+    Row(StatusCode.FAILED_PRECONDITION, JobNotActive, rpcs=_JOB),
+    Row(StatusCode.FAILED_PRECONDITION, CommandInvalid),
+    Row(
         StatusCode.INVALID_ARGUMENT,
-        "multi-tenancy is disabled",
-        "This cluster runs without multi-tenancy: name no tenant, or only <default>.",
+        CommandInvalid,
+        words="multi-tenancy is disabled",
+        advice="This cluster runs without multi-tenancy: name no tenant, or only <default>.",
     ),
-    (
+    Row(
         StatusCode.INVALID_ARGUMENT,
-        "multi-tenancy is enabled",
-        "This cluster runs with multi-tenancy: name a tenant of this client in CAMUNDA_TENANT_IDS.",
+        CommandInvalid,
+        words="no tenant identifier",
+        advice="This cluster runs with multi-tenancy: name a tenant of this client in CAMUNDA_TENANT_IDS.",
     ),
-    (
+    Row(StatusCode.INVALID_ARGUMENT, CommandInvalid),
+    Row(StatusCode.OUT_OF_RANGE, CommandInvalid),
+    Row(StatusCode.ALREADY_EXISTS, CommandInvalid),
+    # gRPC itself says three of these, so one status asks for less, for less at once, or never again.
+    Row(
+        StatusCode.RESOURCE_EXHAUSTED,
+        AnswerTooLarge,
+        words="received message larger than max",
+        advice="Ask for fewer jobs at once, or raise ZEEBE_MAX_MESSAGE_SIZE to what the gateway allows.",
+    ),
+    Row(StatusCode.RESOURCE_EXHAUSTED, CommandInvalid, words="sent message larger than max", advice=_TOO_LARGE),
+    Row(StatusCode.RESOURCE_EXHAUSTED, CommandInvalid, words="message exceeds maximum size", advice=_TOO_LARGE),
+    Row(StatusCode.RESOURCE_EXHAUSTED, Backpressure),
+    Row(StatusCode.UNKNOWN, CommandInvalid, words="exceeded_batch_record_size", advice=_TOO_LARGE),
+    Row(StatusCode.INTERNAL, CommandInvalid, words="exceeded_batch_record_size", advice=_TOO_LARGE),
+    Row(StatusCode.UNAVAILABLE, EngineUnavailable),
+    Row(StatusCode.DEADLINE_EXCEEDED, EngineUnavailable),
+    Row(StatusCode.INTERNAL, EngineUnavailable),  # also what a paused partition answers
+    Row(StatusCode.CANCELLED, EngineUnavailable),
+    Row(StatusCode.ABORTED, EngineUnavailable),
+    Row(StatusCode.UNKNOWN, EngineUnavailable),
+    Row(StatusCode.DATA_LOSS, EngineUnavailable),
+    Row(
         StatusCode.UNAUTHENTICATED,
-        "",
-        "Check the client id and secret, the token URL and the audience (CAMUNDA_CLIENT_ID,"
-        " CAMUNDA_CLIENT_SECRET, CAMUNDA_OAUTH_URL, CAMUNDA_TOKEN_AUDIENCE), or user and password of Basic.",
+        AccessDenied,
+        advice="Check client id, secret, token URL and audience (CAMUNDA_CLIENT_ID, CAMUNDA_CLIENT_SECRET,"
+        " CAMUNDA_OAUTH_URL, CAMUNDA_TOKEN_AUDIENCE), or the user and password of Basic.",
     ),
-    (
+    Row(
         StatusCode.PERMISSION_DENIED,
-        "",
-        "Give this client the permission and the tenant; a worker needs UPDATE_PROCESS_INSTANCE,"
+        AccessDenied,
+        advice="Give this client the permission and the tenant: a worker needs UPDATE_PROCESS_INSTANCE,"
         " a starter CREATE_PROCESS_INSTANCE, a publisher MESSAGE:CREATE.",
     ),
-    (
+    Row(
         StatusCode.UNIMPLEMENTED,
-        "",
-        "What answers at this address does not offer the call: it is no Zeebe gateway, one with gRPC"
+        CommandInvalid,
+        advice="What answers at this address does not offer the call: it is no Zeebe gateway, one with gRPC"
         " switched off, or one older than 8.6.",
     ),
-    (
-        StatusCode.UNKNOWN,
-        "exceeded_batch_record_size",
-        "The variables are too large for one record of the broker; keep a payload under 1 MiB.",
-    ),
-    (
-        StatusCode.RESOURCE_EXHAUSTED,
-        "received message larger than max",
-        "Ask for fewer jobs at once, or raise ZEEBE_MAX_MESSAGE_SIZE to what the gateway allows.",
-    ),
 )
+"""Read from the top: the first row that covers an answer speaks for it."""
 
 REPEATED: Final = frozenset({StatusCode.ALREADY_EXISTS})
 """What a message meets that is still buffered under its id: as good as published."""
@@ -127,8 +128,10 @@ _ECHO: Final = "Invalid JSON value:"
 def translate(error: grpc.aio.AioRpcError, rpc: Rpc) -> EngineError:
     """Say `error` in our words: its class tells what to do, its text keeps the engine's own reason."""
     code, reason = error.code(), _reason(error)
-    kind = _kind(code, reason.lower(), rpc)
-    return kind(f"Zeebe {_did(kind)} {rpc} ({code.name}): {reason}{_advice(code, reason.lower())}")
+    row = next(row for row in TABLE if row.covers(code, reason, rpc))
+    advice = f" {row.advice}" if row.advice else ""
+    stop = "" if reason.endswith(".") or not advice else "."
+    return row.error(f"Zeebe {_did(row.error)} {rpc} ({code.name}): {reason}{stop}{advice}")
 
 
 def _did(kind: type[EngineError]) -> str:
@@ -137,23 +140,9 @@ def _did(kind: type[EngineError]) -> str:
     return "did not perform" if issubclass(kind, EngineUnavailable) else "refused"
 
 
-def _kind(code: StatusCode, reason: str, rpc: Rpc) -> type[EngineError]:
-    for row_code, words, kind in _BY_TEXT:
-        if code is row_code and words in reason:
-            return kind
-    return _BY_CALL.get((code, rpc)) or TABLE.get(code, EngineUnavailable)
-
-
 def _reason(error: grpc.aio.AioRpcError) -> str:
     text = (error.details() or "no reason given").strip()
     # The gateway repeats a document it cannot parse, and documents hold what nobody may log.
     if _ECHO in text:
         text = text[: text.index(_ECHO)] + "the variables are not valid JSON"
     return text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + " [...]"
-
-
-def _advice(code: StatusCode, reason: str) -> str:
-    for row_code, words, advice in _ADVICE:
-        if code is row_code and words in reason:
-            return f". {advice}" if not reason.endswith(".") else f" {advice}"
-    return ""
