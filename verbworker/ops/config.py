@@ -1,26 +1,94 @@
 """Settings: one class, one environment prefix, and `verbworker.toml` for what is not secret."""
 
+import json
+import os
+import socket
+import tomllib
+from datetime import timedelta
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
 from verbworker.errors import ContractInvalid
+from verbworker.integrity import KeyRing
 
 FILE = Path("verbworker.toml")
+_ONLY_OUTSIDE = "integrity_keys"
+
+
+def _seconds(value: object) -> object:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            seconds = timedelta(seconds=float(value))
+        except (ValueError, OverflowError):
+            raise ValueError("write it as a number of seconds") from None
+        if seconds <= timedelta(0):
+            raise ValueError("it must be more than 0 seconds")
+        return seconds
+    return value
+
+
+def _words(value: object) -> object:
+    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+
+
+def _keys(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('write it as JSON: {"key id": "secret"}') from None
+
+
+Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
+Keys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_keys)]
 
 
 class Settings(BaseSettings):
-    """Everything an operator may set. The environment wins over `verbworker.toml`."""
+    """Everything an operator may set. The environment wins over `verbworker.toml`; durations are in seconds."""
 
-    model_config = SettingsConfigDict(env_prefix="VERBWORKER_", toml_file=FILE, extra="forbid")
+    model_config = SettingsConfigDict(
+        env_prefix="VERBWORKER_", toml_file=FILE, extra="forbid", hide_input_in_errors=True, frozen=True
+    )
 
     dsn: SecretStr | None = Field(default=None, description="the Postgres database, as a URI")
+    dsn_file: Path | None = Field(default=None, description="a file that holds the database's URI")
+    control_connections: int = Field(default=4, ge=2, description="connections for claims, heartbeats, verdicts")
+    verb_connections: int | None = Field(default=None, ge=1, description="connections for transactional verbs")
+    statement_timeout: Seconds = Field(default=timedelta(seconds=30), description="for a verb's statement")
+    lock_timeout: Seconds = Field(default=timedelta(seconds=10), description="for a lock a verb waits for")
+
+    engine: Literal["zeebe"] = Field(default="zeebe", description="the process engine")
+    engine_id: str | None = Field(default=None, description="a name for this cluster that no other has")
+    tenant_ids: Words = Field(default=(), description="the tenants whose jobs are taken, separated by commas")
+    worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="as shown in the engine")
+    engine_timeout: Seconds = Field(default=timedelta(seconds=60), description="how long a job stays ours unheard")
+    lease: Seconds = Field(default=timedelta(seconds=30), description="how long a frame stays ours unheard")
+    poll_wait: Seconds = Field(default=timedelta(seconds=5), description="how long one poll waits for a job")
+    streaming: bool = Field(default=True, description="whether jobs are pushed while little happens")
+    grace: Seconds = Field(default=timedelta(seconds=30), description="how long running verbs may take to end")
+    archive_after: Seconds = Field(default=timedelta(minutes=10), description="when an acknowledged frame moves")
+
+    http_host: str = Field(default="127.0.0.1", description="where /live, /ready and /metrics are served")
+    http_port: int = Field(default=8090, ge=0, le=65535, description="their port; 0 serves none")
+    log_format: Literal["json", "text"] = Field(default="json", description="lines for machines or for people")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="the least shown")
+    otel: bool = Field(default=False, description="whether each job is an OpenTelemetry span")
+
+    integrity_keys: Keys = Field(default={}, description="signing secrets by key id, as JSON; environment only")
+    integrity_keys_file: Path | None = Field(default=None, description="a file that holds the same JSON")
+    integrity_key: str | None = Field(default=None, description="the key id that signs; the others only verify")
 
     @classmethod
     def settings_customise_sources(
@@ -35,17 +103,85 @@ class Settings(BaseSettings):
 
     def database(self) -> str:
         """The database's address, or one sentence on how to give it."""
-        if self.dsn is None:
+        dsn = self.dsn.get_secret_value() if self.dsn else ""
+        if not dsn.strip() and self.dsn_file is not None:
+            dsn = _read(self.dsn_file, "dsn_file").strip()
+        if not dsn.strip():
             raise ContractInvalid("no database is set; set VERBWORKER_DSN or pass --dsn")
-        return self.dsn.get_secret_value()
+        return dsn
+
+    def cluster(self) -> str:
+        """The engine's id, or one sentence on why there is no default."""
+        if not (self.engine_id or "").strip():
+            raise ContractInvalid(
+                "no engine id is set; give this cluster a name that no other has: set VERBWORKER_ENGINE_ID or pass"
+                " --engine-id (a recreated cluster hands out the same job keys again, so it needs another name)"
+            )
+        return (self.engine_id or "").strip()
+
+    def key_ring(self) -> KeyRing | None:
+        """The signing keys, or None when there are none."""
+        keys = {kid: secret.get_secret_value() for kid, secret in self.integrity_keys.items()}
+        if self.integrity_keys_file is not None:
+            keys |= _keys_in(self.integrity_keys_file)
+        if not keys:
+            if self.integrity_key is not None:
+                raise ContractInvalid("VERBWORKER_INTEGRITY_KEY names a key, but no keys are set")
+            return None
+        if self.integrity_key is None and len(keys) > 1:
+            raise ContractInvalid("several integrity keys are set; say by VERBWORKER_INTEGRITY_KEY which one signs")
+        active = self.integrity_key or next(iter(keys))
+        return KeyRing(active, {kid: secret.encode() for kid, secret in keys.items()})
 
 
 def load(**overrides: object) -> Settings:
     """Read the settings; what is None in `overrides` was not given on the command line."""
     given = {name: value for name, value in overrides.items() if value is not None}
+    _refuse_wrong_file()
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise ContractInvalid(f"setting {name}: {first['msg']} (VERBWORKER_{name.upper()} or {FILE})") from None
+        raise ContractInvalid(_sentence(error.errors(include_url=False, include_input=False)[0])) from None
+    except SettingsError as error:
+        raise ContractInvalid(f"the settings cannot be read: {error}") from None
+
+
+def _refuse_wrong_file() -> None:
+    """Say what is wrong with `verbworker.toml` itself; pydantic would not say that it is the file."""
+    if not FILE.is_file():
+        return
+    try:
+        content = tomllib.loads(_read(FILE, "settings file"))
+    except tomllib.TOMLDecodeError as error:
+        raise ContractInvalid(f"{FILE} is no TOML: {error}") from None
+    if unknown := sorted(content.keys() - Settings.model_fields.keys()):
+        raise ContractInvalid(f"{FILE} has no setting {unknown[0]!r}; it knows {', '.join(Settings.model_fields)}")
+    if _ONLY_OUTSIDE in content:
+        raise ContractInvalid(
+            f"{FILE} holds {_ONLY_OUTSIDE}; secrets belong into VERBWORKER_INTEGRITY_KEYS or integrity_keys_file"
+        )
+
+
+def _sentence(problem: Any) -> str:
+    name = str(problem["loc"][0]) if problem["loc"] else "of this command"
+    where = f"VERBWORKER_{name.upper()}" if f"VERBWORKER_{name.upper()}" in os.environ else f"{name} in {FILE}"
+    reason = problem["msg"].removeprefix("Value error, ")
+    return f"setting {name}: {reason[:1].lower()}{reason[1:]} (given by {where} or on the command line)"
+
+
+def _read(path: Path, name: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ContractInvalid(f"{name}: cannot read {path}: {reason}") from None
+
+
+def _keys_in(path: Path) -> dict[str, str]:
+    try:
+        keys = json.loads(_read(path, "integrity_keys_file"))
+    except ValueError:
+        keys = None
+    if not isinstance(keys, dict) or not all(isinstance(secret, str) for secret in keys.values()):
+        raise ContractInvalid(f'integrity_keys_file: {path} must be JSON: {{"key id": "secret"}}')
+    return keys

@@ -8,6 +8,7 @@ import typer
 
 from verbworker.errors import VerbworkerError
 from verbworker.ops.cli import db
+from verbworker.ops.cli.worker import worker
 
 app = typer.Typer(
     name="verbworker",
@@ -16,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(db.app, name="db")
+app.command()(worker)
 
 
 @app.callback()

@@ -23,9 +23,7 @@ def migrate(dsn: str | None = DSN) -> None:
 
 
 @app.command()
-def status(
-    dsn: str | None = DSN, as_json: bool = typer.Option(False, "--json", help="Print JSON.")
-) -> None:
+def status(dsn: str | None = DSN, as_json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
     """List every migration; exit 1 when one is not applied as shipped."""
     states = run(_schema.status(config.load(dsn=dsn).database()))
     show([asdict(state) for state in states], columns=("name", "state", "applied_at"), as_json=as_json)

@@ -1,0 +1,172 @@
+"""The application: builds everything a worker process consists of, owns every lifetime, and alone chooses an engine."""
+
+import asyncio
+import importlib
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+from verbworker.engine import Engine
+from verbworker.errors import CannotRun, ContractInvalid, VerbworkerError
+from verbworker.ops import selfcheck
+from verbworker.ops.config import Settings
+from verbworker.ops.health import Health
+from verbworker.ops.probes import WorkerProbes
+from verbworker.registry import Registry
+from verbworker.stores._database import Database
+from verbworker.stores.frames import Frames
+from verbworker.work.executor import Databases, Executor
+from verbworker.work.heart import Heart
+from verbworker.work.performance import Performance
+from verbworker.work.reaper import Reaper
+from verbworker.work.relay import Relay
+from verbworker.work.returns import Returns
+from verbworker.work.worker import Pace, Worker
+
+_log = logging.getLogger(__name__)
+
+_MOST_VERB_CONNECTIONS = 64
+_MOST_THREADS = 256
+
+
+def load_app(place: str) -> Registry:
+    """Import the registry that `place` names, as `module:attribute`, with the working directory first on the path."""
+    module_name, colon, attribute = place.partition(":")
+    if not (module_name and colon and attribute):
+        raise ContractInvalid(f"--app {place!r}: write it as module:attribute, for example verbs:registry")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ContractInvalid(_missing(error, module_name, place)) from error
+    except VerbworkerError:
+        raise
+    except Exception as error:
+        raise ContractInvalid(
+            f"--app {place}: importing {module_name} raised {type(error).__name__}; run with --debug to see where"
+        ) from error
+    found: object = module
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        raise ContractInvalid(f"--app {place}: the module {module_name} has no {attribute}")
+    if not isinstance(found, Registry):
+        raise ContractInvalid(f"--app {place}: {attribute} is of type {type(found).__name__}, not a Registry")
+    return found.check()
+
+
+def _missing(error: ModuleNotFoundError, module_name: str, place: str) -> str:
+    if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+        return f"--app {place}: there is no module {error.name} in {Path.cwd()} or among the installed packages"
+    return f"--app {place}: {module_name} imports {error.name}, which is not installed"
+
+
+def choose_engine(settings: Settings) -> Engine:
+    """The engine the settings name; its address and credentials come from the engine's own variables."""
+    match settings.engine:
+        case "zeebe":
+            # Here and not above: gRPC takes a third of a second to import, and most commands do without.
+            from verbworker.engines.zeebe.connection import Connection
+            from verbworker.engines.zeebe.engine import ZeebeEngine
+
+            return ZeebeEngine(Connection.from_environment(os.environ), engine_id=settings.cluster())
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A worker with everything it stands on, open."""
+
+    worker: Worker
+    health: Health | None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, then drain."""
+        address = None if self.health is None else "{}:{}".format(*self.health.address)
+        _log.info("working", extra={"health": address})
+        await self.worker.run(stop)
+        _log.info("drained")
+
+
+@asynccontextmanager
+async def opened(settings: Settings, registry: Registry, engine: Engine | None = None) -> AsyncIterator[App]:
+    """Build and open a worker, checked; close everything in the order that loses nothing."""
+    if not list(registry):
+        raise CannotRun("the registry has no verb, so there is nothing to work on")
+    ring = selfcheck.required_ring(registry, settings)
+    chosen = engine or choose_engine(settings)
+    async with AsyncExitStack() as stack:
+        await selfcheck.require_schema(settings.database())
+        control = await stack.enter_async_context(control_pool(settings))
+        verbs = await stack.enter_async_context(verb_pool(settings, registry))
+        await selfcheck.require_durable(control)
+        await stack.enter_async_context(chosen)
+        await selfcheck.greet(chosen, settings)
+        frames = Frames(control, engine_id=chosen.engine_id, owner=uuid4(), lease=settings.lease)
+        heart = Heart(frames, chosen, engine_timeout_ms=int(settings.engine_timeout / timedelta(milliseconds=1)))
+        performance = Performance(stack.enter_context(_threads(registry)))
+        executor = Executor(registry, chosen, frames, Databases(control, verbs), heart, performance, ring=ring)
+        relay, reaper = Relay(frames, Returns(chosen, frames)), Reaper(frames, after=settings.archive_after)
+        worker = Worker(registry, chosen, frames, executor, heart, relay, reaper, _pace(settings))
+        health = None
+        if settings.http_port:
+            probes = WorkerProbes(worker, control, chosen, poll_wait=settings.poll_wait)
+            health = await stack.enter_async_context(Health(settings.http_host, settings.http_port, probes))
+        yield App(worker, health)
+
+
+def control_pool(settings: Settings) -> Database:
+    """The pool for claims, heartbeats and verdicts: every statement there is keyed, so plans are made once."""
+    return Database(
+        settings.database(),
+        size=settings.control_connections,
+        settings={"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"},
+    )
+
+
+def verb_pool(settings: Settings, registry: Registry) -> Database:
+    """The pool for transactional verbs: the server itself ends a session that froze inside its transaction."""
+    wanted = sum(verb.concurrency for verb in registry if verb.mode == "transactional")
+    return Database(
+        settings.database(),
+        size=settings.verb_connections or min(max(wanted, 1), _MOST_VERB_CONNECTIONS),
+        settings={
+            "idle_in_transaction_session_timeout": _milliseconds(settings.lease),
+            "statement_timeout": _milliseconds(settings.statement_timeout),
+            "lock_timeout": _milliseconds(settings.lock_timeout),
+        },
+    )
+
+
+def _milliseconds(duration: timedelta) -> str:
+    return f"{max(1, round(duration / timedelta(milliseconds=1)))}ms"
+
+
+def _pace(settings: Settings) -> Pace:
+    return Pace(
+        name=settings.worker_name,
+        engine_timeout=settings.engine_timeout,
+        poll_wait=settings.poll_wait,
+        grace=settings.grace,
+        streaming=settings.streaming,
+        tenant_ids=settings.tenant_ids,
+    )
+
+
+@contextmanager
+def _threads(registry: Registry) -> Iterator[ThreadPoolExecutor]:
+    """One thread for each sync verb that may run at once, so that none waits for a thread."""
+    wanted = sum(verb.concurrency for verb in registry if not verb.is_async)
+    pool = ThreadPoolExecutor(max_workers=min(max(wanted, 1), _MOST_THREADS), thread_name_prefix="verb")
+    try:
+        yield pool
+    finally:
+        # A thread cannot be stopped; the process does not wait for one that outlived the drain.
+        pool.shutdown(wait=False, cancel_futures=True)

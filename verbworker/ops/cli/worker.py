@@ -1,0 +1,76 @@
+"""`verbworker worker`: takes jobs and works on them until it is told to stop."""
+
+import asyncio
+import logging
+import os
+import threading
+from typing import Any
+
+import typer
+
+from verbworker.errors import VerbworkerError
+from verbworker.failpoint import arm_from_environment
+from verbworker.ops import config, log
+from verbworker.ops.app import load_app, opened
+from verbworker.ops.cli.db import DSN
+from verbworker.ops.cli.output import run
+from verbworker.ops.config import Settings
+from verbworker.ops.signals import drain_on_signal
+from verbworker.registry import Registry
+
+_log = logging.getLogger(__name__)
+
+
+def _option(name: str, words: str) -> Any:
+    return typer.Option(None, name, help=words, show_default=False)
+
+
+def worker(
+    app: str = typer.Option(..., "--app", help="Your registry, as module:attribute.", show_default=False),
+    dsn: str | None = DSN,
+    engine: str | None = _option("--engine", "The process engine: zeebe."),
+    engine_id: str | None = _option("--engine-id", "A name for this cluster that no other has."),
+    name: str | None = _option("--name", "The worker's name in the engine; else the host's."),
+    http_host: str | None = _option("--http-host", "Where /live, /ready and /metrics are served; else 127.0.0.1."),
+    http_port: int | None = _option("--http-port", "Their port, 0 for none; else 8090."),
+    log_format: str | None = _option("--log-format", "json or text; else json."),
+    log_level: str | None = _option("--log-level", "debug, info, warning or error; else info."),
+) -> None:
+    """Work for every verb of a registry.
+
+    SIGTERM or SIGINT drains: what has not begun goes back at no cost, what runs is finished. A second one ends at once.
+    """
+    settings = config.load(
+        dsn=dsn,
+        engine=engine,
+        engine_id=engine_id,
+        worker_name=name,
+        http_host=http_host,
+        http_port=http_port,
+        log_format=log_format,
+        log_level=log_level,
+    )
+    log.set_up(as_json=settings.log_format == "json", level=settings.log_level)
+    arm_from_environment()
+    run(_work(settings, load_app(app)))
+    _leave()
+
+
+async def _work(settings: Settings, registry: Registry) -> None:
+    stop = asyncio.Event()
+    with drain_on_signal(stop):
+        try:
+            async with opened(settings, registry) as app:
+                await app.run(stop)
+        except VerbworkerError:
+            raise
+        except Exception:
+            _log.exception("the worker ended by a bug")
+            raise
+
+
+def _leave() -> None:
+    """End the process although a verb's thread is still busy: nothing waits for what it will answer."""
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        logging.shutdown()
+        os._exit(0)

@@ -1,0 +1,140 @@
+"""Health: /live, /ready and /metrics over a few lines of HTTP, for probes and scrapers and nobody else."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from verbworker.errors import CannotRun
+from verbworker.metrics import REGISTRY
+
+_log = logging.getLogger(__name__)
+
+_LONGEST_REQUEST = 8_192
+_PATIENCE = 5.0
+_AT_ONCE = 32
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    431: "Request Header Fields Too Large",
+    503: "Service Unavailable",
+}
+
+
+class Probes(Protocol):
+    """What the two questions look at: each thing by name, None when it is well, else a few words."""
+
+    def live(self) -> Mapping[str, str | None]: ...
+    async def ready(self) -> Mapping[str, str | None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request is answered with."""
+
+    status: int
+    body: bytes
+    kind: str = "application/json"
+
+
+class Health:
+    """The little server. It opens with `async with` and answers until it is left."""
+
+    def __init__(self, host: str, port: int, probes: Probes) -> None:
+        self._host = host
+        self._port = port
+        self._probes = probes
+        self._open = 0
+        self._server: asyncio.Server | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens, once it is open."""
+        if self._server is None:
+            return self._host, self._port
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return str(host), int(port)
+
+    async def __aenter__(self) -> Self:
+        """Listen."""
+        try:
+            self._server = await asyncio.start_server(self._serve, self._host, self._port, limit=_LONGEST_REQUEST)
+        except OSError as error:
+            raise CannotRun(
+                f"cannot serve health on {self._host} port {self._port}: {error.strerror or error};"
+                " choose another by VERBWORKER_HTTP_PORT, or 0 for none"
+            ) from error
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Listen no more; answers under way are cut off."""
+        if self._server is not None:
+            self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open += 1
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                if self._open > _AT_ONCE:
+                    method, answer = "GET", _told(503, "too many requests at once")
+                else:
+                    method, answer = await self._respond(reader)
+                writer.write(_written(answer, with_body=method != "HEAD"))
+                await writer.drain()
+        except (TimeoutError, OSError) as error:
+            _log.debug("a health request broke off", extra={"reason": type(error).__name__})
+        finally:
+            self._open -= 1
+            writer.close()
+
+    async def _respond(self, reader: asyncio.StreamReader) -> tuple[str, Answer]:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            return "GET", _told(431, "the request is too long")
+        except asyncio.IncompleteReadError:
+            return "GET", _told(400, "the request is incomplete")
+        words = head.split(b"\r\n", 1)[0].split(b" ")
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            return "GET", _told(400, "this is no HTTP/1 request")
+        method = words[0].decode("latin-1")
+        return method, await self.answer(method, words[1].decode("latin-1").partition("?")[0])
+
+    async def answer(self, method: str, path: str) -> Answer:
+        """What a request for `path` is answered with."""
+        if path not in ("/live", "/ready", "/metrics"):
+            return _told(404, "there are /live, /ready and /metrics")
+        if method not in ("GET", "HEAD"):
+            return _told(405, "only GET and HEAD")
+        if path == "/metrics":
+            return Answer(200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST)
+        return _judged(self._probes.live() if path == "/live" else await self._probes.ready())
+
+
+def _judged(troubles: Mapping[str, str | None]) -> Answer:
+    is_well = all(trouble is None for trouble in troubles.values())
+    body = {"ok": is_well, "checks": {name: trouble or "ok" for name, trouble in troubles.items()}}
+    return Answer(200 if is_well else 503, json.dumps(body).encode() + b"\n")
+
+
+def _told(status: int, words: str) -> Answer:
+    return Answer(status, json.dumps({"error": words}).encode() + b"\n")
+
+
+def _written(answer: Answer, *, with_body: bool) -> bytes:
+    allow = "Allow: GET, HEAD\r\n" if answer.status == 405 else ""
+    head = (
+        f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\nContent-Type: {answer.kind}\r\n"
+        f"Content-Length: {len(answer.body)}\r\nCache-Control: no-store\r\n{allow}Connection: close\r\n\r\n"
+    )
+    return head.encode("latin-1") + (answer.body if with_body else b"")

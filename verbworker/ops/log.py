@@ -1,0 +1,129 @@
+"""Logging: JSON lines for machines, plain lines for people, and never a payload or a secret in either."""
+
+import json
+import logging
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from verbworker.errors import VerbworkerError
+
+_STANDARD = frozenset(logging.LogRecord("", 0, "", 0, "", None, None).__dict__) | {"message", "asctime", "taskName"}
+_SECRET_NAME = re.compile(r"password|passwd|secret|token|authorization|credential|api_?key|dsn|payload|variables", re.I)
+_SECRET_IN_TEXT = re.compile(
+    r"(?P<address>[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s@]+@|\b(?P<kind>Bearer|Basic) [\w+/=.~-]{8,}", re.IGNORECASE
+)
+_LONGEST = 2_000
+_NOISY = ("grpc", "asyncio", "asyncpg")
+
+
+def set_up(*, as_json: bool, level: str, stream: TextIO | None = None) -> None:
+    """Send every record to `stream`, standard error unless given. The last call counts."""
+    is_debug = level == "debug"
+    target = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    target.setFormatter(JsonLines(is_debug=is_debug) if as_json else PlainLines(is_debug=is_debug))
+    root = logging.getLogger()
+    root.handlers[:] = [target]
+    root.setLevel(level.upper())
+    for name in _NOISY:
+        # Other people's debug lines may hold what ours must not.
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    # A full disk or a closed pipe must not turn a log line into a traceback on a broken stream.
+    logging.raiseExceptions = False
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line: time, level, logger, message, then the record's own fields."""
+
+    def __init__(self, *, is_debug: bool = False) -> None:
+        super().__init__()
+        self._is_debug = is_debug
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line."""
+        line: dict[str, object] = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": _safe(record.getMessage()),
+        }
+        line.update((name, value) for name, value in _fields(record) if name not in line)
+        if (error := _error(record)) is not None:
+            line["error_type"] = type(error).__name__
+            line["error_trace"] = list(_trace(error, is_debug=self._is_debug))
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+class PlainLines(logging.Formatter):
+    """One line for a person: time, level, message, the record's own fields; a trace below it."""
+
+    def __init__(self, *, is_debug: bool = False) -> None:
+        super().__init__()
+        self._is_debug = is_debug
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record as one line, or as several with the trace of an error."""
+        fields = "".join(f" {name}={value}" for name, value in _fields(record))
+        line = f"{_time(record)} {record.levelname:<7} {_safe(record.getMessage())}{fields}"
+        error = _error(record)
+        return line if error is None else "\n  ".join([line, *_trace(error, is_debug=self._is_debug)])
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
+    for name, value in record.__dict__.items():
+        if name in _STANDARD or name.startswith("_"):
+            continue
+        yield name, "***" if _SECRET_NAME.search(name) else _shown(value)
+
+
+def _shown(value: object) -> object:
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case str():
+            return _safe(value)
+        case bytes():
+            # Bytes are payloads more often than not.
+            return f"<{len(value)} bytes>"
+        case dict() | list() | tuple() | set():
+            # A structure may hold anything; its size is enough.
+            return f"<{type(value).__name__} of {len(value)}>"
+        case _:
+            return _safe(str(value))
+
+
+def _safe(text: str) -> str:
+    hidden = _SECRET_IN_TEXT.sub(_masked, text)
+    return hidden if len(hidden) <= _LONGEST else f"{hidden[:_LONGEST]} [...]"
+
+
+def _masked(found: re.Match[str]) -> str:
+    return f"{found['address']}***@" if found["address"] else f"{found['kind']} ***"
+
+
+def _error(record: logging.LogRecord) -> BaseException | None:
+    information: Any = record.exc_info
+    return information[1] if information else None
+
+
+def _trace(error: BaseException, *, is_debug: bool) -> Iterator[str]:
+    """The error and its causes, newest first: type and places; words only where they are ours or asked for."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        words = f": {_safe(str(cause))}" if is_debug or isinstance(cause, VerbworkerError) else ""
+        yield f"{type(cause).__name__}{words}"
+        for frame in reversed(traceback.extract_tb(cause.__traceback__)):
+            yield f"at {frame.filename}:{frame.lineno} in {frame.name}"
+        if isinstance(cause, BaseExceptionGroup):
+            for member in cause.exceptions:
+                yield from _trace(member, is_debug=is_debug)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)

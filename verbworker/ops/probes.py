@@ -1,0 +1,55 @@
+"""The probes of a worker: what must hold for it to be alive, and for it to be ready."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+
+from verbworker.engine import Engine
+from verbworker.errors import VerbworkerError
+from verbworker.stores._database import Database
+from verbworker.work.worker import Worker
+
+_STALE_TICK = 10.0
+_PATIENCE = 3.0
+
+
+class WorkerProbes:
+    """Looks at one worker. Alive is the event loop alone: a lost database is no reason to restart a process."""
+
+    def __init__(self, worker: Worker, database: Database, engine: Engine, *, poll_wait: timedelta) -> None:
+        self._worker = worker
+        self._database = database
+        self._engine = engine
+        # Three polls, and what one that fails may take until its deadline.
+        self._stale_poll = poll_wait.total_seconds() * 3 + 10
+        self._opened_at = asyncio.get_running_loop().time()
+
+    def live(self) -> Mapping[str, str | None]:
+        """Whether the event loop turns."""
+        age = asyncio.get_running_loop().time() - max(self._worker.ticked_at, self._opened_at)
+        return {"loop": f"last tick {age:.0f} s ago" if age > _STALE_TICK else None}
+
+    async def ready(self) -> Mapping[str, str | None]:
+        """Whether jobs can be worked on: the database and the gateway answer, polls are fresh, no drain."""
+        async with asyncio.TaskGroup() as questions:
+            database = questions.create_task(_reached(self._database.ping))
+            gateway = questions.create_task(_reached(self._engine.facts))
+        is_stale = self._worker.seconds_since_poll() > self._stale_poll
+        return {
+            "database": database.result(),
+            "gateway": gateway.result(),
+            "polls": "no answer to a poll lately" if is_stale else None,
+            "draining": "no more jobs are taken" if self._worker.is_draining else None,
+        }
+
+
+async def _reached(question: Callable[[], Awaitable[object]]) -> str | None:
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await question()
+    except TimeoutError:
+        return f"no answer within {_PATIENCE:g} s"
+    except VerbworkerError as error:
+        # The kind alone: who may probe need not know addresses.
+        return type(error).__name__
+    return None

@@ -1,0 +1,23 @@
+"""The server's promises: whether what it calls committed survives its own crash."""
+
+from verbworker.errors import CannotRun
+from verbworker.stores._database import Database
+from verbworker.stores._sql import query
+
+_DURABLE = ("on", "remote_write", "remote_apply")
+
+
+async def require_durable(database: Database) -> None:
+    """Raise `CannotRun` unless this is a primary whose commits are on disk before they are confirmed."""
+    row = await database.fetchrow(query("server", "promises"))
+    if row is None:
+        raise CannotRun("the database does not say how it commits")
+    if row["is_standby"]:
+        raise CannotRun("the database is a standby and takes no writes; point VERBWORKER_DSN to the primary")
+    if row["fsync"] != "on":
+        raise CannotRun("the database runs with fsync off, so a crash may lose what it confirmed; turn fsync on")
+    if row["synchronous_commit"] not in _DURABLE:
+        raise CannotRun(
+            f"the database commits with synchronous_commit {row['synchronous_commit']}, so a crash may lose what it"
+            " confirmed; turn synchronous_commit on"
+        )
