@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from verbworker.errors import ContractInvalid
 
@@ -105,22 +105,26 @@ def _address(given: _Variables) -> tuple[str, str]:
 
 def parse_address(text: str) -> tuple[str, str]:
     """Split `[scheme://]host[:port]` into its scheme, empty when absent, and `host:port`."""
-    bare = "://" not in text
-    parts = urlsplit(f"//{text}" if bare else text)
-    scheme = parts.scheme.lower()
-    if not bare and scheme not in _PLAIN + _SECURE:
+    parts = _split(text if "://" in text else f"//{text}", "the Zeebe address")
+    if parts.scheme not in ("", *_PLAIN, *_SECURE):
         raise ContractInvalid(
-            f"the Zeebe address starts with {scheme}://: use http:// or grpc:// for a plain channel,"
-            " https:// or grpcs:// for TLS"
+            "the Zeebe address must start with http:// or grpc:// for a plain channel,"
+            " with https:// or grpcs:// for TLS, or with the host"
         )
     if parts.username is not None or parts.path.strip("/") or parts.query or not parts.hostname:
         raise ContractInvalid("the Zeebe address must be host:port or scheme://host:port and nothing else")
-    try:
-        port = parts.port or (443 if scheme in _SECURE else 26500)
-    except ValueError as error:
-        raise ContractInvalid("the port of the Zeebe address must be a number up to 65535") from error
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return scheme, f"{host}:{port}"
+    return parts.scheme, f"{host}:{parts.port or (443 if parts.scheme in _SECURE else 26500)}"
+
+
+def _split(url: str, what: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # parsed when it is asked for, and only then refused
+    except ValueError as error:
+        # Without the cause's text: it repeats what may hold a password.
+        raise ContractInvalid(f"{what} is not written like a URL: check its host and port") from error
+    return parts
 
 
 def _tls(given: _Variables, scheme: str, address: str, credentials: object) -> Tls | None:
@@ -177,7 +181,8 @@ def _oauth(given: _Variables) -> OAuth:
         raise ContractInvalid("a client id is set but no secret: set CAMUNDA_CLIENT_SECRET")
     if url is None:
         raise ContractInvalid("a client id is set but no token server: set CAMUNDA_OAUTH_URL")
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+    parts = _split(url, "the token URL")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ContractInvalid("the token URL must start with https:// or http:// and name a host")
     return OAuth(
         client_id=client_id,
