@@ -1,0 +1,96 @@
+"""Starting instances as the router will: known to the database first, then to the engine, with every variable set."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from verbworker.engine import Engine, Start
+from verbworker.integrity import KeyRing, Seal
+from verbworker.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
+from verbworker.payload import pack
+from verbworker.stores._database import Database
+from verbworker.stores.instances import Instance, Instances
+from verbworker.workflow import WorkflowVerb
+
+TENANT = "tests"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An instance the database knows, and the variables the engine is to start it with."""
+
+    instance_uid: UUID
+    entry_id: UUID
+    variables: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A running instance."""
+
+    instance_uid: UUID
+    entry_id: UUID
+    instance_key: int
+
+
+async def prepare(
+    database: Database,
+    engine_id: str,
+    workflow: WorkflowVerb,
+    data: Mapping[str, Any],
+    *,
+    ring: KeyRing | None = None,
+    correlation: Mapping[str, str] | None = None,
+) -> Prepared:
+    """Make an instance known with its first payload; nothing is started yet."""
+    uid, entry = uuid4(), uuid4()
+    content = pack(workflow.schema, dict(data), by=workflow.name, at=datetime.now(UTC)).to_bytes(budget=workflow.budget)
+    seal = Seal.plain() if workflow.integrity == "plain" or ring is None else Seal.signed(ring)
+    await Instances(database).open(
+        Instance(
+            instance_uid=uid,
+            tenant_id=TENANT,
+            entry_id=entry,
+            verb=workflow.name,
+            verb_version=str(workflow.version),
+            payload_schema=workflow.schema,
+            engine_id=engine_id,
+            process_id=workflow.process,
+            payload=content,
+            correlation=dict(correlation or {}),
+        )
+    )
+    variables = {
+        PAYLOAD: content.decode(),
+        PAYLOAD_HASH: seal.seal(content, tenant=TENANT, instance_uid=str(uid)),
+        ENTRY_ID: str(entry),
+        INSTANCE_UID: str(uid),
+        TENANT_ID: TENANT,
+        **workflow.flag_contract.initial(),
+        **(correlation or {}),
+    }
+    return Prepared(uid, entry, variables)
+
+
+async def begin(
+    database: Database,
+    engine: Engine,
+    workflow: WorkflowVerb,
+    data: Mapping[str, Any],
+    *,
+    ring: KeyRing | None = None,
+    correlation: Mapping[str, str] | None = None,
+    changes: Mapping[str, object] | None = None,
+) -> Begun:
+    """Start one instance; `changes` are put over the variables, as somebody would who tampers with them."""
+    ready = await prepare(database, engine.engine_id, workflow, data, ring=ring, correlation=correlation)
+    started = await engine.start(Start(workflow.process, {**ready.variables, **(changes or {})}))
+    await Instances(database).pin(
+        ready.instance_uid,
+        instance_key=started.instance_key,
+        definition_key=started.definition_key,
+        version=started.version,
+    )
+    return Begun(ready.instance_uid, ready.entry_id, started.instance_key)
