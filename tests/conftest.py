@@ -11,7 +11,7 @@ from tests.support.errors import Unavailable
 from tests.support.postgres import ForeignPostgres, Postgres, Template
 from tests.support.refusal import refuse
 
-pytest_plugins = ["tests.support.selection", "tests.support.requirements"]
+pytest_plugins = ["tests.support.selection", "tests.support.requirements", "tests.support.logs"]
 
 
 @pytest.fixture(scope="session")

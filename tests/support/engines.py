@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tests.support.engine_versions import VersionEngine
+from tests.support.engine_versions import VERSIONS, VersionEngine, built
 from tests.support.errors import Unavailable
-from tests.support.zeebe import Broker
+from tests.support.java import find_java
+from tests.support.zeebe import Broker, prepare
 
 ENGINES = ("inline", "embedded", "zeebe", "zeebe-8.8", "zeebe-8.9")
 GATEWAYS = ("zeebe", "zeebe-8.8", "zeebe-8.9")
@@ -64,6 +65,14 @@ class Engines:
         """End everything that was started."""
         while self._started:
             self._started.popitem()[1].stop(keep_log=keep_logs)
+
+
+def make_ready(name: str) -> None:
+    """Fetch and build what an engine needs, so that starting it takes seconds."""
+    if name == "zeebe":
+        prepare()
+    elif name in GATEWAYS:
+        built(VERSIONS[name.removeprefix("zeebe-")], find_java())
 
 
 def _zeebe() -> Gateway:

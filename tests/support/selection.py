@@ -1,8 +1,12 @@
 """A pytest plugin: `--engine` picks the engines a run is for."""
 
+import contextlib
+import os
+
 import pytest
 
-from tests.support.engines import ENGINES, GATEWAYS
+from tests.support.engines import ENGINES, GATEWAYS, make_ready
+from tests.support.errors import Unavailable
 
 
 def chosen_engines(config: pytest.Config) -> tuple[str, ...]:
@@ -38,9 +42,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    # Here and not in a fixture: a download must not count against a test's time limit.
+    asked = {_engine_of(item) for item in session.items}
+    needed = [name for name in GATEWAYS if name in asked]
+    if os.environ.get("VERBWORKER_TEST_ZEEBE") and "zeebe" in needed:
+        needed.remove("zeebe")
+    if not needed or session.config.option.collectonly:
+        return
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.write_line(f"engines: {', '.join(needed)} (the first run here fetches them through Maven)")
+    for name in needed:
+        with contextlib.suppress(Unavailable):  # the fixture says it again, as a skip or a failure
+            make_ready(name)
+
+
 def _engine_of(item: pytest.Item) -> str | None:
-    params = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    callspec = getattr(item, "callspec", None)
+    params = callspec.params if callspec is not None else {}
     named = params.get("gateway") or params.get("engine")
     if named in ENGINES:
         return str(named)
-    return "zeebe" if item.get_closest_marker("zeebe") else None
+    needs_broker = item.get_closest_marker("zeebe") or "broker" in getattr(item, "fixturenames", ())
+    return "zeebe" if needs_broker else None
