@@ -101,7 +101,7 @@ class Frame:
     activated_ms: int
     runs: int
     retries_left: int
-    first_run_at: datetime
+    keyed_at: datetime
     next_retry_at: datetime | None
     input_hash: bytes
     outcome: str | None
@@ -184,7 +184,7 @@ def _decide_started(frame: Frame, job: Job, owner: UUID) -> Step:
 
 
 def _is_unrepeatable(frame: Frame) -> bool:
-    return frame.on_unknown == "hold" or frame.first_run_at <= frame.now - frame.idempotency_window
+    return frame.on_unknown == "hold" or frame.keyed_at <= frame.now - frame.idempotency_window
 
 
 def _decide_failed(frame: Frame, job: Job) -> Step:

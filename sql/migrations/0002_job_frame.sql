@@ -35,6 +35,8 @@ CREATE TABLE verbworker.job_frame (
   infra_runs integer NOT NULL DEFAULT 0,
   retries_left integer NOT NULL,
   first_run_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  -- When the idempotency key came into use: the other side forgets it one window later, whoever releases the frame.
+  keyed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   next_retry_at timestamptz,
   -- Content.
   input_hash bytea NOT NULL,
@@ -57,6 +59,7 @@ CREATE TABLE verbworker.job_frame (
   popped_at timestamptz,
   PRIMARY KEY (engine_id, job_key),
   CHECK (state <> 'completed' OR outcome IS NOT NULL),
+  CHECK (state <> 'failed' OR (next_retry_at IS NOT NULL AND retries_left > 0)),
   CHECK (outcome IS DISTINCT FROM 'complete' OR (output IS NOT NULL AND output_hash = sha256(output))),
   CHECK (octet_length(output) <= 1048576)
 ) WITH (fillfactor = 70);
@@ -76,15 +79,18 @@ FOR EACH ROW WHEN (
   OR (OLD.state = 'completed' AND (
     NEW.state <> OLD.state OR NEW.epoch <> OLD.epoch
     OR NEW.outcome IS DISTINCT FROM OLD.outcome OR NEW.output IS DISTINCT FROM OLD.output
-    OR NEW.flags IS DISTINCT FROM OLD.flags OR NEW.error_code IS DISTINCT FROM OLD.error_code))
+    OR NEW.output_hash IS DISTINCT FROM OLD.output_hash OR NEW.output_seal IS DISTINCT FROM OLD.output_seal
+    OR NEW.flags IS DISTINCT FROM OLD.flags OR NEW.correlation IS DISTINCT FROM OLD.correlation
+    OR NEW.error_code IS DISTINCT FROM OLD.error_code))
 )
 EXECUTE FUNCTION verbworker.refuse_frame_change();
 
--- Acknowledged frames leave the hot table; months are dropped whole.
-CREATE TABLE verbworker.job_frame_archive (LIKE verbworker.job_frame INCLUDING DEFAULTS)
-PARTITION BY RANGE (acked_at);
-ALTER TABLE verbworker.job_frame_archive ALTER COLUMN acked_at SET NOT NULL;
-CREATE INDEX job_frame_archive_by_job ON verbworker.job_frame_archive (engine_id, job_key);
+-- Acknowledged frames leave the hot table; months are dropped whole. A frame's columns follow in the same order.
+CREATE TABLE verbworker.job_frame_archive (
+  archived_at timestamptz NOT NULL,
+  LIKE verbworker.job_frame INCLUDING DEFAULTS,
+  PRIMARY KEY (engine_id, job_key, acked_at)
+) PARTITION BY RANGE (acked_at);
 
 CREATE FUNCTION verbworker.ensure_archive_month(at timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

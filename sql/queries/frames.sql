@@ -39,6 +39,7 @@ claimed AS (
     claimed_from = CASE frame.state WHEN 'failed' THEN 'retry' WHEN 'started' THEN 'takeover' ELSE 'release' END,
     deliveries = frame.deliveries + 1,
     runs = CASE frame.state WHEN 'incident' THEN 1 ELSE frame.runs + 1 END,
+    infra_runs = CASE frame.state WHEN 'incident' THEN 0 ELSE frame.infra_runs END,
     retries_left = CASE frame.state WHEN 'incident' THEN excluded.retries_left ELSE frame.retries_left END,
     first_run_at = CASE frame.state WHEN 'incident' THEN clock_timestamp() ELSE frame.first_run_at END,
     mode = excluded.mode,
@@ -62,12 +63,12 @@ claimed AS (
       OR (
         frame.state = 'started'
         AND frame.lease_until < clock_timestamp()
-        AND frame.runs < excluded.max_runs
+        AND frame.runs < frame.max_runs
         AND (
           frame.mode = 'transactional'
           OR (
             frame.on_unknown <> 'hold'
-            AND frame.first_run_at > clock_timestamp() - frame.idempotency_window
+            AND frame.keyed_at > clock_timestamp() - frame.idempotency_window
           )
         )
       )
@@ -124,7 +125,7 @@ SET deliveries = deliveries + 1
 WHERE engine_id = $1 AND job_key = $2
 RETURNING
   job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, mode, on_unknown, max_runs,
-  idempotency_window, state, epoch, owner, lease_until, activated_ms, runs, retries_left, first_run_at, next_retry_at,
+  idempotency_window, state, epoch, owner, lease_until, activated_ms, runs, retries_left, keyed_at, next_retry_at,
   input_hash, outcome, output, output_seal, flags, correlation, error_code, fail_class, fail_code, fail_text,
   reported_at, acked_at, clock_timestamp() AS now, false AS archived;
 
@@ -132,7 +133,7 @@ RETURNING
 -- One frame as it stands.
 SELECT
   job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, mode, on_unknown, max_runs,
-  idempotency_window, state, epoch, owner, lease_until, activated_ms, runs, retries_left, first_run_at, next_retry_at,
+  idempotency_window, state, epoch, owner, lease_until, activated_ms, runs, retries_left, keyed_at, next_retry_at,
   input_hash, outcome, output, output_seal, flags, correlation, error_code, fail_class, fail_code, fail_text,
   reported_at, acked_at, clock_timestamp() AS now, false AS archived
 FROM verbworker.job_frame
@@ -142,7 +143,7 @@ WHERE engine_id = $1 AND job_key = $2;
 -- A frame that left the hot table: an engine restored from a backup may deliver its job again.
 SELECT
   job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, mode, on_unknown, max_runs,
-  idempotency_window, state, epoch, owner, lease_until, activated_ms, runs, retries_left, first_run_at, next_retry_at,
+  idempotency_window, state, epoch, owner, lease_until, activated_ms, runs, retries_left, keyed_at, next_retry_at,
   input_hash, outcome, output, output_seal, flags, correlation, error_code, fail_class, fail_code, fail_text,
   reported_at, acked_at, clock_timestamp() AS now, true AS archived
 FROM verbworker.job_frame_archive
@@ -289,62 +290,95 @@ RETURNING job_key;
 
 -- name: acknowledge
 -- The engine has the verdicts of a batch (T11). Losing this is harmless: the relay asks again and hears "gone".
+-- Rows are locked in key order, as by every statement that waits for several.
+WITH due AS (
+  SELECT frame.job_key, item.result
+  FROM verbworker.job_frame AS frame
+  JOIN unnest($2::bigint[], $3::text[]) AS item (job_key, result) ON item.job_key = frame.job_key
+  WHERE frame.engine_id = $1 AND frame.state = 'completed' AND frame.acked_at IS NULL
+  ORDER BY frame.job_key
+  FOR UPDATE OF frame
+)
 UPDATE verbworker.job_frame AS frame
-SET acked_at = clock_timestamp(), ack_result = item.result
-FROM unnest($2::bigint[], $3::text[]) AS item (job_key, result)
-WHERE frame.engine_id = $1 AND frame.job_key = item.job_key AND frame.state = 'completed' AND frame.acked_at IS NULL;
+SET acked_at = clock_timestamp(), ack_result = due.result
+FROM due
+WHERE frame.engine_id = $1 AND frame.job_key = due.job_key;
 
 -- name: relay
--- Verdicts the engine has not acknowledged, each offered to one relay at a time.
-UPDATE verbworker.job_frame AS frame
-SET relay_at = clock_timestamp() + $3
-FROM (
+-- Verdicts the engine has not acknowledged, each offered to one relay at a time; those never offered come first, so
+-- that verdicts which the engine keeps refusing cannot starve the rest.
+WITH due AS (
   SELECT engine_id, job_key
   FROM verbworker.job_frame
   WHERE engine_id = $1 AND state = 'completed' AND acked_at IS NULL
     AND popped_at < clock_timestamp() - $2::interval
     AND (relay_at IS NULL OR relay_at < clock_timestamp())
+  ORDER BY relay_at NULLS FIRST
   LIMIT $4
   FOR UPDATE SKIP LOCKED
-) AS due
+)
+UPDATE verbworker.job_frame AS frame
+SET relay_at = clock_timestamp() + $3
+FROM due
 WHERE frame.engine_id = due.engine_id AND frame.job_key = due.job_key
 RETURNING frame.job_key, frame.outcome, frame.output, frame.output_seal, frame.flags, frame.correlation,
   frame.error_code, frame.fail_text, frame.verb;
 
 -- name: release
--- A person lets a held frame run again (T12); with a new key it runs as new (T13).
+-- A person lets a held frame run again (T12); with a new key it runs as new (T13). Only a new key opens a new window.
 UPDATE verbworker.job_frame
 SET state = 'failed', next_retry_at = clock_timestamp(), retries_left = greatest(retries_left, $4), runs = 0,
-  generation = generation + $5::integer, idempotency_key = coalesce($6, idempotency_key),
-  first_run_at = clock_timestamp()
+  infra_runs = 0, generation = generation + $5::integer, idempotency_key = coalesce($6, idempotency_key),
+  first_run_at = clock_timestamp(), keyed_at = CASE WHEN $6 IS NULL THEN keyed_at ELSE clock_timestamp() END
 WHERE engine_id = $1 AND job_key = $2 AND epoch = $3 AND state = 'incident'
 RETURNING retries_left, generation;
 
+-- name: archive_months
+-- The partitions that the frames to be archived now will need; an hour ahead, so that none is missing a moment later.
+SELECT verbworker.ensure_archive_month(month)
+FROM (
+  SELECT DISTINCT date_trunc('month', acked_at, 'UTC') AS month
+  FROM verbworker.job_frame
+  WHERE acked_at < clock_timestamp() - $1::interval + interval '1 hour'
+) AS due;
+
 -- name: archive
--- Move acknowledged frames out of the hot table, a bounded number at a time.
+-- Copy acknowledged frames into the archive, a bounded number at a time. They stay in the hot table until `prune`.
+WITH copied AS (
+  INSERT INTO verbworker.job_frame_archive
+  SELECT clock_timestamp(), frame.*
+  FROM verbworker.job_frame AS frame
+  WHERE frame.acked_at < clock_timestamp() - $1::interval
+    AND NOT EXISTS (
+      SELECT 1
+      FROM verbworker.job_frame_archive AS copy
+      WHERE copy.engine_id = frame.engine_id AND copy.job_key = frame.job_key AND copy.acked_at = frame.acked_at
+    )
+  LIMIT $2
+  ON CONFLICT (engine_id, job_key, acked_at) DO NOTHING
+  RETURNING 1
+)
+SELECT count(*) AS copied
+FROM copied;
+
+-- name: prune
+-- Take frames out of the hot table whose copy every running `push` can see. Copying and deleting in one commit would
+-- let a push that began before it find the job in neither place and run it again.
 WITH gone AS (
   DELETE FROM verbworker.job_frame
   WHERE ctid = ANY (ARRAY(
-    SELECT ctid
-    FROM verbworker.job_frame
-    WHERE acked_at < clock_timestamp() - $1::interval
+    SELECT frame.ctid
+    FROM verbworker.job_frame AS frame
+    JOIN verbworker.job_frame_archive AS copy
+      ON copy.engine_id = frame.engine_id AND copy.job_key = frame.job_key AND copy.acked_at = frame.acked_at
+    WHERE copy.archived_at < clock_timestamp() - $1::interval
     LIMIT $2
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF frame SKIP LOCKED
   ))
-  RETURNING *
-),
-kept AS (
-  INSERT INTO verbworker.job_frame_archive
-  SELECT *
-  FROM gone
   RETURNING 1
 )
-SELECT count(*) AS moved
-FROM kept;
-
--- name: archive_month
--- The partition an archived frame of that time needs.
-SELECT verbworker.ensure_archive_month($1);
+SELECT count(*) AS pruned
+FROM gone;
 
 -- name: archived_months
 -- The partitions of the archive, oldest first.
@@ -362,14 +396,22 @@ VALUES ($1, $2, $3, $4, $5, $6);
 -- name: quarantine
 -- A delivery under an old key whose identity differs: both sides are kept, nothing is replayed.
 INSERT INTO verbworker.frame_conflict (engine_id, job_key, frame, delivery)
-SELECT $1, $2, coalesce(
-  (
-    SELECT jsonb_build_object(
-      'process_instance_key', process_instance_key, 'element_instance_key', element_instance_key, 'verb', verb,
-      'tenant_id', tenant_id, 'instance_uid', instance_uid)
+SELECT $1, $2, coalesce((
+  SELECT jsonb_build_object(
+    'process_instance_key', process_instance_key, 'element_instance_key', element_instance_key, 'verb', verb,
+    'tenant_id', tenant_id, 'instance_uid', instance_uid)
+  FROM (
+    SELECT process_instance_key, element_instance_key, verb, tenant_id, instance_uid, 1 AS place
     FROM verbworker.job_frame
     WHERE engine_id = $1 AND job_key = $2
-  ), '{}'), $3::jsonb;
+    UNION ALL
+    SELECT process_instance_key, element_instance_key, verb, tenant_id, instance_uid, 2 AS place
+    FROM verbworker.job_frame_archive
+    WHERE engine_id = $1 AND job_key = $2
+  ) AS standing
+  ORDER BY place
+  LIMIT 1
+), '{}'), $3::jsonb;
 
 -- name: boot
 -- Give this process a name that `frames explain` can tell.

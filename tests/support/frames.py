@@ -105,7 +105,7 @@ def claim_of(frame: Frame, owner: UUID, epoch: int) -> Claim:
         retries_left=3,
         generation=0,
         idempotency_key="k",
-        first_run_at=frame.first_run_at,
+        first_run_at=frame.keyed_at,
         now=frame.now,
         lease_until=frame.lease_until,
     )

@@ -36,7 +36,7 @@ def make_frame(state: FrameState = FrameState.STARTED, **changes: Any) -> Frame:
         activated_ms=100,
         runs=1,
         retries_left=3,
-        first_run_at=NOW - timedelta(minutes=5),
+        keyed_at=NOW - timedelta(minutes=5),
         next_retry_at=None,
         input_hash=b"",
         outcome=None,
@@ -155,13 +155,13 @@ def test_an_external_verb_that_must_not_be_repeated_is_held() -> None:
 @pytest.mark.parametrize("on_unknown", ["rerun", "probe"])
 def test_an_external_verb_is_held_when_the_other_side_forgot_its_key(on_unknown: str) -> None:
     began = NOW - timedelta(hours=1)
-    frame = make_frame(lease_until=OVER, mode="external", on_unknown=on_unknown, first_run_at=began)
+    frame = make_frame(lease_until=OVER, mode="external", on_unknown=on_unknown, keyed_at=began)
 
     assert decided(frame) is Step.HOLD_UNKNOWN
 
 
 def test_a_transactional_verb_needs_no_window_and_no_hold() -> None:
-    frame = make_frame(lease_until=OVER, on_unknown="hold", first_run_at=NOW - timedelta(days=9))
+    frame = make_frame(lease_until=OVER, on_unknown="hold", keyed_at=NOW - timedelta(days=9))
 
     assert decided(frame) is Step.CLAIM_AGAIN
 

@@ -33,9 +33,12 @@ class Batch(Generic[Item, Answer]):
         self._lanes = lanes
         self._waiting: deque[Waiting[Item, Answer]] = deque()
         self._wake = asyncio.Condition()
+        self._stopped = False
 
     async def add(self, item: Item) -> Answer:
         """Write one item and return what the database answered for it."""
+        if self._stopped:
+            raise StoreUnavailable("stopped before it was written")
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         async with self._wake:
             self._waiting.append((item, answer))
@@ -43,10 +46,15 @@ class Batch(Generic[Item, Answer]):
         return await answer
 
     async def run(self) -> None:
-        """Write until cancelled."""
-        async with asyncio.TaskGroup() as lanes:
-            for _ in range(self._lanes):
-                lanes.create_task(self._lane())
+        """Write until cancelled; then nobody is left waiting."""
+        try:
+            async with asyncio.TaskGroup() as lanes:
+                for _ in range(self._lanes):
+                    lanes.create_task(self._lane())
+        finally:
+            self._stopped = True
+            _fail(list(self._waiting), StoreUnavailable("stopped before it was written"))
+            self._waiting.clear()
 
     async def _lane(self) -> None:
         while True:
@@ -70,19 +78,20 @@ class Batch(Generic[Item, Answer]):
 
     async def _flush(self, batch: list[Waiting[Item, Answer]]) -> None:
         try:
-            answers = await self._write([item for item, _ in batch])
-        except asyncio.CancelledError:
-            # The statement may have happened; whoever waits must treat it as a lost connection.
-            _fail(batch, StoreUnavailable("stopped while writing"))
-            raise
+            await self._answer(batch)
         except StoreUnavailable as error:
             _fail(batch, error)
         except StoreError as error:
             await self._isolate(batch, error)
-        else:
-            for (_, waiter), answer in zip(batch, answers, strict=True):
-                if not waiter.done():
-                    waiter.set_result(answer)
+        finally:
+            # Only when cancelled is anybody left here. The statement may have happened: that is a lost connection.
+            _fail(batch, StoreUnavailable("stopped while writing"))
+
+    async def _answer(self, batch: list[Waiting[Item, Answer]]) -> None:
+        answers = await self._write([item for item, _ in batch])
+        for (_, waiter), answer in zip(batch, answers, strict=True):
+            if not waiter.done():
+                waiter.set_result(answer)
 
     async def _isolate(self, batch: list[Waiting[Item, Answer]], error: StoreError) -> None:
         """One bad row must not fail its neighbours: write them one by one."""
@@ -91,12 +100,9 @@ class Batch(Generic[Item, Answer]):
             return
         for waiting in batch:
             try:
-                (answer,) = await self._write([waiting[0]])
+                await self._answer([waiting])
             except StoreError as own:
                 _fail([waiting], own)
-            else:
-                if not waiting[1].done():
-                    waiting[1].set_result(answer)
 
 
 def _fail(batch: list[Waiting[Item, Answer]], error: StoreError) -> None:

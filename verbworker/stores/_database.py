@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import asyncpg
 
 from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
+from verbworker.stores._sql import query
 
 Row = Any  # asyncpg ships no types: a row is read by name and turned into a value at once
 
@@ -18,8 +19,10 @@ _GONE = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
     asyncpg.OperatorInterventionError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.DiskFullError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresSystemError,
+    asyncpg.IdleInTransactionSessionTimeoutError,  # the server ended a session that froze inside its transaction
+    asyncpg.ReadOnlySQLTransactionError,  # this is a standby now
 )
 _UNAVAILABLE = (*_GONE, OSError, TimeoutError)
 _CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
@@ -60,19 +63,33 @@ def _translated_answers() -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    # Only what happened: details and rejected arguments hold the row itself, and a row may be a payload.
+    text = str(error.args[0]) if isinstance(error, asyncpg.PostgresError) and error.args else str(error)
+    if text.startswith("invalid input for query argument"):
+        text = text.partition(":")[0]
+    return " ".join(text.split()) or type(error).__name__
 
 
-def shown(dsn: str) -> str:
-    """The address as it may be shown: without its password."""
-    parts = urlsplit(dsn)
-    if parts.password is None:
-        return dsn
-    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", ":***@")))
+def shown(dsn: str) -> str | None:
+    """The address as it may be shown: never with a password. None when it cannot be read as an address."""
+    try:
+        parts = urlsplit(dsn)
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return None
+    # An @ further on means that the password held a character which ends the part before it.
+    if parts.scheme not in ("postgres", "postgresql") or "@" in parts.path + parts.query + parts.fragment:
+        return None
+    user = f"{parts.username}@" if parts.username else ""
+    return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"
 
 
 def _unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
-    return StoreUnavailable(f"the database at {shown(dsn)} cannot be reached ({_reason(error)}); check VERBWORKER_DSN")
+    address = shown(dsn)
+    if address is None:
+        reason = "write postgresql://user:password@host:port/database, special characters in the password as %XX"
+        return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}")
+    return StoreUnavailable(f"the database at {address} cannot be reached: {_reason(error)}; check VERBWORKER_DSN")
 
 
 @asynccontextmanager
@@ -80,7 +97,7 @@ async def connected(dsn: str, *, timeout: float = 10) -> AsyncIterator[Connectio
     """One connection of its own, for work that is done once."""
     try:
         connection = await asyncpg.connect(dsn, timeout=timeout)
-    except (*_UNAVAILABLE, *_NO_SUCH_DATABASE, ValueError) as error:
+    except (*_UNAVAILABLE, *_NO_SUCH_DATABASE, ValueError, OverflowError) as error:
         raise _unreachable(dsn, error) from error
     try:
         with translated():
@@ -124,7 +141,7 @@ class Database:
                 max_inactive_connection_lifetime=60,
                 server_settings={"application_name": "verbworker", "synchronous_commit": "on"} | self._settings,
             )
-        except (*_UNAVAILABLE, *_NO_SUCH_DATABASE, ValueError) as error:
+        except (*_UNAVAILABLE, *_NO_SUCH_DATABASE, ValueError, OverflowError) as error:
             raise _unreachable(self._dsn, error) from error
         return self
 
@@ -165,7 +182,14 @@ class Database:
             with translated():
                 await transaction.commit()
         finally:
+            await self._give_back(connection)
+
+    async def _give_back(self, connection: Any) -> None:
+        try:
             await self._pool.release(connection)
+        except (*_UNAVAILABLE, asyncpg.PostgresError):
+            # What was committed stays committed; the pool opens another connection.
+            return
 
     async def fetch(self, query: str, *args: object) -> list[Row]:
         """The rows of one statement in a transaction of its own."""
@@ -184,7 +208,7 @@ class Database:
 
     async def ping(self) -> None:
         """Ask for one round trip; raises `StoreUnavailable` when there is none."""
-        await self.fetchrow("SELECT 1 AS alive")
+        await self.fetchrow(query("database", "ping"))
 
 
 def columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from uuid import UUID
 
-from verbworker.errors import Fenced, StoreUnavailable
+from verbworker.errors import Fenced, StoreError
 from verbworker.frame import Claim, Correlation, Delivery, Frame, FrameState
 from verbworker.outcome import Incident, Retry, Thrown, Yielded
 from verbworker.stores._batch import Batch
@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 MAX_INFRASTRUCTURE_RUNS = 100
 _FRAME_FIELDS = tuple(field.name for field in fields(Frame))
 _ACK_INTERVAL = 0.1
+# Longer than any statement may take: after this nobody looks at a snapshot from before the copy.
+_SETTLED = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,7 @@ class Frames:
 
     async def settle(self, claim: Claim) -> FrameState:
         """After a lost connection: wait until our own write has ended and say what it left (C5)."""
-        async with self._database.transaction() as connection:
-            row = await connection.fetchrow(query("frames", "settle"), self.engine_id, claim.job_key)
+        row = await self._database.fetchrow(query("frames", "settle"), self.engine_id, claim.job_key)
         if row is None or (row["epoch"], row["owner"]) != (claim.epoch, claim.owner):
             raise Fenced(f"job {claim.job_key} was claimed by another worker")
         return FrameState(row["state"])
@@ -236,7 +237,7 @@ class Frames:
             await self._database.execute(
                 query("frames", "acknowledge"), self.engine_id, list(acks), list(acks.values())
             )
-        except StoreUnavailable:
+        except StoreError:
             _log.warning("acknowledgements not written, the relay will ask again", extra={"count": len(acks)})
 
     async def _acknowledge_often(self) -> None:
@@ -262,16 +263,15 @@ class Frames:
         )
         return None if row is None else (row["retries_left"], row["generation"])
 
-    async def archive(self, *, older_than: timedelta, limit: int = 5000) -> int:
-        """Move acknowledged frames out of the hot table and return how many went."""
-        async with self._database.transaction() as connection:
-            month = await connection.fetchval("SELECT clock_timestamp()")
-            for at in (month, month - timedelta(days=1), month - older_than):
-                await connection.execute(query("frames", "archive_month"), at)
-            moved: int = await connection.fetchval(query("frames", "archive"), older_than, limit)
-        return moved
+    async def archive(self, *, older_than: timedelta, settled: timedelta = _SETTLED, limit: int = 5000) -> int:
+        """Copy acknowledged frames into the archive and return how many; after `settled` they leave the hot table."""
+        async with self._database.acquire() as connection:
+            await connection.fetch(query("frames", "prune"), settled, limit)
+            await connection.fetch(query("frames", "archive_months"), older_than)
+            copied: int = await connection.fetchval(query("frames", "archive"), older_than, limit)
+        return copied
 
-    async def waiting(self) -> "Waiting":
+    async def waiting(self) -> Waiting:
         """What waits for a person and what waits for the engine."""
         row = await self._database.fetchrow(query("frames", "held"), self.engine_id)
         return Waiting(row["held"], row["unacknowledged"], row["oldest_unacknowledged"]) if row else Waiting(0, 0, 0.0)

@@ -1,0 +1,3 @@
+-- name: ping
+-- One round trip: the database answers.
+SELECT 1 AS alive;

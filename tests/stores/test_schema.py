@@ -1,0 +1,224 @@
+"""Migrations: applied once, in order, whole or not at all, by any number of migrators."""
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+
+from tests.support.databases import blocked, empty_database, execute, plain, value
+from tests.support.postgres import ForeignPostgres, Postgres, run_apart
+from verbworker.errors import SchemaMismatch, StoreError, StoreUnavailable
+from verbworker.stores import _schema, _sql
+
+MIGRATOR = """
+import asyncio, sys
+from verbworker.stores._schema import migrate
+print("ready", flush=True)
+sys.stdin.readline()
+print(*asyncio.run(migrate(sys.argv[1])), flush=True)
+"""
+
+Ship = Callable[[str, str], None]
+
+
+@pytest.fixture
+def empty(postgres: Postgres | ForeignPostgres) -> Iterator[str]:
+    """The DSN of a database that was never migrated."""
+    with empty_database(postgres.dsn) as address:
+        yield address
+
+
+@pytest.fixture
+def ship(monkeypatch: pytest.MonkeyPatch) -> Ship:
+    """Ships one more migration than the repository has."""
+    shipped = _sql.migrations()
+
+    def add(name: str, text: str) -> None:
+        monkeypatch.setattr(_sql, "migrations", lambda: [*shipped, (name, text)])
+
+    return add
+
+
+def names() -> list[str]:
+    return [name for name, _ in _sql.migrations()]
+
+
+def test_a_migration_is_named_by_a_number_and_lower_case_words() -> None:
+    files = [entry.name for entry in (_sql.root() / "migrations").iterdir()]
+
+    assert [name for name in files if not re.fullmatch(r"\d{4}(_[a-z0-9]+)+\.sql", name)] == []
+
+
+def test_migrations_are_numbered_from_one_without_a_gap() -> None:
+    numbers = [int(name[:4]) for name in names()]
+
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+async def test_an_empty_database_is_brought_to_this_version(empty: str) -> None:
+    applied = await _schema.migrate(empty)
+
+    assert applied == names()
+    assert await value(empty, "SELECT to_regclass('verbworker.job_frame')") is not None
+    await _schema.require(empty)
+
+
+async def test_migrating_twice_changes_nothing(empty: str) -> None:
+    await _schema.migrate(empty)
+    before = await _schema.status(empty)
+
+    assert await _schema.migrate(empty) == []
+    assert await _schema.status(empty) == before
+
+
+async def test_asking_for_the_status_changes_nothing(empty: str) -> None:
+    states = await _schema.status(empty)
+
+    assert [(one.name, one.state, one.applied_at) for one in states] == [(name, "pending", None) for name in names()]
+    assert await value(empty, "SELECT count(*) FROM pg_namespace WHERE nspname = 'verbworker'") == 0
+
+
+async def test_a_database_that_misses_migrations_says_what_to_run(empty: str) -> None:
+    with pytest.raises(SchemaMismatch, match=f"first {names()[0]}; run: verbworker db migrate"):
+        await _schema.require(empty)
+
+
+@pytest.mark.parametrize("processes", [2, 6])
+def test_migrators_in_several_processes_apply_each_migration_once(empty: str, processes: int) -> None:
+    migrators = [
+        subprocess.Popen(
+            [sys.executable, "-c", MIGRATOR, empty], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(processes)
+    ]
+    for migrator in migrators:
+        assert migrator.stdout is not None
+        assert migrator.stdout.readline() == "ready\n"
+    for migrator in migrators:
+        assert migrator.stdin is not None
+        migrator.stdin.write("go\n")
+        migrator.stdin.flush()
+    said = [migrator.communicate(timeout=60)[0].split() for migrator in migrators]
+
+    assert [migrator.returncode for migrator in migrators] == [0] * processes
+    assert sorted(said) == [[]] * (processes - 1) + [names()]
+    assert run_apart(value(empty, "SELECT count(*) FROM verbworker.migration")) == len(names())
+
+
+async def test_a_migrator_waits_for_the_one_before_it(empty: str) -> None:
+    async with plain(empty) as rival:
+        await rival.execute("SELECT pg_advisory_lock($1)", _schema._LOCK)
+        async with asyncio.TaskGroup() as group:
+            second = group.create_task(_schema.migrate(empty))
+            await blocked(empty)
+            untouched = await rival.fetchval("SELECT to_regclass('verbworker.migration') IS NULL")
+            await rival.execute("SELECT pg_advisory_unlock($1)", _schema._LOCK)
+
+    assert untouched
+    assert second.result() == names()
+
+
+async def test_a_migrator_that_waited_too_long_says_so(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_schema, "_PATIENCE", timedelta(milliseconds=50))
+    async with plain(empty) as rival:
+        await rival.execute("SELECT pg_advisory_lock($1)", _schema._LOCK)
+
+        with pytest.raises(StoreError, match=r"another migration is still running after 0\.05 s"):
+            await _schema.migrate(empty)
+
+
+async def test_a_migration_that_fails_leaves_nothing_behind(empty: str, ship: Ship) -> None:
+    ship("0999_half", "CREATE TABLE verbworker.half (id int);\nSELECT 1 / 0;")
+
+    with pytest.raises(StoreError, match="migration 0999_half failed and left nothing behind: division by zero"):
+        await _schema.migrate(empty)
+    assert await value(empty, "SELECT to_regclass('verbworker.half')") is None
+    assert [one.state for one in await _schema.status(empty)][-2:] == ["applied", "pending"]
+
+
+async def test_a_migration_that_failed_applies_once_it_is_mended(empty: str, ship: Ship) -> None:
+    ship("0999_half", "SELECT 1 / 0;")
+    with pytest.raises(StoreError):
+        await _schema.migrate(empty)
+    ship("0999_half", "CREATE TABLE verbworker.whole (id int);")
+
+    assert await _schema.migrate(empty) == ["0999_half"]
+
+
+async def test_a_migration_whose_connection_is_cut_leaves_nothing_behind(empty: str, ship: Ship) -> None:
+    ship("0999_cut", "CREATE TABLE verbworker.cut (id int);\nSELECT pg_terminate_backend(pg_backend_pid());")
+
+    with pytest.raises(StoreUnavailable, match="the database went away during migration 0999_cut"):
+        await _schema.migrate(empty)
+    assert await value(empty, "SELECT to_regclass('verbworker.cut')") is None
+    assert (await _schema.status(empty))[-1].state == "pending"
+
+
+ENDINGS = (
+    "COMMIT;",
+    "commit work;",
+    "COMMIT AND CHAIN;",
+    "END;",
+    "ROLLBACK;",
+    "ABORT;",
+    "BEGIN;",
+    "BEGIN ISOLATION LEVEL SERIALIZABLE;",
+    "START TRANSACTION;",
+    "/* sly */ COMMIT;",
+    "SELECT 1; COMMIT;",
+    "PREPARE TRANSACTION 'later';",
+    "DO $$ BEGIN COMMIT; END $$;",
+)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+async def test_a_migration_cannot_end_its_own_transaction(empty: str, ship: Ship, ending: str) -> None:
+    ship("0999_own", f"CREATE TABLE verbworker.early (id int);\n{ending}\nSELECT 1 / 0;")
+
+    with pytest.raises(StoreError, match=r"migration 0999_own failed and left nothing behind: .*transaction"):
+        await _schema.migrate(empty)
+    assert await value(empty, "SELECT to_regclass('verbworker.early')") is None
+    assert (await _schema.status(empty))[-1].state == "pending"
+
+
+async def test_a_function_body_may_hold_the_words_a_migration_may_not(empty: str, ship: Ship) -> None:
+    ship(
+        "0999_body",
+        "CREATE PROCEDURE verbworker.sweep() LANGUAGE plpgsql AS $$\nBEGIN\n  COMMIT;\nEND;\n$$;\n"
+        "COMMENT ON SCHEMA verbworker IS 'BEGIN; it''s 100% $1 \\ COMMIT;';",
+    )
+
+    assert await _schema.migrate(empty) == [*names()[:-1], "0999_body"]
+
+
+async def test_a_changed_migration_is_refused(dsn: str) -> None:
+    await execute(dsn, "UPDATE verbworker.migration SET checksum = 'x' WHERE name = $1", names()[0])
+
+    with pytest.raises(SchemaMismatch, match=f"migration {names()[0]} was changed after it was applied"):
+        await _schema.migrate(dsn)
+    with pytest.raises(SchemaMismatch, match="was changed after it was applied"):
+        await _schema.require(dsn)
+
+
+async def test_a_migration_from_the_future_is_refused(dsn: str, ship: Ship) -> None:
+    await execute(dsn, "INSERT INTO verbworker.migration (name, checksum) VALUES ('9999_later', 'x')")
+    ship("0999_new", "CREATE TABLE verbworker.newer (id int);")
+
+    with pytest.raises(SchemaMismatch, match="the database has migration 9999_later, which this version does not know"):
+        await _schema.migrate(dsn)
+    assert await value(dsn, "SELECT to_regclass('verbworker.newer')") is None
+
+
+async def test_the_archive_has_the_columns_of_a_frame_in_their_order(dsn: str) -> None:
+    columns = (
+        "SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute "
+        "WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped"
+    )
+    frame = await value(dsn, columns, "verbworker.job_frame")
+    archive = await value(dsn, columns, "verbworker.job_frame_archive")
+
+    assert archive == ["archived_at", *frame]
