@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from tests.support.apart import run_apart
+from tests.support.apart import run_apart as run_apart
 from tests.support.children import Child, fresh_directory, remove, spawn
 from tests.support.errors import Unavailable
 from tests.support.ports import LOOPBACK, free_ports
