@@ -34,7 +34,8 @@ class Finding:
     """What is wrong, where, and what to write instead.
 
     Lines and columns count from 1; the end column is the one after the last character. `detail` tells two
-    findings of one rule on one element apart and must not depend on the layout of the file.
+    findings of one rule on one element apart and must not depend on the layout of the file. `offset` is the byte
+    the place begins at.
     """
 
     code: str
@@ -46,6 +47,7 @@ class Finding:
     column: int
     end_line: int
     end_column: int
+    offset: int = 0
     hint: str = ""
     element_id: str = ""
     element_name: str = ""
@@ -59,3 +61,8 @@ class Finding:
         """An identity that survives re-layout: code, process, element and detail, hashed."""
         parts = (self.code, self.process_id, self.element_id, self.detail)
         return sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def is_suppressible(code: str) -> bool:
+    """False for file safety, which cannot excuse itself, and for suppressions, of which none can excuse another."""
+    return not code.startswith(("HB0", "HB9"))

@@ -9,9 +9,10 @@ from verblint.branch import Branch, branches
 from verblint.contract import Contracts
 from verblint.element import BPMN, Element, Place
 from verblint.expression import Expression
-from verblint.finding import Finding, Fix, Severity
+from verblint.finding import Finding, Fix, Severity, is_suppressible
 from verblint.model import Definitions
 from verblint.settings import Settings
+from verblint.suppression import Suppression
 
 Check = Callable[["Context"], Iterator[Finding]]
 
@@ -37,8 +38,8 @@ class Rule:
 
     @property
     def is_suppressible(self) -> bool:
-        """False for file safety: a file that cannot be trusted cannot excuse itself."""
-        return not self.code.startswith("HB0")
+        """True when a model may answer for a finding of this rule."""
+        return is_suppressible(self.code)
 
     def run(self, context: "Context") -> Iterator[Finding]:
         """The findings of this rule in one file. A rule that crashes yields one more and stops nobody else."""
@@ -72,7 +73,11 @@ CRASHED = Rule("HB099", "rule-crashed", Severity.ERROR, _crashed)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """All a rule may know of one file: the tree, the model, its branches, the settings and the contracts."""
+    """All a rule may know of one file: the tree, the model, its branches, the settings and the contracts.
+
+    `unused` are the suppressions of no use, once all other rules have run. `today` is YYYY-MM-DD; left out, the
+    clock's day counts.
+    """
 
     root: Element
     model: Definitions
@@ -80,6 +85,8 @@ class Context:
     settings: Settings
     contracts: Contracts
     elements: Mapping[tuple[str, str], list[Element]]
+    unused: tuple[Suppression, ...] = ()
+    today: str = ""
     rule: Rule | None = None
 
     @classmethod
@@ -124,6 +131,7 @@ class Context:
             column=start.column,
             end_line=end.line,
             end_column=end.column,
+            offset=place.start,
             element_id=owner.id,
             element_name=owner.get("name") or "",
             element_type=owner.local,

@@ -9,9 +9,10 @@ import verblint.rules
 from verblint.contract import Contracts
 from verblint.element import Element
 from verblint.finding import Finding, Severity
+from verblint.inspection import inspect
 from verblint.reader import read
 from verblint.rule import CRASHED, Context, Rule
-from verblint.rulebook import find, inspect, rules
+from verblint.rulebook import find, rules
 from verblint.settings import Settings
 
 from tests.support.fixture_models import FOLDER, FixtureModel, fixture_models
@@ -134,6 +135,6 @@ def test_nothing_is_found_under_an_unknown_name() -> None:
 
 def test_findings_come_in_the_order_of_their_places() -> None:
     model = next(model for model in MODELS["bare-flag"] if model.path.stem == "invalid-not")
-    found = [(finding.line, finding.column) for finding in inspect(model.content)]
+    found = [(finding.line, finding.column) for finding in inspect(model.content).findings]
 
     assert found == sorted(found)

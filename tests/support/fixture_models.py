@@ -13,8 +13,8 @@ from re import compile as pattern
 from verblint.catalogue import read_contracts
 from verblint.contract import Contracts
 from verblint.finding import Finding, Severity
+from verblint.inspection import inspect
 from verblint.rule import Rule
-from verblint.rulebook import inspect
 from verblint.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "lint"
@@ -42,7 +42,7 @@ class FixtureModel:
 
     def findings(self, chosen: Iterable[Rule] | None = None) -> list[Finding]:
         """What the chosen rules find in it, or all rules."""
-        return inspect(self.content, self.name, self.settings, self.contracts, chosen)
+        return list(inspect(self.content, self.name, self.settings, self.contracts, chosen).findings)
 
     def errors(self) -> list[Finding]:
         """The findings that would keep it from being deployed."""

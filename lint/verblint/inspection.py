@@ -1,0 +1,95 @@
+"""The inspection of one file: it is read, every chosen rule looks at it, and suppressions are sorted out."""
+
+from collections.abc import Iterable
+
+from verblint.contract import Contracts
+from verblint.element import VERBWORKER, Element
+from verblint.finding import Finding
+from verblint.reader import ModelError, read
+from verblint.report import Suppressed
+from verblint.rule import CRASHED, Context, Rule
+from verblint.rulebook import find, rules
+from verblint.settings import Settings
+from verblint.suppression import current_date, sort_out
+from verblint.value import replace, value
+
+_NO_CONTRACTS = Contracts()
+_DEFAULTS = Settings()
+_UNUSED = "HB901"
+
+
+@value
+class Inspection:
+    """What was found in one file, in the order of the places, and what was suppressed there."""
+
+    findings: tuple[Finding, ...]
+    suppressed: tuple[Suppressed, ...] = ()
+
+
+def inspect(
+    content: bytes,
+    name: str = "<bytes>",
+    settings: Settings = _DEFAULTS,
+    contracts: Contracts = _NO_CONTRACTS,
+    chosen: Iterable[Rule] | None = None,
+    *,
+    today: str = "",
+) -> Inspection:
+    """All findings in one file. It never raises: a file the reader refuses has exactly one finding, which says so."""
+    try:
+        root = read(content, name, settings.limits)
+    except ModelError as error:
+        return Inspection((_refusal(error, name),))
+    try:
+        context = Context.of(root, settings, contracts)
+    except Exception as error:
+        return Inspection((_failure(error, root),))
+    return _look(replace(context, today=today), tuple(rules() if chosen is None else chosen))
+
+
+def _look(context: Context, chosen: tuple[Rule, ...]) -> Inspection:
+    findings = [finding for rule in chosen for finding in rule.run(context)]
+    suppressed: list[Suppressed] = []
+    if any(namespace == VERBWORKER for namespace, _ in context.elements):
+        today = context.today or current_date()
+        findings, suppressed, unused = sort_out(context.root, findings, today)
+        codes = {rule.code for rule in chosen}
+        # A rule that did not run found nothing; that says nothing about a suppression of it.
+        context = replace(context, unused=tuple(s for s in unused if getattr(find(s.rule), "code", "") in codes))
+        findings += [finding for rule in chosen if rule.code == _UNUSED for finding in rule.run(context)]
+    return Inspection(tuple(sorted(findings, key=_place)), tuple(suppressed))
+
+
+def _place(finding: Finding) -> tuple[int, int, str, str]:
+    return finding.line, finding.column, finding.code, finding.detail
+
+
+def _refusal(error: ModelError, name: str) -> Finding:
+    rule = find(error.code)
+    assert rule is not None, "every refusal of the reader has its rule"
+    return Finding(
+        code=rule.code,
+        slug=rule.slug,
+        severity=rule.severity,
+        message=error.message,
+        file=name,
+        line=error.line,
+        column=error.column,
+        end_line=error.line,
+        end_column=error.column + 1,
+    )
+
+
+def _failure(error: Exception, root: Element) -> Finding:
+    return Finding(
+        code=CRASHED.code,
+        slug=CRASHED.slug,
+        severity=CRASHED.severity,
+        message=f"the model could not be made of this file: {type(error).__name__}, so no rule has checked it",
+        hint="This is a bug of verblint: report it with the model",
+        file=root.document.source.name,
+        line=1,
+        column=1,
+        end_line=1,
+        end_column=2,
+    )

@@ -1,0 +1,26 @@
+"""A suppression holds until its day and not longer."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+from verblint.suppression import current_date, suppressions
+
+
+@rule("HB902", "expired-suppression", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A suppression holds until its day and not longer.
+
+    Somebody promised to look again by that day. The finding it covered is back, and this one says why.
+
+    Wrong:  <vw:ignore rule="HB601" reason="split with release 4" until="2024-06-30"/> in the year after
+    Right:  the process, split; or a new day with a new reason
+    """
+    today = context.today or current_date()
+    for suppression in suppressions(context.root):
+        if suppression.is_expired(today):
+            until = suppression.element.attribute("until")
+            assert until is not None, "a suppression without a last day does not expire"
+            message = f"the suppression of {suppression.rule} ended on {suppression.until}"
+            hint = "Mend what it covered, or give a later day and a reason"
+            yield context.at(until.place, message, hint=hint, detail=suppression.rule)
