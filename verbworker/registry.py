@@ -150,7 +150,7 @@ class Registry:
 
     def catalogue(self) -> list[dict[str, object]]:
         """Every verb with its schema and sentence, for people and tools."""
-        direct = [
+        direct: list[dict[str, object]] = [
             {
                 "name": verb.name,
                 "strategy": "direct",
@@ -160,7 +160,7 @@ class Registry:
             }
             for verb in self
         ]
-        workflow = [
+        workflow: list[dict[str, object]] = [
             {"name": verb.name, "strategy": "workflow", "process": verb.process, "sub_verbs": list(verb.sub_verbs)}
             for verb in self._workflows.values()
         ]

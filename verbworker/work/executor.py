@@ -15,6 +15,7 @@ from verbworker.classify import Failed, classify
 from verbworker.crossing import Entered, Luggage, enter, leave
 from verbworker.engine import Engine
 from verbworker.errors import EngineError, Fenced, PermanentContract, StoreConflict, StoreError, StoreUnavailable
+from verbworker.failpoint import Point, reach
 from verbworker.frame import Claim, Delivery, FrameState, idempotency_key
 from verbworker.integrity import KeyRing
 from verbworker.job import Job
@@ -75,14 +76,18 @@ class Executor:
         """Work one delivery off. What it cannot finish the engine delivers again."""
         began = asyncio.get_running_loop().time()
         try:
+            reach(Point.DELIVERED)
             luggage = Luggage.of(job)
             claim = await self._push(job, luggage)
             if claim is None:
                 return
+            reach(Point.PUSHED)
             with self._heart.beating(claim, job, began) as life:
                 outcome = await self._run(job, luggage, claim, life)
                 stored = await self._pop(life, outcome)
+                reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
                 await self._return(life, stored)
+                reach(Point.RETURNED)
         except Fenced:
             metrics.FENCED.labels(job.type).inc()
             await self._quietly(self._frames.note(job.key, "fenced", detail="another worker owns the frame"))
@@ -184,6 +189,7 @@ class Executor:
                 async with self._databases.verbs.transaction() as connection:
                     db = GuardedConnection(connection)
                     answer = await self._performance.perform(entered, claim, life, limit, db)
+                    reach(Point.PERFORMED)
                     completed = await self._pop_in(connection, entered, claim, answer)
                 return completed
             except StoreConflict:
@@ -200,14 +206,16 @@ class Executor:
         """The frame was durable before the call; the verdict is stored as soon as the call is back."""
         limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
         answer = await self._performance.perform(entered, claim, life, limit, None)
+        reach(Point.PERFORMED)
         completed = leave(entered, answer)
         merged: list[Completed] = []
 
-        async def pop() -> None:
+        async def pop() -> bool:
             if await self._frames.pop_completed(self._verdict(entered, claim, completed, entered.base_hash)):
-                return
+                return True
             async with self._databases.control.transaction() as connection:
                 merged.append(await self._merge_in(connection, entered, claim, answer))
+            return True
 
         await self._persist(claim, pop)
         return merged[-1] if merged else completed
@@ -245,21 +253,27 @@ class Executor:
 
     async def _pop(self, life: Life, outcome: Completed | Failed) -> Completed | Failed:
         """Store how a run ended, unless its own transaction did so."""
-        claim, frames = life.claim, self._frames
-        match outcome:
-            case Thrown():
-                await self._persist(claim, lambda: frames.pop_thrown(claim, outcome))
-            case Retry():
-                await self._persist(claim, lambda: frames.pop_failed(claim, outcome))
-            case Incident():
-                await self._persist(claim, lambda: frames.pop_incident(claim, outcome))
-            case Yielded():
-                if await self._persist(claim, lambda: frames.pop_yielded(claim, outcome)) is None:
-                    outcome = Incident("TransientInfrastructure", outcome.code, "given back too often")
-                    return await self._pop(life, outcome)
-        return outcome
+        if isinstance(outcome, Completed):
+            return outcome
+        failed = outcome
+        if not await self._persist(life.claim, lambda: self._write(life.claim, failed)):
+            return await self._pop(life, Incident("TransientInfrastructure", failed.code, "given back too often"))
+        return failed
 
-    async def _persist(self, claim: Claim, write: Callable[[], Awaitable[object]]) -> object:
+    async def _write(self, claim: Claim, failed: Failed) -> bool:
+        """Store one outcome; False when a run was given back too often to be given back once more."""
+        match failed:
+            case Thrown():
+                await self._frames.pop_thrown(claim, failed)
+            case Retry():
+                await self._frames.pop_failed(claim, failed)
+            case Incident():
+                await self._frames.pop_incident(claim, failed)
+            case Yielded():
+                return await self._frames.pop_yielded(claim, failed) is not None
+        return True
+
+    async def _persist(self, claim: Claim, write: Callable[[], Awaitable[bool]]) -> bool:
         """Write until it is written. A lost answer is looked up first, so nothing is written twice."""
         for failures in count():
             try:
@@ -267,7 +281,7 @@ class Executor:
             except StoreUnavailable:
                 await asyncio.sleep(backoff(failures, random.random()))
             if await self._settled(claim) is not FrameState.STARTED:
-                return claim.retries_left
+                return True
         raise AssertionError("counting never ends")
 
     async def _settled(self, claim: Claim) -> FrameState:

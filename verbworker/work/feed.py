@@ -4,8 +4,8 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from dataclasses import replace
-from typing import cast
 
 from verbworker import metrics
 from verbworker.backoff import backoff
@@ -101,10 +101,9 @@ class Feed:
             jobs = await asyncio.shield(request)
         except asyncio.CancelledError:
             # What this poll still brings is ours: it is started, and given back by whoever stops us.
-            for job in await asyncio.gather(request, return_exceptions=True):
-                if isinstance(job, list):
-                    for late in job:
-                        self._take(late)
+            with suppress(EngineError):
+                for job in await request:
+                    self._take(job)
             raise
         self.answered_at = asyncio.get_running_loop().time()
         for job in jobs:
@@ -149,7 +148,7 @@ class Feed:
                 metrics.STREAMING.labels(self._ask.type).set(0)
 
     async def _read_until_busy(self, ask: Ask) -> None:
-        stream = cast("AsyncGenerator[Job, None]", self._engine.stream(ask))
+        stream = self._engine.stream(ask)
         try:
             async with asyncio.TaskGroup() as tasks:
                 reader = tasks.create_task(self._read(stream))

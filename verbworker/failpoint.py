@@ -1,0 +1,55 @@
+"""Crash points: the places where a job's life may be cut, named so that tests can cut it there.
+
+Nothing happens at a point unless a test arms it; arming is never done by configuration of a running worker
+other than the environment variable below, which the chaos tests use: `VERBWORKER_FAILPOINT=popped:kill`.
+"""
+
+import os
+import signal
+from collections.abc import Callable
+from enum import StrEnum
+
+VARIABLE = "VERBWORKER_FAILPOINT"
+
+
+class Point(StrEnum):
+    """Where a crash may happen, in the order of a job's life."""
+
+    DELIVERED = "delivered"  # C0: nothing is written yet
+    PUSHED = "pushed"  # C1, C2: the frame is started, the verb is not
+    PERFORMED = "performed"  # C4: the effect may be out, the verdict is not stored
+    POPPED = "popped"  # C6: the verdict is stored, the engine does not know
+    RETURNED = "returned"  # C7: the engine knows, we have not noted it
+    FAILED = "failed"  # C8, C9: a failure is stored, the engine does not know
+
+
+Action = Callable[[Point], None]
+_armed: Action | None = None
+
+
+def reach(point: Point) -> None:
+    """Pass a crash point. Unarmed, this is all it does."""
+    if _armed is not None:
+        _armed(point)
+
+
+def arm(action: Action | None) -> None:
+    """Have `action` called at every crash point from now on; None disarms."""
+    global _armed
+    _armed = action
+
+
+def arm_from_environment() -> None:
+    """Arm what the environment variable says, for worker processes under test."""
+    text = os.environ.get(VARIABLE, "")
+    if not text:
+        return
+    name, _, deed = text.partition(":")
+    point = Point(name)
+    number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[deed or "kill"]
+
+    def strike(reached: Point) -> None:
+        if reached is point:
+            os.kill(os.getpid(), number)
+
+    arm(strike)

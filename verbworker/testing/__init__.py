@@ -1,0 +1,1 @@
+"""Testing kit for verb authors: an engine in memory that misbehaves on request, and a crash at every point."""

@@ -1,0 +1,186 @@
+"""The kit: one database, one engine in memory, and as many worker boots as a test wants to crash."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+from pydantic import BaseModel
+
+from verbworker import failpoint
+from verbworker.canonical import parse
+from verbworker.engine import Ask, Start
+from verbworker.errors import CannotRun
+from verbworker.failpoint import Point
+from verbworker.integrity import Seal
+from verbworker.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, RESERVED, TENANT_ID
+from verbworker.payload import HARD_LIMIT, pack
+from verbworker.registry import Registry
+from verbworker.stores._database import Database
+from verbworker.stores._sql import query
+from verbworker.stores.frames import Frames
+from verbworker.stores.instances import Instance, Instances
+from verbworker.testing.memory import JobState, MemoryEngine, MemoryJob
+from verbworker.work.executor import Databases, Executor
+from verbworker.work.heart import Heart
+from verbworker.work.performance import Performance
+from verbworker.workflow import WorkflowVerb
+
+_MOST_DELIVERIES = 10
+_SETTLED = (JobState.COMPLETED, JobState.INCIDENT, JobState.THROWN)
+
+
+class Crash(BaseException):
+    """The worker died here. Not an `Exception`, so nothing can catch it by accident."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What became of a verb: how its job ended, the data it left, the flags it set, how often it was delivered."""
+
+    state: JobState
+    data: Mapping[str, object]
+    flags: Mapping[str, object]
+    deliveries: int
+    error_code: str | None
+    messages: Sequence[str]
+
+
+class Kit:
+    """Runs verbs as a worker would, crashes included. Open it with `Kit.open`."""
+
+    def __init__(self, registry: Registry, database: Database, tasks: asyncio.TaskGroup) -> None:
+        self.engine = MemoryEngine(f"memory-{uuid4().hex[:8]}")
+        self.database = database
+        self._registry = registry.check()
+        self._tasks = tasks
+        self._threads = ThreadPoolExecutor(4)
+        self._boot: asyncio.Task[None] | None = None
+        self._executor: Executor | None = None
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, dsn: str, registry: Registry) -> AsyncIterator["Kit"]:
+        """A kit on a migrated database."""
+        async with Database(dsn, size=8) as database, asyncio.TaskGroup() as tasks:
+            kit = cls(registry, database, tasks)
+            try:
+                kit.boot()
+                yield kit
+            finally:
+                failpoint.arm(None)
+                kit._stop()
+                kit._threads.shutdown(wait=False)
+
+    def boot(self) -> None:
+        """Start a worker anew: another owner, nothing in memory."""
+        self._stop()
+        frames = Frames(self.database, engine_id=self.engine.engine_id, owner=uuid4(), lease=timedelta(seconds=30))
+        self._boot = self._tasks.create_task(frames.run())
+        heart = Heart(frames, self.engine, engine_timeout_ms=60_000)
+        databases = Databases(control=self.database, verbs=self.database)
+        performance = Performance(self._threads)
+        self._executor = Executor(self._registry, self.engine, frames, databases, heart, performance)
+
+    def _stop(self) -> None:
+        if self._boot is not None:
+            self._boot.cancel()
+
+    async def run(self, verb: str, case: BaseModel, *, crash_at: Point | None = None) -> Ran:
+        """Run one verb on a case until its job is settled; with `crash_at` its worker dies there, once."""
+        started = await self.start(self._caller(verb), case.model_dump(mode="json", by_alias=True), [verb])
+        known = next(known for known in self.engine.jobs.values() if known.job.process_instance_key == started)
+        for _ in range(_MOST_DELIVERIES):
+            if known.state in _SETTLED:
+                break
+            await self.deliver(verb, crash_at=crash_at)
+            crash_at = None
+        if known.state is JobState.COMPLETED:
+            # The last word of the first worker may have been lost: whoever relays it must change nothing.
+            self.engine.redeliver(known.job.key)
+            await self.deliver(verb)
+        return self._told(known, started)
+
+    async def start(self, workflow: WorkflowVerb, data: Mapping[str, object], line: Sequence[str]) -> int:
+        """Start an instance of `workflow` whose process is this line of verbs; returns its key."""
+        self.engine.line(workflow.process, line)
+        uid, entry = uuid4(), uuid4()
+        content = pack(workflow.schema, dict(data), by="test", at=datetime.now(UTC)).to_bytes(budget=workflow.budget)
+        await Instances(self.database).open(
+            Instance(
+                instance_uid=uid,
+                tenant_id="<default>",
+                entry_id=entry,
+                verb=workflow.name,
+                verb_version=str(workflow.version),
+                payload_schema=workflow.schema,
+                engine_id=self.engine.engine_id,
+                process_id=workflow.process,
+                payload=content,
+            )
+        )
+        seal = Seal.plain().seal(content, tenant="<default>", instance_uid=str(uid))
+        variables = _variables(content, seal, uid, entry, workflow)
+        return (await self.engine.start(Start(workflow.process, variables))).instance_key
+
+    async def deliver(self, verb: str, *, crash_at: Point | None = None) -> int:
+        """Hand out what the engine has for a verb, once, and work it off; returns how many jobs that were."""
+        ask = Ask(type=verb, worker="kit", timeout_ms=60_000, variables=RESERVED)
+        jobs = await self.engine.activate(ask, 100, 0)
+        for job in jobs:
+            assert self._executor is not None
+            try:
+                failpoint.arm(_striking(crash_at) if crash_at else None)
+                await self._executor.execute(job)
+            except Crash:
+                self.boot()
+                await self.database.execute(query("testing", "expire_leases"), self.engine.engine_id)
+                self.engine.time_out(job.key)
+            finally:
+                failpoint.arm(None)
+        self.engine.advance(3600)
+        await self.database.execute(query("testing", "end_backoffs"), self.engine.engine_id)
+        return len(jobs)
+
+    def _caller(self, verb: str) -> WorkflowVerb:
+        if self._registry.find(verb) is None:
+            raise CannotRun(f"no verb {verb} is registered")
+        callers = self._registry.callers(verb)
+        if not callers:
+            raise CannotRun(f"no workflow verb lists {verb}, so nothing says which flags it may set")
+        # Signing is the deployment's business; a verb sees no difference.
+        return replace(callers[0], integrity="plain")
+
+    def _told(self, known: MemoryJob, instance_key: int) -> Ran:
+        variables = self.engine.variables(instance_key)
+        envelope = parse(str(variables[PAYLOAD]).encode(), limit=HARD_LIMIT)
+        return Ran(
+            state=known.state,
+            data=envelope["data"],
+            flags={name: value for name, value in known.variables.items() if name.startswith("orch_")},
+            deliveries=known.deliveries,
+            error_code=known.error_code,
+            messages=tuple(known.messages),
+        )
+
+
+def _striking(point: Point) -> failpoint.Action:
+    def strike(reached: Point) -> None:
+        if reached is point:
+            raise Crash(point.value)
+
+    return strike
+
+
+def _variables(content: bytes, seal: str, uid: UUID, entry: UUID, workflow: WorkflowVerb) -> dict[str, object]:
+    return {
+        PAYLOAD: content.decode(),
+        PAYLOAD_HASH: seal,
+        INSTANCE_UID: str(uid),
+        ENTRY_ID: str(entry),
+        TENANT_ID: "<default>",
+        **workflow.flag_contract.initial(),
+    }
