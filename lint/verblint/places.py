@@ -1,0 +1,120 @@
+"""The places of a model where the engine, or something beside it, might evaluate what is written.
+
+A value is evaluated when it begins with an equals sign: an attribute's as it stands, an element's text once trimmed.
+Names of flow nodes, documentation, annotations and the diagram are never evaluated and are not among the places.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+
+from verblint.element import AMEIDE, BPMN, VERBWORKER, ZEEBE, Element
+from verblint.expression import Expression
+from verblint.naming import CAMUNDA_7
+from verblint.rule import Context
+
+Predicate = Callable[[str], bool]
+
+
+class Policy(Enum):
+    """What may be written in a place."""
+
+    LITERAL = "a literal"
+    FLAG_OR_LITERAL = "a literal, or = and one flag"
+
+
+# Every place without a rule of its own. An attribute of a BPMN or zeebe element that is not here must not be evaluated
+# either, but then some other rule says so: the element is forbidden, or the attribute unknown.
+POLICIES: Mapping[tuple[str, str], Policy] = {
+    ("header", "key"): Policy.LITERAL,
+    ("header", "value"): Policy.LITERAL,
+    ("property", "name"): Policy.LITERAL,
+    ("property", "value"): Policy.LITERAL,
+    ("formDefinition", "formId"): Policy.LITERAL,
+    ("formDefinition", "externalReference"): Policy.LITERAL,
+    ("formDefinition", "bindingType"): Policy.LITERAL,
+    ("formDefinition", "versionTag"): Policy.LITERAL,
+    ("versionTag", "value"): Policy.LITERAL,
+    ("jobPriorityDefinition", "priority"): Policy.LITERAL,
+    ("executionListener", "type"): Policy.LITERAL,
+    ("executionListener", "retries"): Policy.LITERAL,
+    ("taskListener", "type"): Policy.LITERAL,
+    ("taskListener", "retries"): Policy.LITERAL,
+    ("error", "errorCode"): Policy.LITERAL,
+    ("escalation", "escalationCode"): Policy.LITERAL,
+    ("assignmentDefinition", "assignee"): Policy.FLAG_OR_LITERAL,
+    ("assignmentDefinition", "candidateGroups"): Policy.FLAG_OR_LITERAL,
+    ("assignmentDefinition", "candidateUsers"): Policy.FLAG_OR_LITERAL,
+    ("taskSchedule", "dueDate"): Policy.FLAG_OR_LITERAL,
+    ("taskSchedule", "followUpDate"): Policy.FLAG_OR_LITERAL,
+    ("priorityDefinition", "priority"): Policy.FLAG_OR_LITERAL,
+}
+
+_EVALUATED_TEXT = (
+    *("conditionExpression", "condition", "completionCondition", "activationCondition", "loopCondition"),
+    *("loopCardinality", "timeDate", "timeDuration", "timeCycle", "from", "to", "transformation", "script"),
+    *("messagePath", "dataPath", "expression", "formalExpression"),
+)
+_NAMED_BY_EXPRESSION = ("message", "signal")
+# Namespaces of tools that draw, and those whose values have rules and readers of their own.
+_HARMLESS = frozenset(
+    {
+        *(BPMN, ZEEBE, CAMUNDA_7, AMEIDE, VERBWORKER, ""),
+        "http://www.omg.org/spec/BPMN/20100524/DI",
+        "http://www.omg.org/spec/DD/20100524/DC",
+        "http://www.omg.org/spec/DD/20100524/DI",
+        "http://www.w3.org/2001/XMLSchema-instance",
+        "http://www.w3.org/XML/1998/namespace",
+        "http://camunda.org/schema/modeler/1.0",
+        "http://bpmn.io/schema/bpmn/biocolor/1.0",
+        "http://www.omg.org/spec/BPMN/non-normative/color/1.0",
+    }
+)
+
+
+def places(context: Context, policy: Policy) -> Iterator[Expression]:
+    """Everything written in the places under a policy."""
+    for (local, name), found in POLICIES.items():
+        if found is not policy:
+            continue
+        for namespace in (BPMN, ZEEBE):
+            for element in context.every(local, namespace=namespace):
+                attribute = element.attribute(name)
+                if attribute is not None:
+                    yield Expression.of(attribute)
+
+
+def written_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
+    """The values of BPMN and zeebe elements that an engine might evaluate and that are wanted."""
+    for element in context.within(BPMN, ZEEBE):
+        yield from _wanted_attributes(element, wanted, ("", ZEEBE))
+        is_text = element.namespace == ZEEBE or element.local in _EVALUATED_TEXT
+        if is_text and not element.children and wanted(element.text):
+            yield Expression.of(element)
+    for element in context.every("conditionExpression"):
+        if element.children and wanted(element.text):
+            yield Expression.of(element)
+
+
+def foreign_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
+    """The values of extensions that are neither the engine's nor ours nor a drawing tool's, and that are wanted."""
+    strangers = {namespace for namespace, _ in context.elements} - _HARMLESS
+    for element in context.within(*strangers):
+        yield from _wanted_attributes(element, wanted, (element.namespace, ""))
+        if not element.children and wanted(element.text):
+            yield Expression.of(element)
+    for element in context.within(BPMN, ZEEBE):
+        foreign = {namespace for namespace, _ in element.values} - _HARMLESS
+        yield from _wanted_attributes(element, wanted, tuple(foreign)) if foreign else ()
+
+
+def _wanted_attributes(element: Element, wanted: Predicate, namespaces: tuple[str, ...]) -> Iterator[Expression]:
+    for (namespace, local), value in element.values.items():
+        if namespace in namespaces and wanted(value) and not _is_label(element, local):
+            attribute = element.attribute(local, namespace)
+            assert attribute is not None
+            yield Expression.of(attribute)
+
+
+def _is_label(element: Element, local: str) -> bool:
+    """True for names that people read and engines do not."""
+    return local == "name" and element.namespace == BPMN and element.local not in _NAMED_BY_EXPRESSION

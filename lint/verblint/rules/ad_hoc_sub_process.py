@@ -1,0 +1,24 @@
+"""A process has no ad-hoc subprocess."""
+
+from collections.abc import Iterator
+
+from verblint.element import ZEEBE
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("HB106", "ad-hoc-sub-process", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A process has no ad-hoc subprocess.
+
+    Which of its activities run is computed at run time, by an expression or by a model of an agent. What the diagram
+    shows is then not what happens.
+
+    Wrong:  <adHocSubProcess id="choose"> with <zeebe:adHoc activeElementsCollection="=tools" />
+    Right:  <subProcess id="choose"> with a gateway on flags
+    """
+    for element in (*context.every("adHocSubProcess"), *context.every("adHoc", namespace=ZEEBE)):
+        message = f"the {described(element)} chooses its activities at run time"
+        hint = "Write a subProcess, and let gateways choose by flags"
+        yield context.at(element, message, hint=hint, detail=element.local)

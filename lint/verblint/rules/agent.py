@@ -1,0 +1,32 @@
+"""A model defines no agents."""
+
+from collections.abc import Iterator
+
+from verblint.element import ZEEBE
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.places import written_values
+from verblint.rule import Context, rule
+
+
+@rule("HB109", "agent", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A model defines no agents.
+
+    An agent decides at run time what to call next. A process shows what can happen, and every step of it is a verb of
+    the allow-list.
+
+    Wrong:  <zeebe:agentDefinition agentType="..." />
+    Right:  a serviceTask whose verb asks the model and returns flags
+    """
+    for element in context.every("agentDefinition", namespace=ZEEBE):
+        message = f"the {described(element)} lets an agent choose what happens"
+        yield context.at(element, message, hint="Ask the agent inside a sub-verb, which returns flags")
+    for value in written_values(context, _asks_agent):
+        if value.is_feel:
+            message = "the expression takes a value from an agent"
+            yield context.at(value, message, hint="Ask the agent inside a sub-verb", detail="fromAi")
+
+
+def _asks_agent(text: str) -> bool:
+    return "fromAi" in text

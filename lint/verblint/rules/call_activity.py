@@ -1,0 +1,24 @@
+"""A process calls no other process."""
+
+from collections.abc import Iterator
+
+from verblint.element import ZEEBE
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("HB105", "call-activity", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A process calls no other process.
+
+    A workflow verb is made of direct verbs only. A nested process hides who owns the payload, what is retried and what
+    a cancel means. Long work that follows is handed over by a message, and has an entry of its own.
+
+    Wrong:  <callActivity id="screen"> with <zeebe:calledElement processId="kyc-screening" />
+    Right:  <sendTask id="ask-screening">, and a receiveTask for the answer
+    """
+    for element in (*context.every("callActivity"), *context.every("calledElement", namespace=ZEEBE)):
+        message = f"the {described(element)} nests another process"
+        hint = "Call direct verbs, or hand over by a message and wait for the answer"
+        yield context.at(element, message, hint=hint, detail=element.local)

@@ -1,0 +1,32 @@
+"""A model has nothing of Camunda 7."""
+
+from collections.abc import Iterator
+
+from verblint.element import BPMN
+from verblint.finding import Finding, Severity
+from verblint.naming import CAMUNDA_7
+from verblint.rule import Context, rule
+
+_HINT = "Remove it, and say it with a verb or a flag"
+
+
+@rule("HB110", "camunda-7", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A model has nothing of Camunda 7.
+
+    The engine ignores its elements and attributes, so what they say does not happen. Often they say something that
+    matters: a class to run, a form, an assignee.
+
+    Wrong:  <serviceTask id="ask" camunda:class="org.example.Ask">
+    Right:  <serviceTask id="ask"> with <zeebe:taskDefinition type="kyc.request-documents" />
+    """
+    for element in context.within(CAMUNDA_7):
+        message = f"the element {element.local} is Camunda 7, which the engine ignores"
+        yield context.at(element, message, hint=_HINT, detail=element.local)
+    for element in context.within(BPMN):
+        for namespace, local in element.values:
+            if namespace == CAMUNDA_7:
+                attribute = element.attribute(local, namespace)
+                assert attribute is not None
+                message = f"the attribute {local} is Camunda 7, which the engine ignores"
+                yield context.at(attribute.whole, message, hint=_HINT, detail=f"@{local}")

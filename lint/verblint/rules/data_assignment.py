@@ -1,0 +1,23 @@
+"""A model moves no data between data objects and activities."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("HB113", "data-assignment", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A model moves no data between data objects and activities.
+
+    The engine ignores data associations. One that assigns or transforms claims that the diagram computes, and the next
+    tool may believe it.
+
+    Wrong:  <dataInputAssociation> with <assignment><from>order.total</from><to>total</to></assignment>
+    Right:  a sub-verb that reads the payload
+    """
+    for element in context.every("assignment", "transformation"):
+        message = f"the {described(element)} claims to move data, which no engine does"
+        hint = "Remove it: the payload goes to every sub-verb as a whole"
+        yield context.at(element, message, hint=hint, detail=element.local)

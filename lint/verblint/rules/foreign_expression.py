@@ -1,0 +1,27 @@
+"""An extension of somebody else holds no expressions."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.places import foreign_values
+from verblint.rule import Context, rule
+
+
+@rule("HB122", "foreign-expression", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """An extension of somebody else holds no expressions.
+
+    The engine ignores it today. A value that begins like an expression is meant to be evaluated by something, and that
+    something is not a verb.
+
+    Wrong:  <acme:rule when="${amount > 100}" />
+    Right:  a flag that a sub-verb sets
+    """
+    for value in foreign_values(context, _looks_evaluated):
+        message = f"an extension that is not the engine's holds the expression {value.text[:40]!r}"
+        hint = "Remove it: what decides is a sub-verb and its flags"
+        yield context.at(value, message, hint=hint, detail=value.text)
+
+
+def _looks_evaluated(text: str) -> bool:
+    return text.lstrip().startswith(("=", "${", "#{"))

@@ -1,0 +1,32 @@
+"""A model speaks no other expression language and imports nothing."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+FEEL = "https://www.omg.org/spec/DMN/20191111/FEEL/"
+_ELEMENTS = (
+    *("import", "resourceRole", "performer", "humanPerformer", "potentialOwner", "resourceAssignmentExpression"),
+    *("correlationProperty", "correlationSubscription", "ioBinding", "rendering"),
+)
+
+
+@rule("HB125", "foreign-language", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A model speaks no other expression language and imports nothing.
+
+    `expressionLanguage` says that expressions are not FEEL, which the engine ignores. Imports, resource assignments and
+    correlation properties are BPMN of other engines.
+
+    Wrong:  <definitions expressionLanguage="http://www.w3.org/1999/XPath" ...>
+    Right:  <definitions ...> without the attribute
+    """
+    language = context.root.attribute("expressionLanguage")
+    if language is not None and language.value != FEEL:
+        message = "the engine ignores the expression language of a model and always evaluates FEEL"
+        yield context.at(language.whole, message, hint="Remove the attribute", detail="expressionLanguage")
+    for element in context.every(*_ELEMENTS):
+        message = f"the {described(element)} belongs to other engines"
+        yield context.at(element, message, hint="Remove it", detail=element.local)

@@ -1,0 +1,24 @@
+"""A model has no listeners but the runtime's own."""
+
+from collections.abc import Iterator
+
+from verblint.element import ZEEBE
+from verblint.finding import Finding, Severity
+from verblint.naming import OWN_JOBS, described
+from verblint.rule import Context, rule
+
+
+@rule("HB108", "listener", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A model has no listeners but the runtime's own.
+
+    A listener is a job with side effects that no reader of the diagram sees, and it can set variables. The runtime
+    weaves its own when it deploys; their types begin with `verbworker.`.
+
+    Wrong:  <zeebe:executionListener eventType="start" type="audit-log" />
+    Right:  a serviceTask that is drawn, or nothing
+    """
+    for element in context.every("executionListener", "taskListener", namespace=ZEEBE):
+        if not (element.get("type") or "").startswith(OWN_JOBS):
+            message = f"the {described(element)} runs a job that the diagram does not show"
+            yield context.at(element, message, hint="Draw a serviceTask for it", detail=element.get("type") or "")

@@ -1,0 +1,25 @@
+"""No activity is repeated by the engine."""
+
+from collections.abc import Iterator
+
+from verblint.element import ZEEBE
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("HB107", "multi-instance", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """No activity is repeated by the engine.
+
+    A collection to iterate over is domain data, and each round would need its own payload. A verb works through the
+    items itself; rounds that wait for people or messages are entries of their own.
+
+    Wrong:  <multiInstanceLoopCharacteristics> with <zeebe:loopCharacteristics inputCollection="=documents" />
+    Right:  one serviceTask whose verb handles all documents
+    """
+    loops = context.every("multiInstanceLoopCharacteristics", "standardLoopCharacteristics")
+    for element in (*loops, *context.every("loopCharacteristics", namespace=ZEEBE)):
+        message = f"the {described(element)} repeats its activity over data"
+        hint = "Let one sub-verb handle all items, or loop through a gateway on a flag"
+        yield context.at(element, message, hint=hint, detail=element.local)

@@ -1,0 +1,23 @@
+"""The engine publishes no messages by itself."""
+
+from collections.abc import Iterator
+
+from verblint.element import ZEEBE
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("HB117", "publish-message", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """The engine publishes no messages by itself.
+
+    A message that leaves a process is an effect on the world. A sub-verb sends it, with a frame and an idempotency key,
+    so that a repeated job does not send it twice.
+
+    Wrong:  <zeebe:publishMessage correlationKey="=corr_case" />
+    Right:  <zeebe:taskDefinition type="kyc.notify-reviewer" /> on the sending event or task
+    """
+    for element in context.every("publishMessage", namespace=ZEEBE):
+        message = f"the {described(element)} sends without a verb"
+        yield context.at(element, message, hint="Write a taskDefinition that names a sub-verb", detail=element.local)

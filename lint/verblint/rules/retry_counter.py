@@ -1,0 +1,24 @@
+"""No element counts its own retries."""
+
+from collections.abc import Iterator
+
+from verblint.element import BPMN, ZEEBE
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+
+
+@rule("HB126", "retry-counter", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """No element counts its own retries.
+
+    The policy of the sub-verb says how often it is tried, and the runtime keeps the count in its frame.
+
+    Wrong:  <serviceTask id="ask" zeebe:retryCounter="3">
+    Right:  policies: {kyc.request-documents: patient} in the verb's contract
+    """
+    for element in context.within(BPMN):
+        if (ZEEBE, "retryCounter") in element.values:
+            counter = element.attribute("retryCounter", ZEEBE)
+            assert counter is not None
+            message = "the retries of a sub-verb are its policy's"
+            yield context.at(counter.whole, message, hint="Remove the attribute, and name a policy in the contract")

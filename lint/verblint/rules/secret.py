@@ -1,0 +1,29 @@
+"""A model names no secrets and no cluster variables."""
+
+from collections.abc import Iterator
+from re import compile as pattern
+
+from verblint.finding import Finding, Severity
+from verblint.places import foreign_values, written_values
+from verblint.rule import Context, rule
+
+_SECRET = pattern(r"\bsecrets\s*\.|\bcamunda\s*\.\s*(?:vars|secrets)\b")
+
+
+@rule("HB123", "secret", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A model names no secrets and no cluster variables.
+
+    Secrets are resolved by connectors and engines, outside of every verb. A verb takes them from its own configuration,
+    where they do not show in a diagram.
+
+    Wrong:  <zeebe:header key="token" value="{{secrets.API_TOKEN}}" />
+    Right:  a verb that reads its configuration
+    """
+    for value in (*written_values(context, _names_secret), *foreign_values(context, _names_secret)):
+        message = f"the value {value.text[:40]!r} refers to a secret or a cluster variable"
+        yield context.at(value, message, hint="Remove it: verbs have their own configuration", detail=value.text)
+
+
+def _names_secret(text: str) -> bool:
+    return _SECRET.search(text) is not None

@@ -1,0 +1,35 @@
+"""Every attribute of the zeebe extension is one that the engine knows."""
+
+from collections.abc import Iterator
+
+from verblint.element import BPMN, ZEEBE
+from verblint.finding import Finding, Severity
+from verblint.naming import suggestion
+from verblint.rule import Context, rule
+from verblint.zeebe_schema import ATTRIBUTES, SHAPES
+
+
+@rule("HB119", "unknown-zeebe-attribute", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Every attribute of the zeebe extension is one that the engine knows.
+
+    The engine ignores a misspelt attribute, so a default holds that nobody chose.
+
+    Wrong:  <zeebe:taskDefinition type="kyc.request-documents" retires="5" />
+    Right:  <zeebe:taskDefinition type="kyc.request-documents" retries="5" />
+    """
+    for element in context.within(ZEEBE):
+        shape = SHAPES.get(element.local)
+        for namespace, local in element.values if shape is not None else ():
+            if shape is not None and not namespace and local not in shape.attributes:
+                attribute = element.attribute(local)
+                assert attribute is not None
+                message = f"the zeebe element {element.local} has no attribute {local}"
+                yield context.at(attribute.whole, message, hint=suggestion(local, shape.attributes), detail=local)
+    for element in context.within(BPMN):
+        for namespace, local in element.values:
+            if namespace == ZEEBE and local not in ATTRIBUTES:
+                attribute = element.attribute(local, ZEEBE)
+                assert attribute is not None
+                message = f"the zeebe extension gives BPMN elements no attribute {local}"
+                yield context.at(attribute.whole, message, hint="Remove it", detail=f"zeebe:{local}")

@@ -1,0 +1,29 @@
+"""An element of the zeebe extension stands once where it stands."""
+
+from collections.abc import Iterator
+
+from verblint.element import ZEEBE
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.rule import Context, rule
+from verblint.zeebe_schema import SHAPES
+
+
+@rule("HB121", "zeebe-twice", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """An element of the zeebe extension stands once where it stands.
+
+    Of two bindings the engine takes one, or refuses the model. A reader cannot know which.
+
+    Wrong:  two <zeebe:taskDefinition> in one serviceTask
+    Right:  one
+    """
+    for element in context.within(ZEEBE):
+        shape = SHAPES.get(element.local)
+        if shape is None or shape.is_repeatable or element.parent is None:
+            continue
+        siblings = list(element.parent.find_all(element.local, ZEEBE))
+        if siblings[0] is not element:
+            message = f"the {described(element)} is written a second time; the first is in line {siblings[0].line}"
+            number = sum(sibling.start < element.start for sibling in siblings)
+            yield context.at(element, message, hint="Keep one of them", detail=f"{element.local} {number}")
