@@ -106,6 +106,26 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION verbworker.drop_archive_months(before timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+  month text;
+  dropped integer := 0;
+BEGIN
+  FOR month IN
+    SELECT child.relname
+    FROM pg_inherits
+    JOIN pg_class AS child ON child.oid = pg_inherits.inhrelid
+    WHERE pg_inherits.inhparent = 'verbworker.job_frame_archive'::regclass
+      AND to_date(right(child.relname, 7), 'YYYY_MM') + interval '1 month' <= before AT TIME ZONE 'UTC'
+    ORDER BY child.relname
+  LOOP
+    EXECUTE format('DROP TABLE verbworker.%I', month);
+    dropped := dropped + 1;
+  END LOOP;
+  RETURN dropped;
+END
+$$;
+
 -- What happened to a frame beyond one delivery, one run and one answer. Append only; read by `frames explain`.
 CREATE TABLE verbworker.frame_event (
   engine_id text NOT NULL,

@@ -80,6 +80,17 @@ claimed AS (
   RETURNING
     job_key, epoch, owner, claimed_from, runs, retries_left, generation, idempotency_key, first_run_at,
     lease_until, deliveries, instance_uid, input_hash
+),
+told AS (
+  -- Only a claim that followed another is worth a word; the subquery still sees the frame as it was before.
+  INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, owner, detail)
+  SELECT $1, job_key, claimed_from, epoch, owner, coalesce((
+    SELECT jsonb_build_object('run', claimed.runs, 'from', old.owner, 'lease_until', old.lease_until)
+    FROM verbworker.job_frame AS old
+    WHERE old.engine_id = $1 AND old.job_key = claimed.job_key
+  )::text, '')
+  FROM claimed
+  WHERE claimed_from <> 'new'
 )
 SELECT
   claimed.job_key, claimed.epoch, claimed.owner, claimed.claimed_from, claimed.runs, claimed.retries_left,
@@ -249,44 +260,96 @@ RETURNING job_key;
 
 -- name: pop_failed
 -- Record a failed run and when the next may begin (T6). One retry is spent.
-UPDATE verbworker.job_frame
-SET state = 'failed', retries_left = retries_left - 1, next_retry_at = clock_timestamp() + $5, fail_class = $6,
-  fail_code = $7, fail_text = $8, popped_at = clock_timestamp(), reported_at = NULL
-WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started'
-RETURNING retries_left;
+WITH popped AS (
+  UPDATE verbworker.job_frame
+  SET state = 'failed', retries_left = retries_left - 1, next_retry_at = clock_timestamp() + $5, fail_class = $6,
+    fail_code = $7, fail_text = $8, popped_at = clock_timestamp(), reported_at = NULL
+  WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started'
+  RETURNING retries_left, next_retry_at
+),
+told AS (
+  INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, owner, detail)
+  SELECT $1, $2, 'failed', $4, $3, jsonb_build_object(
+    'class', $6::text, 'code', $7::text, 'text', $8::text, 'retries_left', retries_left, 'next', next_retry_at)
+  FROM popped
+)
+SELECT retries_left
+FROM popped;
 
 -- name: pop_yielded
 -- Give a run back that our own infrastructure stopped (T14): it counts as infrastructure, not as a run or a retry.
-UPDATE verbworker.job_frame
-SET state = 'failed', runs = runs - 1, infra_runs = infra_runs + 1, next_retry_at = clock_timestamp() + $5,
-  fail_class = 'TransientInfrastructure', fail_code = $6, fail_text = $7, popped_at = clock_timestamp(),
-  reported_at = NULL
-WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started' AND infra_runs < $8
-RETURNING retries_left;
+WITH popped AS (
+  UPDATE verbworker.job_frame
+  SET state = 'failed', runs = runs - 1, infra_runs = infra_runs + 1, next_retry_at = clock_timestamp() + $5,
+    fail_class = 'TransientInfrastructure', fail_code = $6, fail_text = $7, popped_at = clock_timestamp(),
+    reported_at = NULL
+  WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started' AND infra_runs < $8
+  RETURNING retries_left, next_retry_at
+),
+told AS (
+  INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, owner, detail)
+  SELECT $1, $2, 'yielded', $4, $3, jsonb_build_object(
+    'code', $6::text, 'text', $7::text, 'retries_left', retries_left, 'next', next_retry_at)
+  FROM popped
+)
+SELECT retries_left
+FROM popped;
 
 -- name: pop_incident
 -- Stop a run for a person (T7).
-UPDATE verbworker.job_frame
-SET state = 'incident', fail_class = $5, fail_code = $6, fail_text = $7, popped_at = clock_timestamp(),
-  reported_at = NULL
-WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started'
-RETURNING retries_left;
+WITH popped AS (
+  UPDATE verbworker.job_frame
+  SET state = 'incident', fail_class = $5, fail_code = $6, fail_text = $7, popped_at = clock_timestamp(),
+    reported_at = NULL
+  WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started'
+  RETURNING retries_left
+),
+told AS (
+  INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, owner, detail)
+  SELECT $1, $2, 'incident', $4, $3, jsonb_build_object('class', $5::text, 'code', $6::text, 'text', $7::text)
+  FROM popped
+)
+SELECT retries_left
+FROM popped;
 
 -- name: hold
 -- Stop a frame whose owner vanished: too many runs, or an outcome that must not be repeated (T8, T9).
-UPDATE verbworker.job_frame
-SET state = 'incident', epoch = epoch + 1, owner = $3, activated_ms = $5, fail_class = 'PermanentContract',
-  fail_code = $6, fail_text = $7, popped_at = clock_timestamp(), reported_at = NULL
-WHERE engine_id = $1 AND job_key = $2 AND state = 'started' AND epoch = $4 AND lease_until < clock_timestamp()
-  AND activated_ms < $5
-RETURNING epoch;
+WITH held AS (
+  UPDATE verbworker.job_frame
+  SET state = 'incident', epoch = epoch + 1, owner = $3, activated_ms = $5, fail_class = 'PermanentContract',
+    fail_code = $6, fail_text = $7, popped_at = clock_timestamp(), reported_at = NULL
+  WHERE engine_id = $1 AND job_key = $2 AND state = 'started' AND epoch = $4 AND lease_until < clock_timestamp()
+    AND activated_ms < $5
+  RETURNING epoch
+),
+told AS (
+  INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, owner, detail)
+  SELECT $1, $2, 'held', epoch, $3, (
+    SELECT jsonb_build_object(
+      'code', $6::text, 'text', $7::text, 'from', old.owner, 'lease_until', old.lease_until, 'runs', old.runs)
+    FROM verbworker.job_frame AS old
+    WHERE old.engine_id = $1 AND old.job_key = $2
+  )
+  FROM held
+)
+SELECT epoch
+FROM held;
 
 -- name: reported
 -- The engine accepted our FailJob (T10); before that nothing may count as reported.
-UPDATE verbworker.job_frame
-SET reported_at = clock_timestamp()
-WHERE engine_id = $1 AND job_key = $2 AND epoch = $3 AND state IN ('failed', 'incident')
-RETURNING job_key;
+WITH heard AS (
+  UPDATE verbworker.job_frame
+  SET reported_at = clock_timestamp()
+  WHERE engine_id = $1 AND job_key = $2 AND epoch = $3 AND state IN ('failed', 'incident')
+  RETURNING job_key, state
+),
+told AS (
+  INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, owner, detail)
+  SELECT $1, job_key, 'reported', $3, $4, jsonb_build_object('state', state)
+  FROM heard
+)
+SELECT job_key
+FROM heard;
 
 -- name: acknowledge
 -- The engine has the verdicts of a batch (T11). Losing this is harmless: the relay asks again and hears "gone".
@@ -326,12 +389,22 @@ RETURNING frame.job_key, frame.outcome, frame.output, frame.output_seal, frame.f
 
 -- name: release
 -- A person lets a held frame run again (T12); with a new key it runs as new (T13). Only a new key opens a new window.
-UPDATE verbworker.job_frame
-SET state = 'failed', next_retry_at = clock_timestamp(), retries_left = greatest(retries_left, $4), runs = 0,
-  infra_runs = 0, generation = generation + $5::integer, idempotency_key = coalesce($6, idempotency_key),
-  first_run_at = clock_timestamp(), keyed_at = CASE WHEN $6 IS NULL THEN keyed_at ELSE clock_timestamp() END
-WHERE engine_id = $1 AND job_key = $2 AND epoch = $3 AND state = 'incident'
-RETURNING retries_left, generation;
+WITH freed AS (
+  UPDATE verbworker.job_frame
+  SET state = 'failed', next_retry_at = clock_timestamp(), retries_left = greatest(retries_left, $4), runs = 0,
+    infra_runs = 0, generation = generation + $5::integer, idempotency_key = coalesce($6, idempotency_key),
+    first_run_at = clock_timestamp(), keyed_at = CASE WHEN $6 IS NULL THEN keyed_at ELSE clock_timestamp() END
+  WHERE engine_id = $1 AND job_key = $2 AND epoch = $3 AND state = 'incident'
+  RETURNING retries_left, generation, idempotency_key
+),
+told AS (
+  INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, detail)
+  SELECT $1, $2, 'released', $3, jsonb_build_object(
+    'by', $7::text, 'reason', $8::text, 'retries_left', retries_left, 'as_new', $5::integer > 0)
+  FROM freed
+)
+SELECT retries_left, generation
+FROM freed;
 
 -- name: archive_months
 -- The partitions that the frames to be archived now will need; an hour ahead, so that none is missing a moment later.
@@ -380,13 +453,9 @@ WITH gone AS (
 SELECT count(*) AS pruned
 FROM gone;
 
--- name: archived_months
--- The partitions of the archive, oldest first.
-SELECT child.relname AS name
-FROM pg_inherits
-JOIN pg_class AS child ON child.oid = pg_inherits.inhrelid
-WHERE pg_inherits.inhparent = 'verbworker.job_frame_archive'::regclass
-ORDER BY child.relname;
+-- name: forget
+-- Drop the months of the archive that ended before the retention began.
+SELECT verbworker.drop_archive_months(clock_timestamp() - $1::interval) AS dropped;
 
 -- name: note
 -- Keep what happened to a frame beyond the ordinary, for `frames explain`.

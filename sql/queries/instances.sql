@@ -18,10 +18,3 @@ UPDATE verbworker.workflow_instance
 SET correlation = $2::jsonb || correlation
 WHERE instance_uid = $1
 RETURNING correlation;
-
--- name: read
-SELECT
-  instance_uid, tenant_id, entry_id, verb, verb_version, payload_schema, engine_id, process_id, process_version,
-  definition_key, instance_key, business_key, correlation, status, created_at, started_at, ended_at
-FROM verbworker.workflow_instance
-WHERE instance_uid = $1;

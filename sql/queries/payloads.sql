@@ -21,10 +21,3 @@ WITH head AS (
 INSERT INTO verbworker.payload_version (instance_uid, hash, version)
 SELECT instance_uid, hash, version
 FROM head;
-
--- name: versions
--- Every version an instance had, oldest first.
-SELECT version, hash, job_key, created_at
-FROM verbworker.payload_version
-WHERE instance_uid = $1
-ORDER BY version;

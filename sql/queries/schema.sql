@@ -23,6 +23,7 @@ CREATE TABLE IF NOT EXISTS verbworker.migration (
 SELECT to_regclass('verbworker.migration') IS NOT NULL AS bootstrapped;
 
 -- name: applied
+-- What this database has, to be compared with what is shipped.
 SELECT name, checksum, applied_at
 FROM verbworker.migration
 ORDER BY name;

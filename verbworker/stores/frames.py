@@ -222,7 +222,7 @@ class Frames:
 
     async def reported(self, job_key: int, epoch: int) -> None:
         """The engine accepted our report of this epoch (T10)."""
-        await self._database.execute(query("frames", "reported"), self.engine_id, job_key, epoch)
+        await self._database.execute(query("frames", "reported"), self.engine_id, job_key, epoch, self.owner)
 
     def acknowledge(self, job_key: int, result: str) -> None:
         """The engine has the verdict (T11). Written soon; losing it only makes the relay ask again."""
@@ -250,7 +250,9 @@ class Frames:
         rows = await self._database.fetch(query("frames", "relay"), self.engine_id, older_than, hold, limit)
         return [_unacknowledged(row) for row in rows]
 
-    async def release(self, frame: Frame, *, retries: int, new_key: str | None = None) -> tuple[int, int] | None:
+    async def release(
+        self, frame: Frame, *, retries: int, new_key: str | None = None, by: str = "", reason: str = ""
+    ) -> tuple[int, int] | None:
         """Let a held frame run again (T12), as new with `new_key` (T13). None when it is not held any more."""
         row = await self._database.fetchrow(
             query("frames", "release"),
@@ -260,6 +262,8 @@ class Frames:
             retries,
             0 if new_key is None else 1,
             new_key,
+            by,
+            reason,
         )
         return None if row is None else (row["retries_left"], row["generation"])
 
@@ -275,6 +279,11 @@ class Frames:
         """What waits for a person and what waits for the engine."""
         row = await self._database.fetchrow(query("frames", "held"), self.engine_id)
         return Waiting(row["held"], row["unacknowledged"], row["oldest_unacknowledged"]) if row else Waiting(0, 0, 0.0)
+
+    async def forget(self, *, older_than: timedelta) -> int:
+        """Drop the archive's months that ended `older_than` ago and return how many went."""
+        row = await self._database.fetchrow(query("frames", "forget"), older_than)
+        return 0 if row is None else row["dropped"]
 
     async def note(self, job_key: int, kind: str, *, epoch: int | None = None, detail: str = "") -> None:
         """Keep something out of the ordinary for `frames explain`."""
