@@ -36,7 +36,6 @@ def test_a_job_carries_its_variables_and_headers() -> None:
     assert (job.variables, job.headers) == ({"orch_ok": True}, {"team": "risk"})
 
 
-@pytest.mark.req("PAY-02")
 def test_an_opaque_string_is_read_as_it_was_written() -> None:
     text = '{"a":1.0,"b":"\\u0000 ☃ 𝄞"}'
     job = wire.job(told(variables=orjson.dumps({"domain_payload": text}).decode()), 60_000)

@@ -25,9 +25,9 @@ _Metadata = tuple[Header, ...] | None
 class Gateway:
     """A channel to a gateway. Nothing is sent twice, but for the one call that meets an outdated token."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, credentials: Access | None = None) -> None:
         self._connection = connection
-        self._access: Access = access(connection)
+        self._access = credentials or access(connection)
         self._channel: Any = None  # grpc ships no types
         self._stub: Any = None
 
