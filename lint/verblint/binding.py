@@ -1,13 +1,13 @@
 """What the zeebe extension binds to an element: a job type, retries, headers, listeners, mappings."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from verblint.element import ZEEBE, Element
 from verblint.expression import Expression
+from verblint.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Header:
     """One task header: a key and a literal value for the worker."""
 
@@ -16,7 +16,7 @@ class Header:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Listener:
     """One execution or task listener: an event and the job it makes."""
 
@@ -26,7 +26,7 @@ class Listener:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Mapping:
     """One input or output mapping from a source expression to a target variable."""
 
@@ -36,7 +36,7 @@ class Mapping:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Binding:
     """Everything the zeebe extension says about one element.
 

@@ -1,15 +1,15 @@
 """A branch: a sequence flow under a condition, with the condition parsed once for all who ask."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from verblint.condition import Test
 from verblint.expression import Expression
 from verblint.grammar import ConditionError, parse
 from verblint.model import Definitions, FlowNode, Process, Scope, SequenceFlow
+from verblint.value import value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value(eq=False)
 class Branch:
     """A conditional flow where it stands; either `test` or `error` is set, never both."""
 

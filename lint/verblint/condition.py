@@ -12,8 +12,9 @@ place, and is reported by its own rule. `verblint.grammar` is the parser; everyt
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from operator import ge, gt, le, lt
+
+from verblint.value import value
 
 Value = bool | int | str | None
 Truth = bool | None
@@ -21,7 +22,7 @@ Truth = bool | None
 _ORDERS: Mapping[str, Callable[[int, int], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Flag:
     """A flag by name, with its place in the text."""
 
@@ -30,7 +31,7 @@ class Flag:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Literal:
     """A constant, with its place in the text."""
 
@@ -39,14 +40,14 @@ class Literal:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Bare:
     """A flag that stands alone: true or false when it holds a boolean, an incident when it does not."""
 
     flag: Flag
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Comparison:
     """A flag against a literal; the operator is one of = != < <= > >=."""
 
@@ -55,7 +56,7 @@ class Comparison:
     literal: Literal
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Membership:
     """A flag against a list of literals of one type."""
 
@@ -63,21 +64,21 @@ class Membership:
     literals: tuple[Literal, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Not:
     """The opposite of a test."""
 
     test: "Test"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class And:
     """All of two or more tests."""
 
     tests: tuple["Test", ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Or:
     """Any of two or more tests."""
 

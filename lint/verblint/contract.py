@@ -1,8 +1,9 @@
 """Verb contracts as the linter sees them: what verbs promise about their processes, and no more."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from verblint.value import field, value
 
 FlagValue = bool | int | str
 
@@ -16,7 +17,7 @@ class FlagType(StrEnum):
     ENUM = "enum"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Origin:
     """Where a contract was written."""
 
@@ -25,7 +26,7 @@ class Origin:
     column: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Flag:
     """One `orch_*` flag: its type, the values of an enum, and the value it has at the start."""
 
@@ -36,7 +37,7 @@ class Flag:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Gate:
     """A human gate: the user task it stands at and the answers it takes."""
 
@@ -46,7 +47,7 @@ class Gate:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class WorkflowVerb:
     """A verb that is performed by a process."""
 
@@ -68,7 +69,7 @@ class WorkflowVerb:
         return self.policies.get(sub_verb, self.policy)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DirectVerb:
     """A verb that is performed by a function; `writes` are the payload fields it may change.
 
@@ -81,7 +82,7 @@ class DirectVerb:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Policy:
     """How often a sub-verb is tried; the engine calls the same number retries."""
 
@@ -90,7 +91,7 @@ class Policy:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Contracts:
     """Every contract of a project. An empty one means that the linter was given no verbs."""
 

@@ -3,11 +3,11 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from re import Match
 from re import compile as pattern
 
 from verblint.source import Position, Source
+from verblint.value import field, value
 
 BPMN = "http://www.omg.org/spec/BPMN/20100524/MODEL"
 ZEEBE = "http://camunda.org/schema/zeebe/1.0"
@@ -20,7 +20,7 @@ _RAW_ATTRIBUTE = pattern(rb"""\s+([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _REFERENCE_OR_LINE_END = pattern(rb"&[#\w]+;|\r\n")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Place:
     """A stretch of bytes inside an element: what a finding points at and what a fix replaces."""
 
@@ -39,7 +39,7 @@ class Place:
         return self.element.document.source.position(self.end)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Attribute:
     """One attribute of a start tag: resolved name, decoded value, and the bytes of name and value."""
 
@@ -84,7 +84,7 @@ def _characters(raw: bytes, begin: int) -> Iterator[int]:
     return (begin + index for index, byte in enumerate(raw) if byte & 0xC0 != 0x80)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value(eq=False)
 class Document:
     """What all elements of one file share: its source, its character data and its interruptions.
 
@@ -92,12 +92,12 @@ class Document:
     """
 
     source: Source
-    chunks: list[str] = field(default_factory=list, repr=False)
-    chunk_starts: "array[int]" = field(default_factory=lambda: array("Q"), repr=False)
-    interruptions: list[int] = field(default_factory=list, repr=False)
+    chunks: list[str] = field(default_factory=list)
+    chunk_starts: "array[int]" = field(default_factory=lambda: array("Q"))
+    interruptions: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False, repr=False)
+@value(frozen=False, eq=False)
 class Element:
     """One XML element; its name and the names of its attributes are (namespace URI, local name).
 

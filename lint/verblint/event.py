@@ -1,10 +1,10 @@
 """Event definitions: why an event happens."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from verblint.element import BPMN, Element
 from verblint.expression import Expression
+from verblint.value import value
 
 
 class TimerKind(StrEnum):
@@ -15,7 +15,7 @@ class TimerKind(StrEnum):
     CYCLE = "timeCycle"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Timer:
     """It is time. `kind` and `when` are None where the model does not say."""
 
@@ -24,7 +24,7 @@ class Timer:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Message:
     """A message arrives, or leaves; `ref` is the id of the message."""
 
@@ -32,7 +32,7 @@ class Message:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Error:
     """A business error is thrown or caught; without `ref` every error is caught."""
 
@@ -40,7 +40,7 @@ class Error:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Escalation:
     """An escalation is thrown or caught; without `ref` every escalation is caught."""
 
@@ -48,7 +48,7 @@ class Escalation:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Signal:
     """A signal is broadcast or heard."""
 
@@ -56,14 +56,14 @@ class Signal:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Terminate:
     """The scope ends at once, with every token in it."""
 
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Compensate:
     """Completed work is undone: of one activity, or without `ref` of the scope."""
 
@@ -71,7 +71,7 @@ class Compensate:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Link:
     """A jump inside one scope from the throwing to the catching event of the same name."""
 
@@ -79,7 +79,7 @@ class Link:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Conditional:
     """Variables made a condition true."""
 
@@ -87,7 +87,7 @@ class Conditional:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UnknownEvent:
     """An event definition this model does not know; rules and engines refuse it by name."""
 

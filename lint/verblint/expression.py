@@ -1,9 +1,9 @@
 """A value the engine might evaluate, and the place in the file it was written at."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from verblint.element import Attribute, Element, Place
+from verblint.value import value
 
 # The engine trims element text like Java does; XML lets only these four through.
 _BLANK = " \t\r\n"
@@ -18,7 +18,7 @@ class _Written(Protocol):
     def part(self, start: int, end: int) -> Place: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Expression:
     """Text as the engine reads it: an attribute's value as it stands, an element's text trimmed."""
 

@@ -7,11 +7,12 @@ takes some invisible characters for blanks, and it reads a keyword without looki
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from re import DOTALL, VERBOSE
 from re import compile as pattern
 from unicodedata import category
+
+from verblint.value import value
 
 KEYWORDS = frozenset(
     """
@@ -44,7 +45,7 @@ class TokenKind(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Token:
     """One token: its kind, its text as written, and where it stands in the expression."""
 

@@ -1,8 +1,9 @@
 """A finding: one violation of one rule, with everything needed to show it, to fix it and to know it again."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
+
+from verblint.value import value
 
 
 class Severity(StrEnum):
@@ -12,7 +13,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Edit:
     """One replacement of the bytes from `start` to `end`."""
 
@@ -21,7 +22,7 @@ class Edit:
     replacement: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Fix:
     """A safe rewrite: edits that do not overlap, and a sentence that says what they do."""
 
@@ -29,7 +30,7 @@ class Fix:
     edits: tuple[Edit, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(kw_only=True)
 class Finding:
     """What is wrong, where, and what to write instead.
 

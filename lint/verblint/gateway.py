@@ -1,7 +1,6 @@
 """Gateways that branch: what their conditions leave open."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from verblint.assignment import assignments
 from verblint.branch import Branch
@@ -9,11 +8,12 @@ from verblint.condition import Test, Value, evaluate, variables
 from verblint.contract import WorkflowVerb
 from verblint.model import FlowNode, Kind, Process, Scope
 from verblint.rule import Context
+from verblint.value import value
 
 BRANCHING = (Kind.EXCLUSIVE_GATEWAY, Kind.INCLUSIVE_GATEWAY)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value(eq=False)
 class Decision:
     """A gateway without a default flow, and the conditional flows that leave it."""
 

@@ -5,7 +5,6 @@ and an element of an unknown kind is a node of kind UNKNOWN: the rules decide wh
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import TypeVar
@@ -14,6 +13,7 @@ from verblint.binding import Binding
 from verblint.element import Element
 from verblint.event import Compensate, EventDefinition
 from verblint.expression import Expression
+from verblint.value import field, value
 
 Item = TypeVar("Item")
 
@@ -61,7 +61,7 @@ class Kind(StrEnum):
         return not (self.is_event or self.is_gateway or self is Kind.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SequenceFlow:
     """An arrow from one node to the next, perhaps under a condition."""
 
@@ -73,7 +73,7 @@ class SequenceFlow:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MultiInstance:
     """An activity that runs once per item of a collection."""
 
@@ -81,7 +81,7 @@ class MultiInstance:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Association:
     """A dotted line; from a compensation boundary event it leads to the handler."""
 
@@ -90,7 +90,7 @@ class Association:
     element: Element
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value(eq=False)
 class FlowNode:
     """One event, activity or gateway. Fields that a kind does not have keep their defaults."""
 
@@ -120,7 +120,7 @@ class FlowNode:
         return self.kind is Kind.BOUNDARY_EVENT and isinstance(self.event, Compensate)
 
 
-@dataclass(frozen=True, eq=False)
+@value(slots=False, eq=False)
 class Scope:
     """The inside of a process or a subprocess: its nodes, flows and associations in document order."""
 
@@ -184,7 +184,7 @@ class Scope:
                 yield from node.scope.scopes()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value(eq=False)
 class Process:
     """One process of a file."""
 
@@ -204,7 +204,7 @@ class Process:
         return ((scope, flow) for scope in self.scope.scopes() for flow in scope.flows)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MessageDeclaration:
     """A message by name, with the key that tells its receivers apart."""
 
@@ -214,7 +214,7 @@ class MessageDeclaration:
     element: Element
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Declaration:
     """An error, an escalation or a signal: an id and the code or name it stands for."""
 
@@ -224,7 +224,7 @@ class Declaration:
     element: Element
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value(eq=False)
 class Definitions:
     """A whole file: its processes and what they share."""
 

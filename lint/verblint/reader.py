@@ -6,12 +6,12 @@ too deep or have too many elements.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 from xml.parsers import expat
 
 from verblint.element import Document, Element
 from verblint.source import Position, Source
+from verblint.value import value
 
 NOT_WELL_FORMED = "HB001"
 DOCUMENT_TYPE = "HB002"
@@ -35,7 +35,7 @@ class ModelError(Exception):
         self.line, self.column = position
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Limits:
     """How much the reader takes before it refuses."""
 

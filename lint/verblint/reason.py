@@ -1,10 +1,10 @@
 """Why a token cannot stand where it stands in a condition, and what to write instead."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from unicodedata import name as unicode_name
 
 from verblint.feel import KEYWORDS, Token, TokenKind
+from verblint.value import value
 
 NOT_FEEL = "HB201"
 SYNTAX = "HB202"
@@ -34,7 +34,7 @@ _OTHER_LANGUAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reason:
     """A code, what is wrong in one sentence, and what to write in another."""
 

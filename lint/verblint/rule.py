@@ -1,7 +1,6 @@
 """A rule and the context it looks at."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from inspect import cleandoc
 
 from verblint.assembly import assemble
@@ -13,11 +12,12 @@ from verblint.finding import Finding, Fix, Severity, is_suppressible
 from verblint.model import Definitions
 from verblint.settings import Settings
 from verblint.suppression import Suppression
+from verblint.value import replace, value
 
 Check = Callable[["Context"], Iterator[Finding]]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rule:
     """One check under one code and one slug; its docstring is the page that `explain` shows."""
 
@@ -71,7 +71,7 @@ def _crashed(context: "Context") -> Iterator[Finding]:
 CRASHED = Rule("HB099", "rule-crashed", Severity.ERROR, _crashed)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Context:
     """All a rule may know of one file: the tree, the model, its branches, the settings and the contracts.
 

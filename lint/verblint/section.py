@@ -1,15 +1,15 @@
 """A section: one mapping of a YAML document that knows its place and notes what is wrong with its fields."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from re import compile as pattern
 
 from verblint.source import Position
 from verblint.strict_yaml import Document, Path, Value, YamlError, name_of
+from verblint.value import field, value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Fault:
     """One thing that is wrong in a contract: the file, the place, the field and a sentence."""
 
@@ -29,7 +29,7 @@ class Fault:
         return f"{self.file}:{self.line}:{self.column}: {named}{self.message}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Shape:
     """How a text must be written: an expression for us and a description for people."""
 
@@ -41,7 +41,7 @@ class Shape:
         return pattern(self.expression).fullmatch(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Section:
     """Reads the fields of a mapping by name and type.
 

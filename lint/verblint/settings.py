@@ -1,13 +1,12 @@
 """What a project may decide about its own linting."""
 
-from dataclasses import dataclass, field
-
 from verblint.reader import Limits
+from verblint.value import field, value
 
 ENGINES = ("8.6", "8.7", "8.8", "8.9", "8.10")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Settings:
     """The decisions that rules ask for; the defaults are the strict ones."""
 

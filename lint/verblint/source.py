@@ -1,9 +1,10 @@
 """One file's bytes, and the arithmetic between byte offsets and the lines and columns people read."""
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
 from re import compile as pattern
 from typing import NamedTuple
+
+from verblint.value import field, value
 
 _LINE_END = pattern(rb"\r\n|\n|\r")
 
@@ -15,13 +16,13 @@ class Position(NamedTuple):
     column: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value(eq=False)
 class Source:
     """The bytes of one file under the name its reader knows it by."""
 
     name: str
     content: bytes
-    _starts: list[int] = field(init=False, repr=False, default_factory=list)
+    _starts: list[int] = field(init=False, default_factory=list)
 
     def position(self, offset: int) -> Position:
         """The line and column of a byte offset; a byte order mark stands where the first line begins."""

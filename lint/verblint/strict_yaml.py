@@ -6,13 +6,13 @@ duplicate keys, several documents, and plain words that some version of YAML tak
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from re import compile as pattern
 from typing import NoReturn, Protocol
 
 import yaml
 
 from verblint.source import Position
+from verblint.value import value
 
 MAX_SIZE = 256 * 1024
 MAX_DEPTH = 32
@@ -40,7 +40,7 @@ class YamlError(Exception):
         self.path = path
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Document:
     """One YAML document: its value, and where each part of it was written.
 
@@ -49,7 +49,7 @@ class Document:
 
     file: str
     value: Value
-    positions: Mapping[Path, Position] = field(repr=False)
+    positions: Mapping[Path, Position]
 
     def where(self, path: Path) -> Position:
         """The place of a part; of a part that is missing, the place of what should contain it."""

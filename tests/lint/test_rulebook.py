@@ -1,6 +1,5 @@
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from re import fullmatch
 
@@ -14,6 +13,7 @@ from verblint.reader import read
 from verblint.rule import CRASHED, Context, Rule
 from verblint.rulebook import find, rules
 from verblint.settings import Settings
+from verblint.value import replace
 
 from tests.support.fixture_models import FOLDER, FixtureModel, fixture_models
 

@@ -1,0 +1,156 @@
+"""Values: what the decorator promises, which is what a frozen dataclass with slots promises."""
+
+import pickle
+from functools import cached_property
+
+import pytest
+from verblint.value import field, fields, replace, value
+
+
+@value
+class Point:
+    """A place on paper."""
+
+    x: int
+    y: int = 0
+    marks: list[str] = field(default_factory=list)
+
+    @property
+    def sum(self) -> int:
+        return self.x + self.y
+
+
+@value
+class Other:
+    x: int
+    y: int = 0
+    marks: list[str] = field(default_factory=list)
+
+
+@value
+class Nothing:
+    """A value without a field."""
+
+
+@value(eq=False)
+class Person:
+    name: str
+
+
+@value(kw_only=True)
+class Named:
+    first: str
+    last: str = ""
+
+
+@value(frozen=False)
+class Counter:
+    count: int = 0
+
+
+@value(slots=False)
+class Circle:
+    radius: int
+
+    @cached_property
+    def area(self) -> list[int]:
+        return [3 * self.radius**2]
+
+
+@value
+class Parsed:
+    text: str
+    parts: list[str] = field(init=False, default_factory=list)
+
+
+def test_fields_are_parameters_in_the_order_they_are_written() -> None:
+    point = Point(1, 2)
+
+    assert (point.x, point.y, point.marks, point.sum) == (1, 2, [], 3)
+
+
+def test_a_missing_field_is_an_error() -> None:
+    with pytest.raises(TypeError, match="x"):
+        Point()  # type: ignore[call-arg]  # the mistake is the point
+
+
+def test_a_factory_makes_a_default_for_each_value() -> None:
+    assert Point(1).marks is not Point(1).marks
+
+
+def test_a_given_value_takes_the_place_of_the_factory() -> None:
+    assert Point(1, marks=["a"]).marks == ["a"]
+
+
+def test_a_frozen_value_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError, match="Point is frozen"):
+        Point(1).x = 2  # type: ignore[misc]  # the mistake is the point
+    with pytest.raises(AttributeError, match="Point is frozen"):
+        del Point(1).x
+
+
+def test_a_value_has_no_room_for_other_attributes() -> None:
+    assert not hasattr(Point(1), "__dict__")
+
+
+def test_equal_contents_are_equal_and_hash_alike() -> None:
+    assert Person("a") != Person("a")
+    assert Named(first="a") == Named(first="a")
+    assert hash(Named(first="a")) == hash(Named(first="a"))
+
+
+def test_values_of_two_classes_are_never_equal() -> None:
+    other: object = Other(1)
+
+    assert Point(1) != other
+
+
+def test_a_value_without_fields_equals_its_like() -> None:
+    assert Nothing() == Nothing()
+
+
+def test_keyword_fields_are_given_by_name() -> None:
+    with pytest.raises(TypeError):
+        Named("a")  # type: ignore[call-arg]  # the mistake is the point
+
+
+def test_an_unfrozen_value_can_be_changed() -> None:
+    counter = Counter()
+    counter.count += 1
+
+    assert counter.count == 1
+
+
+def test_without_slots_a_property_can_be_cached() -> None:
+    circle = Circle(2)
+
+    assert circle.area is circle.area
+
+
+def test_a_field_that_is_no_parameter_is_made_by_its_factory() -> None:
+    assert Parsed("a").parts == []
+
+
+def test_replace_copies_with_other_contents() -> None:
+    assert replace(Point(1, 2), y=3) == Point(1, 3)
+
+
+def test_a_value_shows_its_contents() -> None:
+    assert repr(Point(1)) == "Point(x=1, y=0, marks=[])"
+
+
+def test_fields_are_known_by_name() -> None:
+    assert fields(Point) == ("x", "y", "marks")
+
+
+def test_a_value_survives_pickling() -> None:
+    assert pickle.loads(pickle.dumps(Point(1, 2, ["a"]))) == Point(1, 2, ["a"])
+    assert pickle.loads(pickle.dumps(Parsed("a"))) == Parsed("a")
+
+
+def test_a_value_can_be_taken_apart_by_match() -> None:
+    match Point(1, 2):
+        case Point(x, y):
+            found = (x, y)
+
+    assert found == (1, 2)
