@@ -115,8 +115,6 @@ class Executor:
         if claim is None:
             return None
         metrics.CLAIMS.labels(job.type, claim.claimed_from).inc()
-        if claim.claimed_from != "new":
-            await self._frames.note(job.key, claim.claimed_from, epoch=claim.epoch)
         if claim.instance is not None and claim.instance.instance_key is None and luggage.instance_uid is not None:
             # The starter died between the engine's answer and its own note of it.
             await self._instances.pin(

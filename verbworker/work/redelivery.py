@@ -33,6 +33,7 @@ class Redelivery:
                 step = decide(frame, job, delivery.instance_uid, self._frames.owner)
                 metrics.DELIVERIES.labels(job.type, step.value).inc()
                 if step is Step.CONTINUE:
+                    await self._frames.note(job.key, step.value, epoch=frame.epoch)
                     return await self._frames.resume(job.key)
                 if step is not Step.CLAIM_AGAIN:
                     await self._follow(step, frame, delivery, luggage)

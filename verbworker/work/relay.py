@@ -40,6 +40,7 @@ class Relay:
         async def send(frame: Unacknowledged) -> bool:
             async with turn:
                 metrics.RELAYS.labels(frame.verb).inc()
+                await self._frames.note(frame.job_key, "relay")
                 return await self._returns.verdict(frame.job_key, _verdict(frame))
 
         async with asyncio.TaskGroup() as calls:
