@@ -1,0 +1,288 @@
+"""How calls to a gateway end when the gateway misbehaves: a gRPC server in this process plays it."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+from pyzeebe.proto import gateway_pb2 as pb
+
+from tests.support.gateway_in_process import InProcessGateway, Polled, no_jobs, serving
+from verbworker.engine import Ask, Engine
+from verbworker.engines.zeebe.connection import Connection
+from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.errors import (
+    AnswerTooLarge,
+    CommandInvalid,
+    ContractInvalid,
+    EngineUnavailable,
+)
+
+ASK = Ask(type="kyc.check", worker="w", timeout_ms=60_000, variables=())
+
+
+def answer(*keys: int, retries: int = 3, variables: str = "{}") -> pb.ActivateJobsResponse:
+    deadline = round(time.time() * 1000) + ASK.timeout_ms
+    jobs = [pb.ActivatedJob(key=key, retries=retries, deadline=deadline, variables=variables) for key in keys]
+    return pb.ActivateJobsResponse(jobs=jobs)
+
+
+class Silence:
+    """A poll or a stream that says what it is told to, then nothing until its caller leaves."""
+
+    def __init__(self, *answers: pb.ActivateJobsResponse) -> None:
+        self._answers = answers
+        self.reached = asyncio.Event()
+        self.left = asyncio.Event()
+
+    async def __call__(self, _: Any) -> AsyncIterator[pb.ActivateJobsResponse]:
+        for one in self._answers:
+            yield one
+        self.reached.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
+
+
+def zeebe(connection: Connection) -> ZeebeEngine:
+    return ZeebeEngine(connection, engine_id="test")
+
+
+@asynccontextmanager
+async def talking(polled: Polled = no_jobs, **settings: Any) -> AsyncIterator[tuple[ZeebeEngine, InProcessGateway]]:
+    """An open engine and the gateway it talks to."""
+    async with serving(polled=polled) as (address, gateway), zeebe(Connection(address, **settings)) as engine:
+        yield engine, gateway
+
+
+@pytest.mark.req("ADP-07")
+async def test_it_is_an_engine() -> None:
+    engine: Engine = zeebe(Connection())
+
+    assert engine.engine_id == "test"
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_an_engine_without_a_name_is_refused(name: str) -> None:
+    with pytest.raises(ContractInvalid, match="engine id"):
+        ZeebeEngine(Connection(), engine_id=name)
+
+
+async def test_an_engine_that_is_not_open_is_unavailable() -> None:
+    with pytest.raises(EngineUnavailable, match="not open"):
+        await zeebe(Connection()).facts()
+
+
+async def test_opening_and_closing_twice_is_harmless() -> None:
+    async with serving() as (address, _):
+        engine = zeebe(Connection(address))
+        async with engine, engine:
+            assert (await engine.facts()).version == "8.6.0"
+        with pytest.raises(EngineUnavailable):
+            await engine.facts()
+
+
+async def test_a_gateway_that_is_not_there_is_unavailable() -> None:
+    async with zeebe(Connection("127.0.0.1:1")) as engine:
+        with pytest.raises(EngineUnavailable) as met:
+            await engine.facts()
+
+    assert isinstance(met.value.__cause__, grpc.aio.AioRpcError)
+
+
+async def test_a_poll_that_is_never_answered_meets_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verbworker.engines.zeebe.engine._POLL_GRACE_S", 0.1)
+    silence = Silence()
+    async with talking(silence) as (engine, _):
+        with pytest.raises(EngineUnavailable, match="DEADLINE_EXCEEDED"):
+            await engine.activate(ASK, 1, 100)
+
+
+async def test_jobs_of_several_messages_are_one_answer() -> None:
+    async def polled(_: Any) -> AsyncIterator[pb.ActivateJobsResponse]:
+        yield answer(1, 2)
+        yield answer(3)
+
+    async with talking(polled) as (engine, _):
+        jobs = await engine.activate(ASK, 5, 0)
+
+    assert [job.key for job in jobs] == [1, 2, 3]
+
+
+async def test_jobs_that_came_before_the_poll_broke_are_kept() -> None:
+    async def polled(context: Any) -> AsyncIterator[pb.ActivateJobsResponse]:
+        yield answer(1)
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "the partition lost its leader")
+
+    async with talking(polled) as (engine, _):
+        jobs = await engine.activate(ASK, 5, 0)
+
+    assert [job.key for job in jobs] == [1]
+
+
+async def test_one_unreadable_job_leaves_the_others_whole() -> None:
+    async def polled(_: Any) -> AsyncIterator[pb.ActivateJobsResponse]:
+        yield answer(1, variables='{"orch_ok":true}')
+        yield answer(2, variables="[not json")
+        yield answer(3, variables='{"orch_ok":true}')
+
+    async with talking(polled) as (engine, _):
+        jobs = await engine.activate(ASK, 5, 0)
+
+    assert [dict(job.variables) for job in jobs] == [{"orch_ok": True}, {}, {"orch_ok": True}]
+
+
+@pytest.mark.req("FAIL-06")
+async def test_an_answer_larger_than_we_take_is_not_backpressure() -> None:
+    async def polled(_: Any) -> AsyncIterator[pb.ActivateJobsResponse]:
+        yield answer(1, variables='{"a":"' + "x" * 200_000 + '"}')
+
+    async with talking(polled, max_message_bytes=100_000) as (engine, _):
+        with pytest.raises(AnswerTooLarge, match="fewer jobs"):
+            await engine.activate(ASK, 1, 0)
+
+
+async def test_a_command_larger_than_we_send_is_invalid() -> None:
+    async with talking(max_message_bytes=100_000) as (engine, _):
+        with pytest.raises(CommandInvalid, match="too large"):
+            await engine.complete(1, {"domain_payload": "x" * 200_000})
+
+
+async def test_a_call_that_the_gateway_does_not_offer_is_said_clearly() -> None:
+    async with talking() as (engine, _):
+        with pytest.raises(CommandInvalid, match="no Zeebe gateway"):
+            await engine.cancel(1)
+
+
+async def test_closing_the_engine_ends_a_poll_without_cancelling_its_task() -> None:
+    silence = Silence()
+    async with serving(polled=silence) as (address, _), asyncio.TaskGroup() as tasks:
+        engine = zeebe(Connection(address))
+        async with engine:
+            poll = tasks.create_task(_outcome(engine.activate(ASK, 1, 60_000)))
+            await silence.reached.wait()
+
+    assert isinstance(poll.result(), EngineUnavailable)
+
+
+async def test_closing_the_engine_ends_a_stream_without_cancelling_its_task() -> None:
+    silence = Silence()
+    async with serving(polled=silence) as (address, _), asyncio.TaskGroup() as tasks:
+        engine = zeebe(Connection(address))
+        async with engine:
+            read = tasks.create_task(_outcome(anext(engine.stream(ASK))))
+            await silence.reached.wait()
+
+    assert isinstance(read.result(), EngineUnavailable)
+
+
+async def test_a_cancelled_poll_gives_back_what_had_arrived_with_its_retries() -> None:
+    silence = Silence(answer(1, 2, retries=2))
+    async with talking(silence) as (engine, gateway), asyncio.TaskGroup() as tasks:
+        poll = tasks.create_task(engine.activate(ASK, 5, 60_000))
+        await silence.reached.wait()
+        poll.cancel()
+
+    assert poll.cancelled()
+    assert sorted((one.jobKey, one.retries) for one in gateway.failed) == [(1, 2), (2, 2)]
+
+
+async def test_a_job_that_arrives_just_after_a_cancellation_is_given_back_too() -> None:
+    asked, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def polled(_: Any) -> AsyncIterator[pb.ActivateJobsResponse]:
+        asked.set()
+        await cancelled.wait()
+        yield answer(1)
+
+    async with talking(polled) as (engine, gateway), asyncio.TaskGroup() as tasks:
+        poll = tasks.create_task(engine.activate(ASK, 5, 60_000))
+        await asked.wait()
+        poll.cancel()
+        cancelled.set()
+        await asyncio.wait({poll}, timeout=30)
+
+    assert [one.jobKey for one in gateway.failed] == [1]
+
+
+async def test_a_cancelled_poll_leaves_the_gateway() -> None:
+    silence = Silence()
+    async with talking(silence) as (engine, _):
+        async with asyncio.TaskGroup() as tasks:
+            poll = tasks.create_task(engine.activate(ASK, 5, 60_000))
+            await silence.reached.wait()
+            poll.cancel()
+        async with asyncio.timeout(30):
+            await silence.left.wait()
+
+    assert poll.cancelled()
+
+
+async def test_a_timeout_around_a_poll_is_the_callers() -> None:
+    silence = Silence()
+    async with talking(silence) as (engine, _):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await engine.activate(ASK, 5, 60_000)
+
+
+async def test_a_closed_stream_gives_back_what_was_pushed_and_not_read() -> None:
+    silence = Silence(answer(1), answer(2), answer(3))
+    async with talking(silence) as (engine, gateway), aclosing(engine.stream(ASK)) as jobs:
+        first = await anext(jobs)
+        await silence.reached.wait()
+
+    assert first.key == 1
+    assert sorted(one.jobKey for one in gateway.failed) == [2, 3]
+
+
+async def test_an_old_activation_is_not_given_back_since_it_may_be_anothers_now() -> None:
+    old = answer(2)
+    old.jobs[0].deadline -= ASK.timeout_ms
+    silence = Silence(answer(1), old)
+    async with talking(silence) as (engine, gateway), aclosing(engine.stream(ASK)) as jobs:
+        await anext(jobs)
+        await silence.reached.wait()
+
+    assert gateway.failed == []
+
+
+async def test_a_closed_stream_leaves_the_gateway() -> None:
+    silence = Silence(answer(1))
+    async with talking(silence) as (engine, _):
+        async with aclosing(engine.stream(ASK)) as jobs:
+            await anext(jobs)
+        async with asyncio.timeout(30):
+            await silence.left.wait()
+
+    assert silence.left.is_set()
+
+
+async def test_a_stream_that_grew_old_ends_without_an_error() -> None:
+    silence = Silence(answer(1))
+    async with talking(silence, stream_lifetime_s=0.3) as (engine, _):
+        keys = [job.key async for job in engine.stream(ASK)]
+
+    assert keys == [1]
+
+
+async def test_a_stream_that_breaks_raises_after_the_jobs_it_brought() -> None:
+    async def polled(context: Any) -> AsyncIterator[pb.ActivateJobsResponse]:
+        yield answer(1)
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "the gateway goes")
+
+    async with talking(polled) as (engine, _), aclosing(engine.stream(ASK)) as jobs:
+        assert (await anext(jobs)).key == 1
+        with pytest.raises(EngineUnavailable, match="the gateway goes"):
+            await anext(jobs)
+
+
+async def _outcome(work: Any) -> object:
+    try:
+        return await work
+    except Exception as error:
+        return error
