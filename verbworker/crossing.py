@@ -1,7 +1,7 @@
 """The two boundary crossings of a job: what must hold before a verb sees the case, and before its answer leaves."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -163,6 +163,11 @@ def _dumped(case: BaseModel) -> dict[str, Any]:
     return case.model_dump(mode="json", by_alias=True)
 
 
+def overtaken(entered: Entered, correlation: Mapping[str, str]) -> Entered:
+    """The same job after another branch wrote: the correlation keys that stand now are the ones to respect."""
+    return replace(entered, instance=replace(entered.instance, correlation=correlation))
+
+
 def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Completed:
     """Check a verb's answer and turn it into what is stored and sent; raises `PermanentContract`.
 
@@ -171,7 +176,7 @@ def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Com
     verb, workflow = entered.verb, entered.workflow
     result = _result(verb, answer)
     workflow.flag_contract.check(result.flags)
-    check_correlation(entered.instance.correlation, result.correlation)
+    check_correlation(entered.instance.correlation, result.correlation, declared=workflow.correlation)
     changed = changes(entered.before, _dumped(result.case))
     enforce_writes(changed, verb.writes, verb.name)
     data = apply(entered.payload.data, changed)

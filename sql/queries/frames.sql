@@ -236,6 +236,13 @@ known AS (
   FROM moved
   ON CONFLICT (instance_uid, hash) DO NOTHING
 ),
+correlated AS (
+  UPDATE verbworker.workflow_instance AS instance
+  SET correlation = item.correlation::jsonb || instance.correlation
+  FROM item
+  JOIN moved ON moved.job_key = item.job_key
+  WHERE instance.instance_uid = item.instance_uid AND item.correlation <> '{}'
+),
 popped AS (
   UPDATE verbworker.job_frame AS frame
   SET state = 'completed', outcome = 'complete', output = item.output, output_hash = item.output_hash,

@@ -5,11 +5,12 @@ FROM verbworker.payload_head
 WHERE instance_uid = $1;
 
 -- name: head_for_update
--- The same, held until the caller has merged onto it.
-SELECT content, hash, version
-FROM verbworker.payload_head
-WHERE instance_uid = $1
-FOR UPDATE;
+-- The same, held until the caller has merged onto it, with the correlation keys written so far.
+SELECT head.content, head.hash, head.version, instance.correlation
+FROM verbworker.payload_head AS head
+JOIN verbworker.workflow_instance AS instance ON instance.instance_uid = head.instance_uid
+WHERE head.instance_uid = $1
+FOR UPDATE OF head;
 
 -- name: open
 -- The first version, written together with the instance and before the engine hears of either.

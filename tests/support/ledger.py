@@ -1,10 +1,10 @@
 """A small domain for tests of the runtime: a ledger in Postgres, and a provider that remembers keys."""
 
 from pydantic import BaseModel
+from verblint.contract import FlagType
 
 from verbworker.errors import PermanentBusiness, TransientExternal
 from verbworker.flags import Flag, FlagContract
-from verblint.contract import FlagType
 from verbworker.registry import Registry
 from verbworker.verb import Call, Result
 from verbworker.workflow import WorkflowVerb
@@ -32,11 +32,17 @@ class Provider:
         self.effects.add(key)
 
 
-def ledger_registry(provider: Provider) -> Registry:
-    """A transactional, an external and three failing verbs, all allowed to one workflow verb."""
+def ledger_registry(provider: Provider, domain: str = "ledger") -> Registry:
+    """Verbs of both modes that work and fail in every way, all allowed to one workflow verb."""
+    verbs = ledger_verbs(provider, domain)
+    verbs._take([ledger_workflow(verbs, domain)], [])
+    return verbs
+
+
+def ledger_verbs(provider: Provider, domain: str) -> Registry:
     verbs = Registry()
 
-    @verbs.verb("ledger.book", mode="transactional", writes=("booked",))
+    @verbs.verb(f"{domain}.book", mode="transactional", writes=("booked",))
     async def book(account: Account, call: Call) -> Result[Account]:
         """Book the amount."""
         await call.db.execute(
@@ -47,13 +53,13 @@ def ledger_registry(provider: Provider) -> Registry:
         )
         return Result(account.model_copy(update={"booked": True}), flags={"orch_booked": True})
 
-    @verbs.verb("ledger.send", mode="external", writes=("sent",))
+    @verbs.verb(f"{domain}.send", mode="external", writes=("sent",))
     async def send(account: Account, call: Call) -> Result[Account]:
         """Send the amount to the provider."""
         provider.call(call.idempotency_key)
         return Result(account.model_copy(update={"sent": True}))
 
-    @verbs.verb("ledger.flaky", mode="external", writes=("sent",))
+    @verbs.verb(f"{domain}.flaky", mode="external", writes=("sent",))
     def flaky(account: Account, call: Call) -> Account:
         """Fail twice, then work. Not async on purpose."""
         provider.call(call.idempotency_key)
@@ -61,22 +67,43 @@ def ledger_registry(provider: Provider) -> Registry:
             raise TransientExternal("the provider is away", code="ProviderAway")
         return account.model_copy(update={"sent": True})
 
-    @verbs.verb("ledger.refuse", mode="transactional", writes=())
+    @verbs.verb(f"{domain}.refuse", mode="transactional", writes=())
     async def refuse(account: Account, call: Call) -> Account:
         """Say no, after having written something that must not stay."""
         await call.db.execute("INSERT INTO ledger (idempotency_key) VALUES ('refused')")
         raise PermanentBusiness("the account is closed", code="ACCOUNT_CLOSED")
 
-    verbs._take([ledger_workflow(verbs)], [])
+    @verbs.verb(f"{domain}.invent-flag", mode="transactional", writes=())
+    async def invent_flag(account: Account, call: Call) -> Result[Account]:
+        """Set a flag nobody declared, after having written something that must not stay."""
+        await call.db.execute("INSERT INTO ledger (idempotency_key) VALUES ('invented')")
+        return Result(account, flags={"orch_invented": True})
+
+    @verbs.verb(f"{domain}.bend-flag", mode="transactional", writes=())
+    async def bend_flag(account: Account, call: Call) -> Result[Account]:
+        """Set a flag to a value of the wrong type."""
+        await call.db.execute("INSERT INTO ledger (idempotency_key) VALUES ('bent')")
+        return Result(account, flags={"orch_booked": "yes"})
+
+    @verbs.verb(f"{domain}.annotate", mode="transactional", writes=("note",))
+    async def annotate(account: Account) -> Account:
+        """Write another field than the other verbs."""
+        return account.model_copy(update={"note": "seen"})
+
+    @verbs.verb(f"{domain}.overwrite", mode="external", writes=("booked",))
+    async def overwrite(account: Account) -> Account:
+        """Write the same field as `book`, with another value."""
+        return account.model_copy(update={"booked": "twice"})
+
     return verbs
 
 
-def ledger_workflow(verbs: Registry) -> WorkflowVerb:
+def ledger_workflow(verbs: Registry, domain: str) -> WorkflowVerb:
     return WorkflowVerb(
-        name="ledger.settle",
+        name=f"{domain}.settle",
         version=1,
-        process="ledger-settle",
-        schema="ledger.settle/v1",
+        process=f"{domain}-settle",
+        schema=f"{domain}.settle/v1",
         sub_verbs=tuple(verb.name for verb in verbs),
         flag_contract=FlagContract.of([Flag("orch_booked", FlagType.BOOLEAN, False)]),
     )

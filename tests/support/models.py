@@ -1,5 +1,8 @@
 """Small BPMN models for tests that need an engine to run something."""
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 _SHELL = """<?xml version="1.0" encoding="UTF-8"?>
 <bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL"
     xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="http://verbworker/tests">
@@ -36,3 +39,32 @@ def one_task(process: str, job_type: str) -> bytes:
 def timer_then_task(process: str, duration: str, job_type: str) -> bytes:
     """Start, a timer, one service task, end."""
     return _SHELL.format(process=process, body=_TIMER.format(duration=duration, job_type=job_type)).encode()
+
+
+def line(process: str, job_types: Sequence[str]) -> bytes:
+    """Start, one service task after the other, end."""
+    steps = ["begin", *(f"task_{number}" for number in range(1, len(job_types) + 1)), "end"]
+    body = ['    <bpmn:startEvent id="begin"/>', '    <bpmn:endEvent id="end"/>']
+    body += [_task(f"task_{number}", job_type) for number, job_type in enumerate(job_types, 1)]
+    body += [_flow(source, target) for source, target in pairwise(steps)]
+    return _SHELL.format(process=process, body="\n".join(body)).encode()
+
+
+def fork(process: str, left: str, right: str, after: str) -> bytes:
+    """Start, two service tasks side by side, one more when both are done, end."""
+    body = ['    <bpmn:startEvent id="begin"/>', '    <bpmn:endEvent id="end"/>']
+    body += ['    <bpmn:parallelGateway id="split"/>', '    <bpmn:parallelGateway id="join"/>']
+    body += [_task("left", left), _task("right", right), _task("after", after), _flow("begin", "split")]
+    body += [_flow("split", side) for side in ("left", "right")] + [_flow(side, "join") for side in ("left", "right")]
+    body += [_flow("join", "after"), _flow("after", "end")]
+    return _SHELL.format(process=process, body="\n".join(body)).encode()
+
+
+def _task(element_id: str, job_type: str) -> str:
+    definition = f'<zeebe:taskDefinition type="{job_type}" retries="3"/>'
+    extension = f"<bpmn:extensionElements>{definition}</bpmn:extensionElements>"
+    return f'    <bpmn:serviceTask id="{element_id}">{extension}</bpmn:serviceTask>'
+
+
+def _flow(source: str, target: str) -> str:
+    return f'    <bpmn:sequenceFlow id="{source}_{target}" sourceRef="{source}" targetRef="{target}"/>'

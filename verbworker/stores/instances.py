@@ -63,8 +63,3 @@ class Instances:
             query("instances", "pin"), instance_uid, instance_key, definition_key, version
         )
         return row is not None
-
-    async def correlate(self, instance_uid: UUID, keys: Mapping[str, str]) -> dict[str, str]:
-        """Add write-once correlation keys and return all that stand."""
-        row = await self._database.fetchrow(query("instances", "correlate"), instance_uid, json.dumps(dict(keys)))
-        return {} if row is None else json.loads(row["correlation"])

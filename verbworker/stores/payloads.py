@@ -1,38 +1,43 @@
 """Payload versions of record: the head every branch of an instance merges onto."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from verbworker.errors import StoreError
-from verbworker.stores._database import Connection, Database
+from verbworker.stores._database import Connection, Database, Row
 from verbworker.stores._sql import query
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest payload of an instance."""
+    """The newest payload of an instance, and the correlation keys it has when it is held."""
 
     content: bytes
     hash: bytes
     version: int
+    correlation: Mapping[str, str] = field(default_factory=dict)
 
 
 async def head(database: Database, instance_uid: UUID) -> Head:
     """Read the payload of record."""
     async with database.acquire() as connection:
-        return await _read(connection, "head", instance_uid)
+        row = await _row(connection, "head", instance_uid)
+    return Head(row["content"], row["hash"], row["version"])
 
 
 async def hold_head(connection: Connection, instance_uid: UUID) -> Head:
     """Read the payload of record and keep others from moving it until the transaction ends."""
-    return await _read(connection, "head_for_update", instance_uid)
+    row = await _row(connection, "head_for_update", instance_uid)
+    return Head(row["content"], row["hash"], row["version"], json.loads(row["correlation"]))
 
 
-async def _read(connection: Connection, name: str, instance_uid: UUID) -> Head:
+async def _row(connection: Connection, name: str, instance_uid: UUID) -> Row:
     row = await connection.fetchrow(query("payloads", name), instance_uid)
     if row is None:
         raise StoreError(f"instance {instance_uid} has no payload")
-    return Head(row["content"], row["hash"], row["version"])
+    return row
 
 
 async def open_versions(connection: Connection, instance_uid: UUID, hash: bytes, content: bytes) -> None:

@@ -12,7 +12,7 @@ from itertools import count
 from verbworker import metrics
 from verbworker.backoff import backoff
 from verbworker.classify import Failed, classify
-from verbworker.crossing import Entered, Luggage, enter, leave
+from verbworker.crossing import Entered, Luggage, enter, leave, overtaken
 from verbworker.engine import Engine
 from verbworker.errors import EngineError, Fenced, PermanentContract, StoreConflict, StoreError, StoreUnavailable
 from verbworker.failpoint import Point, reach
@@ -230,7 +230,7 @@ class Executor:
     async def _merge_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
         """A parallel branch moved the payload on: put our changes onto its version, or fail."""
         head = await payloads.hold_head(connection, entered.instance_uid)
-        completed = leave(entered, answer, head=head.content)
+        completed = leave(overtaken(entered, head.correlation), answer, head=head.content)
         verdict = self._verdict(entered, claim, completed, head.hash)
         if not await self._frames.pop_completed_in(connection, verdict):
             raise StoreError("the payload of record moved while it was held")

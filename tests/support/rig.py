@@ -1,0 +1,102 @@
+"""The runtime's real parts in one test: a real engine, a real database, one executor, no worker loop around it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from tests.support.models import line
+from verbworker.engine import Ask, Resource
+from verbworker.engines.zeebe.connection import Connection
+from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.frame import Frame
+from verbworker.integrity import KeyRing
+from verbworker.job import RESERVED, Job
+from verbworker.registry import Registry
+from verbworker.stores._database import Database
+from verbworker.stores.frames import Frames
+from verbworker.work.executor import Databases, Executor
+from verbworker.work.heart import Heart
+from verbworker.work.performance import Performance
+
+PATIENCE_MS = 20_000
+
+
+class Told(ZeebeEngine):
+    """Zeebe, with what was said to it kept for the test."""
+
+    def __init__(self, connection: Connection, *, engine_id: str) -> None:
+        super().__init__(connection, engine_id=engine_id)
+        self.failures: list[tuple[int, int, str]] = []
+        self.completions: list[tuple[int, dict[str, Any]]] = []
+
+    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+        await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms)
+        self.failures.append((job_key, retries, message))
+
+    async def complete(self, job_key: int, variables: Any) -> None:
+        await super().complete(job_key, variables)
+        self.completions.append((job_key, dict(variables)))
+
+
+@dataclass(slots=True)
+class Rig:
+    """One worker boot without its loop: jobs are taken and worked off when the test says so."""
+
+    registry: Registry
+    engine: Told
+    database: Database
+    frames: Frames
+    heart: Heart
+    executor: Executor
+    ring: KeyRing | None = None
+    taken: list[Job] = field(default_factory=list)
+
+    async def deploy(self, process: str, verbs: Sequence[str]) -> None:
+        """Deploy a process that is a line of service tasks."""
+        await self.engine.deploy([Resource(f"{process}.bpmn", line(process, verbs))])
+
+    async def take(self, verb: str, *, limit: int = 1, timeout_ms: int = 60_000) -> list[Job]:
+        """Activate jobs of a verb and leave them to the test."""
+        ask = Ask(type=verb, worker="rig", timeout_ms=timeout_ms, variables=RESERVED)
+        return await self.engine.activate(ask, limit, PATIENCE_MS)
+
+    async def work(self, verb: str, *, limit: int = 1) -> Job:
+        """Take jobs of a verb, work them off and return the last."""
+        jobs = await self.take(verb, limit=limit)
+        assert jobs, f"no job of {verb} arrived"
+        for job in jobs:
+            await self.executor.execute(job)
+        return jobs[-1]
+
+    async def frame(self, job: Job) -> Frame:
+        """The frame of a job; there must be one."""
+        frame = await self.frames.read(job.key)
+        assert frame is not None
+        return frame
+
+
+@asynccontextmanager
+async def opened(
+    dsn: str, address: str, registry: Registry, *, ring: KeyRing | None = None, owner: UUID | None = None
+) -> AsyncIterator[Rig]:
+    """A rig on a migrated database and a running broker."""
+    engine = Told(Connection(address=address), engine_id="rig")
+    threads = ThreadPoolExecutor(4)
+    async with engine, Database(dsn, size=8) as database, asyncio.TaskGroup() as tasks:
+        frames = Frames(database, engine_id="rig", owner=owner or uuid4(), lease=timedelta(seconds=30))
+        writing = tasks.create_task(frames.run())
+        heart = Heart(frames, engine, engine_timeout_ms=60_000)
+        executor = Executor(
+            registry, engine, frames, Databases(database, database), heart, Performance(threads), ring=ring
+        )
+        try:
+            yield Rig(registry, engine, database, frames, heart, executor, ring)
+        finally:
+            await frames.flush()
+            writing.cancel()
+            threads.shutdown(wait=False)
