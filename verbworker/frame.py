@@ -41,7 +41,17 @@ class Delivery:
 
 def idempotency_key(engine_id: str, job: Job, generation: int = 0) -> str:
     """The key a verb hands to the outside: one per job and generation, the same on every run."""
-    parts = (engine_id, job.process_instance_key, job.element_instance_key, job.key, job.type, generation)
+    return _key(engine_id, job.process_instance_key, job.element_instance_key, job.key, job.type, generation)
+
+
+def renewed_key(engine_id: str, frame: "Frame", generation: int) -> str:
+    """The key of a later generation of a frame: the outside takes it for another job."""
+    return _key(
+        engine_id, frame.process_instance_key, frame.element_instance_key, frame.job_key, frame.verb, generation
+    )
+
+
+def _key(*parts: object) -> str:
     digest = sha256("|".join(str(part) for part in parts).encode()).digest()
     return "vw1-" + b32encode(digest).decode().rstrip("=").lower()
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 import typer
 
 from verbworker.errors import VerbworkerError
-from verbworker.ops.cli import db
+from verbworker.ops.cli import db, frames
 from verbworker.ops.cli.worker import worker
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(db.app, name="db")
+app.add_typer(frames.app, name="frames")
 app.command()(worker)
 
 

@@ -22,6 +22,11 @@ def say(sentence: str) -> None:
     sys.stdout.write(f"{sentence}\n")
 
 
+def complain(sentence: str) -> None:
+    """Print one line for a person to read although the output goes elsewhere."""
+    sys.stderr.write(f"verbworker: {sentence}\n")
+
+
 def show(rows: Sequence[Mapping[str, object]], *, columns: Sequence[str], as_json: bool) -> None:
     """Print rows: JSON when asked, a table on a terminal, tab-separated lines in a pipe."""
     if as_json:

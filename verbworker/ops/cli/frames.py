@@ -1,0 +1,135 @@
+"""`verbworker frames`: look at one job, hear its story, and let a held one run again."""
+
+import getpass
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
+from typing import NoReturn
+from uuid import uuid4
+
+import typer
+
+from verbworker.frame import FrameState
+from verbworker.ops import config
+from verbworker.ops.app import choose_engine
+from verbworker.ops.cli.db import DSN
+from verbworker.ops.cli.output import complain, run, say, show
+from verbworker.ops.config import Settings
+from verbworker.ops.explain import explain as story
+from verbworker.ops.explain import headline
+from verbworker.stores._database import Database
+from verbworker.stores.frames import Frames
+from verbworker.stores.histories import Histories, History
+from verbworker.work.releases import Answer, Release, Releases
+
+app = typer.Typer(
+    help="The frames of jobs: what happened to each, and those that wait for a person.", no_args_is_help=True
+)
+
+JOB = typer.Argument(help="The engine's key of the job.", show_default=False)
+ENGINE_ID = typer.Option(None, "--engine-id", help="The cluster's name; else VERBWORKER_ENGINE_ID.", show_default=False)
+STATE = typer.Option(FrameState.INCIDENT, "--state", help="The state the frames are in.")
+JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+@app.command("show")
+def show_frame(
+    job_key: int = JOB, dsn: str | None = DSN, engine_id: str | None = ENGINE_ID, as_json: bool = JSON
+) -> None:
+    """Print everything a frame says but its payload; exit 1 when there is no such frame."""
+    frame = asdict(_history(config.load(dsn=dsn, engine_id=engine_id), job_key).frame)
+    if as_json:
+        say(json.dumps(frame, default=str, indent=2))
+    else:
+        show(
+            [{"name": name, "value": value} for name, value in frame.items()], columns=("name", "value"), as_json=False
+        )
+
+
+@app.command()
+def explain(job_key: int = JOB, dsn: str | None = DSN, engine_id: str | None = ENGINE_ID, as_json: bool = JSON) -> None:
+    """Tell what happened to a job, in order, and why; exit 1 when there is no such frame."""
+    history = _history(config.load(dsn=dsn, engine_id=engine_id), job_key)
+    lines = story(history)
+    if as_json:
+        say(json.dumps([asdict(line) for line in lines], default=str, indent=2))
+        return
+    say(headline(history.frame))
+    for line in lines:
+        say(f"{line.at.isoformat(sep=' ', timespec='milliseconds')}  {line.text}")
+
+
+@app.command("list")
+def list_frames(
+    state: FrameState = STATE,
+    limit: int = typer.Option(100, "--limit", min=1, max=10_000, help="At most this many."),
+    dsn: str | None = DSN,
+    engine_id: str | None = ENGINE_ID,
+    as_json: bool = JSON,
+) -> None:
+    """List the frames in one state, those that wait longest first."""
+    settings = config.load(dsn=dsn, engine_id=engine_id)
+
+    async def read() -> list[dict[str, object]]:
+        async with _histories(settings) as histories:
+            return await histories.list(state, limit=limit)
+
+    columns = ("job_key", "verb", "element_id", "runs", "retries_left", "since", "fail_class", "fail_code", "fail_text")
+    show(run(read()), columns=columns, as_json=as_json)
+
+
+@app.command()
+def release(
+    job_key: int = JOB,
+    reason: str = typer.Option(..., "--reason", help="Why; kept with the frame.", show_default=False),
+    by: str = typer.Option("", "--by", help="Who; else the user of this process.", show_default=False),
+    retries: int = typer.Option(3, "--retries", min=1, max=1000, help="How often it may be tried."),
+    as_new: bool = typer.Option(False, "--as-new", help="With a new idempotency key: the outside sees another job."),
+    incident_key: int | None = typer.Option(None, "--incident-key", help="The engine's key of the incident."),
+    frame_only: bool = typer.Option(False, "--frame-only", help="Leave the engine's job and incident to yourself."),
+    yes: bool = typer.Option(False, "--yes", help="Do not ask before --as-new."),
+    dsn: str | None = DSN,
+    engine_id: str | None = ENGINE_ID,
+) -> None:
+    """Let a held job run again; exit 1 when it is not held or the engine was not told."""
+    settings = config.load(dsn=dsn, engine_id=engine_id)
+    if as_new and not yes:
+        typer.confirm("The job's effect on the outside may happen a second time. Release it as new?", abort=True)
+    wanted = Release(job_key, by or getpass.getuser(), reason, retries, as_new, incident_key)
+    answer = run(_release(settings, wanted, frame_only=frame_only))
+    if not answer.done:
+        _refuse(answer.sentence)
+    say(answer.sentence)
+
+
+async def _release(settings: Settings, wanted: Release, *, frame_only: bool) -> Answer:
+    engine_id = settings.cluster()
+    async with AsyncExitStack() as stack:
+        engine = None if frame_only else await stack.enter_async_context(choose_engine(settings))
+        database = await stack.enter_async_context(Database(settings.database(), size=1))
+        frames = Frames(database, engine_id=engine_id, owner=uuid4())
+        return await Releases(frames, Histories(database, engine_id=engine_id), engine).release(wanted)
+
+
+@asynccontextmanager
+async def _histories(settings: Settings) -> AsyncIterator[Histories]:
+    engine_id = settings.cluster()
+    async with Database(settings.database(), size=1) as database:
+        yield Histories(database, engine_id=engine_id)
+
+
+def _history(settings: Settings, job_key: int) -> History:
+    async def read() -> History | None:
+        async with _histories(settings) as histories:
+            return await histories.read(job_key)
+
+    history = run(read())
+    if history is None:
+        _refuse(f"job {job_key} has no frame on engine {settings.cluster()}")
+    return history
+
+
+def _refuse(sentence: str) -> NoReturn:
+    complain(sentence)
+    raise typer.Exit(1)
