@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.support.engines import Engines, Gateway
-from tests.support.errors import Unavailable
 from tests.support.postgres import ForeignPostgres, Postgres, Template
-from tests.support.refusal import refuse
 
-pytest_plugins = ["tests.support.selection", "tests.support.requirements", "tests.support.logs"]
+pytest_plugins = [
+    "tests.support.selection",
+    "tests.support.refusal",
+    "tests.support.logs",
+    "tests.support.requirements",
+]
 
 
 @pytest.fixture(scope="session")
@@ -21,11 +24,7 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[Postgres | ForeignPostg
     if named:
         yield ForeignPostgres(named)
         return
-    server = Postgres()
-    try:
-        server.start()
-    except Unavailable as reason:
-        refuse(reason)
+    server = Postgres().start()
     yield server
     server.stop(keep_log=request.session.testsfailed > 0)
 
@@ -57,13 +56,13 @@ def engines(request: pytest.FixtureRequest) -> Iterator[Engines]:
 @pytest.fixture(scope="session")
 def broker(engines: Engines) -> Gateway:
     """The session's Zeebe 8.6.0 broker."""
-    return _start(engines, "zeebe")
+    return engines.gateway("zeebe")
 
 
 @pytest.fixture
 def gateway(request: pytest.FixtureRequest, engines: Engines) -> Gateway:
     """One engine that speaks Zeebe's gRPC; the test runs once for each that --engine allows."""
-    return _start(engines, request.param)
+    return engines.gateway(request.param)
 
 
 @pytest.fixture
@@ -71,10 +70,3 @@ def unique() -> Callable[[str], str]:
     """Turns a name into one that no other test uses: one broker serves them all."""
     suffix = uuid.uuid4().hex[:10]
     return lambda name: f"{name}-{suffix}"
-
-
-def _start(engines: Engines, name: str) -> Gateway:
-    try:
-        return engines.gateway(name)
-    except Unavailable as reason:
-        refuse(reason)

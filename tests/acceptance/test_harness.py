@@ -16,11 +16,9 @@ import psutil
 import pytest
 
 from tests.support.client import connected
-from tests.support.errors import Unavailable
 from tests.support.models import one_task
 from tests.support.ports import free_ports
 from tests.support.postgres import Postgres, Template
-from tests.support.refusal import refuse
 from tests.support.zeebe import Broker, prepare
 
 ROOT = Path(__file__).parents[2]
@@ -38,10 +36,7 @@ def test_holds_servers(postgres, broker):
 
 @pytest.fixture
 def zeebe_installed() -> None:
-    try:
-        prepare()
-    except Unavailable as reason:
-        refuse(reason)
+    prepare()
 
 
 def nested(test: Path, *options: str, **environment: str) -> subprocess.Popen[str]:
@@ -161,12 +156,8 @@ def test_the_command_runs_a_broker_until_it_is_told_to_stop(zeebe_installed: Non
 @pytest.fixture(scope="module")
 def spare_broker() -> Iterator[Broker]:
     """A broker whose faults disturb nobody else."""
-    try:
-        broker = Broker().start()
-    except Unavailable as reason:
-        refuse(reason)
-    yield broker
-    broker.stop()
+    with Broker() as broker:
+        yield broker
 
 
 @pytest.mark.zeebe
