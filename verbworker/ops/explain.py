@@ -30,7 +30,8 @@ def explain(history: History) -> list[Line]:
     """The whole story, oldest first; its last line says how things stand now."""
     tellers = _Tellers(history)
     lines = [*tellers.beginning(), *tellers.middle(), *tellers.verdict()]
-    return [*sorted(lines, key=lambda line: line.at), Line(history.frame.now, standing(history))]
+    told = [*sorted(lines, key=lambda line: line.at), Line(history.frame.now, standing(history))]
+    return [Line(line.at, line.text[:1].upper() + line.text[1:]) for line in told]
 
 
 def moment(at: object) -> str:

@@ -38,8 +38,15 @@ def main() -> NoReturn:
             raise
         sys.stderr.write(f"verbworker: {error}\n")
         sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
     except BrokenPipeError:
         # The reader left, as `head` does; that is no error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Exception as error:
+        if os.environ.pop("VERBWORKER_DEBUG", ""):
+            raise
+        sys.stderr.write(f"verbworker: a bug ended this command ({type(error).__name__}); --debug shows where\n")
+        sys.exit(2)
     sys.exit(0)

@@ -12,7 +12,6 @@ import typer
 
 from verbworker.frame import FrameState
 from verbworker.ops import config
-from verbworker.ops.app import choose_engine
 from verbworker.ops.cli.db import DSN
 from verbworker.ops.cli.output import complain, run, say, show
 from verbworker.ops.config import Settings
@@ -55,9 +54,9 @@ def explain(job_key: int = JOB, dsn: str | None = DSN, engine_id: str | None = E
     if as_json:
         say(json.dumps([asdict(line) for line in lines], default=str, indent=2))
         return
-    say(headline(history.frame))
+    say(f"{headline(history.frame)} Times are UTC.")
     for line in lines:
-        say(f"{line.at.isoformat(sep=' ', timespec='milliseconds')}  {line.text}")
+        say(f"{line.at:%Y-%m-%d %H:%M:%S}.{line.at.microsecond // 1000:03d}  {line.text}")
 
 
 @app.command("list")
@@ -104,6 +103,8 @@ def release(
 
 
 async def _release(settings: Settings, wanted: Release, *, frame_only: bool) -> Answer:
+    from verbworker.ops.app import choose_engine  # a third of a second that looking at frames need not wait
+
     engine_id = settings.cluster()
     async with AsyncExitStack() as stack:
         engine = None if frame_only else await stack.enter_async_context(choose_engine(settings))
