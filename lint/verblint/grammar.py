@@ -32,6 +32,11 @@ class ConditionError(Exception):
         self.end = end
 
 
+def is_flag(name: str) -> bool:
+    """True when a name is written as a flag's must be."""
+    return _FLAG.fullmatch(name) is not None
+
+
 def parse(text: str) -> Test:
     """The test that a condition's text stands for, its leading equals sign included, or ConditionError."""
     _check_text(text)
@@ -148,7 +153,7 @@ class _Parser:
         misuse = reason.of_name(self._tokens, self._at)
         if misuse is not None:
             self._stop(misuse)
-        if not _FLAG.fullmatch(token.text):
+        if not is_flag(token.text):
             self._stop(reason.of_flag_name(token.text))
         self._at += 1
         return Flag(token.text, token.start, token.end)

@@ -8,6 +8,8 @@ from verblint.element import BPMN, ZEEBE, Element
 # Job types that begin like this are the runtime's own: its listeners, and the task that undoes what was done.
 OWN_JOBS = "verbworker."
 COMPENSATE = "verbworker.compensate"
+# Job types that begin like this belong to connectors.
+FOREIGN_JOBS = "io.camunda"
 
 CAMUNDA_7 = "http://camunda.org/schema/1.0/bpmn"
 

@@ -5,10 +5,14 @@ Names of flow nodes, documentation, annotations and the diagram are never evalua
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 
 from verblint.element import AMEIDE, BPMN, VERBWORKER, ZEEBE, Element
+from verblint.event import TimerKind
 from verblint.expression import Expression
+from verblint.feel import single_name
+from verblint.grammar import is_flag
 from verblint.naming import CAMUNDA_7
 from verblint.rule import Context
 
@@ -20,6 +24,21 @@ class Policy(Enum):
 
     LITERAL = "a literal"
     FLAG_OR_LITERAL = "a literal, or = and one flag"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A value in a place: the element, the name of the attribute (empty for text), and what is written there."""
+
+    element: Element
+    attribute: str
+    value: Expression
+
+    @property
+    def flag(self) -> str:
+        """The flag that is written there, or an empty string."""
+        name = single_name(self.value.feel) if self.value.is_feel else None
+        return name if name is not None and is_flag(name) else ""
 
 
 # Every place without a rule of its own. An attribute of a BPMN or zeebe element that is not here must not be evaluated
@@ -42,8 +61,9 @@ POLICIES: Mapping[tuple[str, str], Policy] = {
     ("error", "errorCode"): Policy.LITERAL,
     ("escalation", "escalationCode"): Policy.LITERAL,
     ("assignmentDefinition", "assignee"): Policy.FLAG_OR_LITERAL,
-    ("assignmentDefinition", "candidateGroups"): Policy.FLAG_OR_LITERAL,
-    ("assignmentDefinition", "candidateUsers"): Policy.FLAG_OR_LITERAL,
+    # An expression here must give a list, which no flag is.
+    ("assignmentDefinition", "candidateGroups"): Policy.LITERAL,
+    ("assignmentDefinition", "candidateUsers"): Policy.LITERAL,
     ("taskSchedule", "dueDate"): Policy.FLAG_OR_LITERAL,
     ("taskSchedule", "followUpDate"): Policy.FLAG_OR_LITERAL,
     ("priorityDefinition", "priority"): Policy.FLAG_OR_LITERAL,
@@ -71,7 +91,7 @@ _HARMLESS = frozenset(
 )
 
 
-def places(context: Context, policy: Policy) -> Iterator[Expression]:
+def places(context: Context, policy: Policy) -> Iterator[Written]:
     """Everything written in the places under a policy."""
     for (local, name), found in POLICIES.items():
         if found is not policy:
@@ -80,7 +100,19 @@ def places(context: Context, policy: Policy) -> Iterator[Expression]:
             for element in context.every(local, namespace=namespace):
                 attribute = element.attribute(name)
                 if attribute is not None:
-                    yield Expression.of(attribute)
+                    yield Written(element, name, Expression.of(attribute))
+
+
+def flag_places(context: Context) -> Iterator[Written]:
+    """Everything written where one flag may stand instead of a literal: the places under that policy, and timers."""
+    yield from places(context, Policy.FLAG_OR_LITERAL)
+    for element in context.every(*TimerKind):
+        yield Written(element, "", Expression.of(element))
+
+
+def process_id(element: Element) -> str:
+    """The id of the process an element stands in, or an empty string."""
+    return next((above.id for above in (element, *element.ancestors) if above.is_a("process")), "")
 
 
 def written_values(context: Context, wanted: Predicate) -> Iterator[Expression]:

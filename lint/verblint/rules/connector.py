@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from verblint.element import ZEEBE
 from verblint.finding import Finding, Severity
+from verblint.naming import FOREIGN_JOBS
 from verblint.rule import Context, rule
 
 
@@ -19,7 +20,7 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for element in context.every("taskDefinition", "executionListener", "taskListener", namespace=ZEEBE):
         written = element.attribute("type")
-        if written is not None and written.value.startswith("io.camunda"):
+        if written is not None and written.value.startswith(FOREIGN_JOBS):
             message = f"the job type {written.value} belongs to a connector"
             yield context.at(written.place, message, hint="Name a sub-verb, which calls the outside itself")
     for element in context.every("property", namespace=ZEEBE):

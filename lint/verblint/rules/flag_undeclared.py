@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from verblint.condition import flags
+from verblint.element import Place
 from verblint.finding import Finding, Severity
+from verblint.places import flag_places, process_id
 from verblint.rule import Context, rule
 
 
@@ -18,15 +20,21 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  =orch_aproved = true, and the verb declares orch_approved
     Right:  flags: {orch_approved: {type: boolean, initial: false}}, and =orch_approved = true
     """
+    for process, name, place in _read(context):
+        verb = context.contracts.of_process(process)
+        if verb is not None and name not in verb.flags:
+            message = f"the verb {verb.name} declares no flag {name}"
+            yield context.at(place, message, hint=_hint(name, list(verb.flags)), detail=name)
+
+
+def _read(context: Context) -> Iterator[tuple[str, str, Place]]:
+    """Every mention of a flag: process, name and place."""
     for branch in context.branches:
-        verb = context.contracts.of_process(branch.process.id)
-        if verb is None or branch.test is None:
-            continue
-        for flag in flags(branch.test):
-            if flag.name not in verb.flags:
-                place = branch.condition.part(flag.start, flag.end)
-                message = f"the verb {verb.name} declares no flag {flag.name}"
-                yield context.at(place, message, hint=_hint(flag.name, list(verb.flags)), detail=flag.name)
+        for flag in flags(branch.test) if branch.test is not None else ():
+            yield branch.process.id, flag.name, branch.condition.part(flag.start, flag.end)
+    for written in flag_places(context):
+        if written.flag:
+            yield process_id(written.element), written.flag, written.value.place
 
 
 def _hint(name: str, declared: list[str]) -> str:

@@ -1,0 +1,32 @@
+"""Jobs: the nodes of a process at which the engine asks a worker to do something."""
+
+from collections.abc import Iterator
+
+from verblint.event import Message
+from verblint.model import FlowNode, Kind, Process, Scope
+
+_TASKS = (Kind.SERVICE_TASK, Kind.SEND_TASK)
+_THROWING = (Kind.THROW_EVENT, Kind.END_EVENT)
+
+
+def is_job(node: FlowNode) -> bool:
+    """True for service and send tasks and for events that throw a message."""
+    if node.kind in _TASKS:
+        return True
+    return node.kind in _THROWING and any(isinstance(event, Message) for event in node.events)
+
+
+def jobs(process: Process) -> Iterator[tuple[Scope, FlowNode]]:
+    """Every job of a process at every depth, with the scope it stands in."""
+    return ((scope, node) for scope, node in process.walk() if is_job(node))
+
+
+def handlers(scope: Scope) -> dict[str, FlowNode]:
+    """The compensation handlers of a scope, each with the activity it undoes."""
+    found: dict[str, FlowNode] = {}
+    for node in scope.nodes:
+        handler = scope.compensation_handler(node) if node.is_compensation_boundary else None
+        undone = scope.by_id.get(node.attached_to)
+        if handler is not None and undone is not None:
+            found.setdefault(handler.id, undone)
+    return found

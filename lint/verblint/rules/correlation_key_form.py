@@ -1,0 +1,28 @@
+"""A correlation key is one variable called `corr_` and lower-case words."""
+
+from collections.abc import Iterator
+
+from verblint.binding import written
+from verblint.element import ZEEBE
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+from verblint.waits import correlation_name
+
+
+@rule("HB502", "correlation-key-form", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A correlation key is one variable called `corr_` and lower-case words.
+
+    The runtime writes these variables once, before the wait, and never again. A path or a computation reads domain
+    data, and a key that changes while the process waits is a message that never arrives.
+
+    Wrong:  <zeebe:subscription correlationKey="=case.id" />
+    Right:  <zeebe:subscription correlationKey="=corr_case" />
+    """
+    for element in context.every("subscription", namespace=ZEEBE):
+        key = written(element, "correlationKey")
+        if key is None or correlation_name(key) is None:
+            message = (
+                f"the correlation key is {key.text[:40]!r}" if key is not None else "the correlation key is missing"
+            )
+            yield context.at(key or element, message, hint="Write =corr_<name>, declared under correlation.keys")

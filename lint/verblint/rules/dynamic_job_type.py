@@ -1,0 +1,36 @@
+"""A job type is a literal."""
+
+from collections.abc import Iterator
+from re import compile as pattern
+
+from verblint.element import ZEEBE, Attribute
+from verblint.finding import Edit, Finding, Fix, Severity
+from verblint.rule import Context, rule
+
+_QUOTED = pattern(r'=\\s*"([a-z0-9.-]+)"\\s*')
+
+
+@rule("HB402", "dynamic-job-type", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A job type is a literal.
+
+    An expression would choose at run time which verb runs. No allow-list can be checked then, and a diagram no longer
+    says what it calls.
+
+    Wrong:  <zeebe:taskDefinition type="=orch_next_verb" />
+    Right:  an exclusiveGateway on the flag, and one serviceTask for each verb
+    """
+    for element in context.every("taskDefinition", namespace=ZEEBE):
+        attribute = element.attribute("type")
+        if attribute is not None and attribute.value.startswith("="):
+            message = f"the job type is computed: {attribute.value[:40]}"
+            hint = "Name one sub-verb; branch with a gateway where there is a choice"
+            yield context.at(attribute.place, message, hint=hint, fix=_fix(attribute))
+
+
+def _fix(attribute: Attribute) -> Fix | None:
+    """A string that stands behind an equals sign is a literal in disguise."""
+    match = _QUOTED.fullmatch(attribute.value)
+    if match is None:
+        return None
+    return Fix("write the job type itself", (Edit(attribute.start, attribute.end, match[1].encode()),))

@@ -1,0 +1,27 @@
+"""Where a flag may stand, nothing but one flag is evaluated."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.places import Policy, places
+from verblint.rule import Context, rule
+
+
+@rule("HB310", "flag-or-literal", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Where a flag may stand, nothing but one flag is evaluated.
+
+    Assignees, due dates and priorities may depend on the case. Then a sub-verb decides and sets a flag, and the place
+    reads that flag and nothing else.
+
+    Wrong:  <zeebe:assignmentDefinition assignee="=reviewer.name" />
+    Right:  <zeebe:assignmentDefinition assignee="=orch_reviewer" />
+    """
+    for written in places(context, Policy.FLAG_OR_LITERAL):
+        if written.value.text.startswith("=") and not written.flag:
+            message = (
+                f"{written.attribute} of {described(written.element)} is more than one flag: {written.value.text[:40]}"
+            )
+            detail = f"{written.element.local} {written.attribute}"
+            yield context.at(written.value, message, hint="Write a literal, or =orch_<name>", detail=detail)

@@ -1,0 +1,27 @@
+"""A user task is a gate of the contract."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.model import Kind
+from verblint.rule import Context, rule
+
+
+@rule("HB511", "gate-undeclared", Severity.WARNING)
+def check(context: Context) -> Iterator[Finding]:
+    """A user task is a gate of the contract.
+
+    The contract says which decisions a gate takes and who is asked. A user task that it does not know takes any word
+    for a decision.
+
+    Wrong:  <userTask id="Check" />, and gates: {review: {task: Review, ...}}
+    Right:  <userTask id="Review" />
+    """
+    for process in context.model.processes:
+        verb = context.contracts.of_process(process.id)
+        for _, node in process.walk() if verb is not None else ():
+            tasks = [gate.task for gate in verb.gates.values()] if verb is not None else []
+            if node.kind is Kind.USER_TASK and node.id not in tasks:
+                message = f"no gate of the contract stands at {node.id}"
+                hint = f"Declare it: gates: {{<name>: {{task: {node.id}, decisions: [...]}}}}"
+                yield context.at(node.element, message, hint=hint)

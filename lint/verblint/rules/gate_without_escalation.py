@@ -1,0 +1,41 @@
+"""A gate has a timer that fires when nobody decides."""
+
+from collections.abc import Iterator
+
+from verblint.event import Timer
+from verblint.finding import Finding, Severity
+from verblint.model import FlowNode, Kind, Scope
+from verblint.rule import Context, rule
+
+
+@rule("HB513", "gate-without-escalation", Severity.WARNING)
+def check(context: Context) -> Iterator[Finding]:
+    """A gate has a timer that fires when nobody decides.
+
+    People are away, and a question that nobody answers waits for ever. A boundary timer on the user task, or on a
+    subprocess around it, takes the case to somebody else.
+
+    Wrong:  <userTask id="Review" /> alone
+    Right:  <userTask id="Review" />, and a boundaryEvent attached to it with a timerEventDefinition
+    """
+    for process in context.model.processes:
+        for gate in _unguarded(process.scope):
+            message = f"nothing happens when nobody decides at {gate.id}"
+            hint = f"Attach a boundaryEvent with a timerEventDefinition to {gate.id}"
+            yield context.at(gate.element, message, hint=hint)
+
+
+def _unguarded(scope: Scope) -> Iterator[FlowNode]:
+    """The user tasks that no timer watches, here or around."""
+    if any(node.is_event_sub_process and _starts_by_timer(node) for node in scope.nodes):
+        return
+    for node in scope.nodes:
+        is_watched = any(isinstance(boundary.event, Timer) for boundary in scope.boundaries(node))
+        if not is_watched and node.kind is Kind.USER_TASK:
+            yield node
+        if not is_watched and node.scope is not None:
+            yield from _unguarded(node.scope)
+
+
+def _starts_by_timer(node: FlowNode) -> bool:
+    return node.scope is not None and any(isinstance(inner.event, Timer) for inner in node.scope.nodes)

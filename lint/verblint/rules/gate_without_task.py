@@ -1,0 +1,30 @@
+"""A gate of the contract stands at a user task of the process."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from verblint.finding import Finding, Severity
+from verblint.model import Kind
+from verblint.rule import Context, rule
+
+
+@rule("HB512", "gate-without-task", Severity.WARNING)
+def check(context: Context) -> Iterator[Finding]:
+    """A gate of the contract stands at a user task of the process.
+
+    People would wait for a question that nobody asks, and a decision for that gate has nowhere to go.
+
+    Wrong:  gates: {review: {task: Reveiw, ...}}
+    Right:  gates: {review: {task: Review, ...}}, and <userTask id="Review" />
+    """
+    for process in context.model.processes:
+        verb = context.contracts.of_process(process.id)
+        tasks = [node.id for _, node in process.walk() if node.kind is Kind.USER_TASK]
+        for gate in verb.gates.values() if verb is not None else ():
+            if gate.task not in tasks:
+                message = f"the gate {gate.name} stands at {gate.task}, which is no user task of this process"
+                near = get_close_matches(gate.task, tasks, 1)
+                hint = (
+                    f"Call the user task {gate.task} instead of {near[0]}" if near else f"Draw a userTask {gate.task}"
+                )
+                yield context.at(process.element, message, hint=hint, detail=gate.name)

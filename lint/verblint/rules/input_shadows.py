@@ -1,0 +1,26 @@
+"""An input mapping does not shadow the variable it copies."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.mapping import mapped_nodes
+from verblint.removal import remove
+from verblint.rule import Context, rule
+
+
+@rule("HB303", "input-shadows", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """An input mapping does not shadow the variable it copies.
+
+    An input creates a local variable of the same name. The result of the sub-verb is then written to the local one and
+    is lost with it: the process goes on with the old payload. The fix removes the mapping.
+
+    Wrong:  <zeebe:input source="=domain_payload" target="domain_payload" />
+    Right:  no mapping
+    """
+    for mapped in mapped_nodes(context):
+        for mapping in mapped.mappings:
+            if mapping.direction == "input" and mapped.is_identity(mapping) and mapped.missing:
+                message = f"the local copy of {mapping.target} takes the result of the sub-verb and is lost"
+                fix = remove(mapping.element, "remove the mapping")
+                yield context.at(mapping.element, message, hint="Remove the mapping", detail=mapping.target, fix=fix)

@@ -1,0 +1,37 @@
+"""Where a literal is wanted, nothing is evaluated."""
+
+from collections.abc import Iterator
+from re import compile as pattern
+
+from verblint.finding import Edit, Finding, Fix, Severity
+from verblint.naming import described
+from verblint.places import Policy, Written, places
+from verblint.rule import Context, rule
+
+_QUOTED = pattern(r'=\\s*"([A-Za-z0-9 _.:/-]+)"\\s*')
+
+
+@rule("HB309", "literal-required", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Where a literal is wanted, nothing is evaluated.
+
+    Headers, properties, forms, priorities and codes are read by workers and tools as they are written. A few of them
+    the engine or a connector would evaluate, and an expression there reads variables that no contract declares.
+
+    Wrong:  <zeebe:header key="limit" value="=order.total" />
+    Right:  <zeebe:header key="limit" value="100" />
+    """
+    for written in places(context, Policy.LITERAL):
+        if written.value.text.lstrip().startswith("="):
+            message = f"{written.attribute} of {described(written.element)} is an expression: {written.value.text[:40]}"
+            detail = f"{written.element.local} {written.attribute} {written.value.text}"
+            yield context.at(written.value, message, hint="Write a literal", detail=detail, fix=_fix(written))
+
+
+def _fix(written: Written) -> Fix | None:
+    """A string that stands behind an equals sign is a literal in disguise."""
+    match = _QUOTED.fullmatch(written.value.text)
+    if match is None:
+        return None
+    place = written.value.place
+    return Fix("write the literal itself", (Edit(place.start, place.end, match[1].encode()),))

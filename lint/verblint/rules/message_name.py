@@ -1,0 +1,27 @@
+"""The name of a message is a literal."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("HB505", "message-name", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """The name of a message is a literal.
+
+    People, ingress and contracts know a message by its name. A computed name cannot be looked up, and an empty one
+    matches nothing.
+
+    Wrong:  <message id="docs" name="=orch_message" />
+    Right:  <message id="docs" name="documents-received" />
+    """
+    for element in context.every("message"):
+        name = element.attribute("name")
+        if name is None or not name.value.strip():
+            message = f"the {described(element)} has no name"
+            yield context.at(element, message, hint='Write name="..." as the contract declares it')
+        elif name.value.startswith("="):
+            message = f"the name of the {described(element)} is computed: {name.value[:40]}"
+            yield context.at(name.place, message, hint="Write the name itself")

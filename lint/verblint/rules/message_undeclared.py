@@ -1,0 +1,29 @@
+"""A message that a process waits for is declared in the contract."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+from verblint.waits import waits
+
+
+@rule("HB506", "message-undeclared", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A message that a process waits for is declared in the contract.
+
+    Ingress knows from the contract which messages exist and under which key they go. A message that is not declared is
+    a dead letter.
+
+    Wrong:  <message id="docs" name="docs-recieved" />
+    Right:  <message id="docs" name="documents-received" />, and messages: {documents-received: corr_documents}
+    """
+    for wait in waits(context):
+        if wait.verb is None or wait.message is None or wait.message.name in ("", *wait.verb.messages):
+            continue
+        near = get_close_matches(wait.message.name, list(wait.verb.messages), 1)
+        hint = (
+            f"Write {near[0]}" if near else "Declare it under messages in the verb's contract, with its correlation key"
+        )
+        message = f"the verb {wait.verb.name} declares no message {wait.message.name}"
+        yield context.at(wait.message.element, message, hint=hint, detail=wait.node.id)

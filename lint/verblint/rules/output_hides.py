@@ -1,0 +1,24 @@
+"""Output mappings let every result through, or there are none."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.mapping import mapped_nodes
+from verblint.rule import Context, rule
+
+
+@rule("HB304", "output-hides", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Output mappings let every result through, or there are none.
+
+    Without output mappings all that a sub-verb returns goes to the process. One output mapping switches that off, and
+    everything it does not name is lost: the payload, its hash, the other flags.
+
+    Wrong:  <zeebe:output source="=orch_x" target="orch_x" /> alone
+    Right:  no mapping
+    """
+    for mapped in mapped_nodes(context):
+        outputs = [mapping for mapping in mapped.mappings if mapping.direction == "output"]
+        if outputs and mapped.missing:
+            message = f"one output mapping hides all other results: {', '.join(mapped.missing)} would be lost"
+            yield context.at(outputs[0].element, message, hint="Remove the output mappings")

@@ -1,0 +1,38 @@
+"""No expression anywhere touches the payload."""
+
+from collections.abc import Iterator
+
+from verblint.feel import mentions
+from verblint.finding import Finding, Severity
+from verblint.mapping import HASH, PAYLOAD, mapped_nodes
+from verblint.places import foreign_values, written_values
+from verblint.rule import Context, rule
+
+
+@rule("HB301", "payload-in-expression", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """No expression anywhere touches the payload.
+
+    `domain_payload` and its hash are carried by the engine and read by the runtime alone. An expression that looks into
+    them breaks with the next version of the schema, and the engine's own analysis does not always see that it does.
+
+    Wrong:  <timeDuration>=duration(domain_payload.deadline)</timeDuration>
+    Right:  <timeDuration>=orch_document_deadline</timeDuration>
+    """
+    carried = {
+        mapping.element
+        for mapped in mapped_nodes(context)
+        for mapping in mapped.mappings
+        if mapped.is_identity(mapping)
+    }
+    for value in (*written_values(context, _reads_payload), *foreign_values(context, _reads_payload)):
+        element = value.place.element
+        # A condition has a rule of its own, and so has a mapping of the payload to itself.
+        if not element.is_a("conditionExpression") and element not in carried:
+            message = f"the expression {value.text[:40]!r} touches the payload, which is opaque to the engine"
+            hint = "Let a sub-verb compute it and set a flag"
+            yield context.at(value, message, hint=hint, detail=f"{element.local} {value.text}")
+
+
+def _reads_payload(text: str) -> bool:
+    return text.lstrip().startswith("=") and (mentions(text, PAYLOAD) or mentions(text, HASH))

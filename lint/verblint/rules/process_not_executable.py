@@ -1,0 +1,24 @@
+"""A process that is drawn is executable."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+
+
+@rule("HB602", "process-not-executable", Severity.WARNING)
+def check(context: Context) -> Iterator[Finding]:
+    """A process that is drawn is executable.
+
+    The engine does not deploy a process without `isExecutable="true"`. In a file with several it may be there for the
+    reader only; often it was forgotten.
+
+    Wrong:  <process id="kyc-open-case">
+    Right:  <process id="kyc-open-case" isExecutable="true">
+    """
+    for process in context.model.processes:
+        if not process.is_executable and context.model.executable:
+            message = f"the process {process.id} is not executable and will not be deployed"
+            yield context.at(
+                process.element, message, hint='Write isExecutable="true", or move it to a file of its own'
+            )

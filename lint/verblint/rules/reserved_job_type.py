@@ -1,0 +1,25 @@
+"""Job types that begin with `verbworker.` are the runtime's own."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.naming import COMPENSATE, OWN_JOBS
+from verblint.rule import Context, rule
+
+
+@rule("HB410", "reserved-job-type", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Job types that begin with `verbworker.` are the runtime's own.
+
+    The only one that a model may name is `verbworker.compensate`, which undoes what was done so far. All others are
+    woven in when the model is deployed.
+
+    Wrong:  <zeebe:taskDefinition type="verbworker.park" />
+    Right:  <zeebe:taskDefinition type="verbworker.compensate" />
+    """
+    for process in context.model.processes:
+        for _, node in process.walk():
+            name = node.binding.job_type
+            if name.startswith(OWN_JOBS) and name != COMPENSATE:
+                message = f"the job type {name} is reserved for the runtime"
+                yield context.at(node.binding.type or node.element, message, hint=f"Name a sub-verb, or {COMPENSATE}")

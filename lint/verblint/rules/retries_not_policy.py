@@ -1,0 +1,34 @@
+"""The retries of a job are what its policy says, or are not written at all."""
+
+from collections.abc import Iterator
+from re import compile as pattern
+
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+
+_NUMBER = pattern("[1-9][0-9]{0,8}")
+
+
+@rule("HB403", "retries-not-policy", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """The retries of a job are what its policy says, or are not written at all.
+
+    The policy of a sub-verb is the one source of how often it is tried. Left out, the number is filled in when the
+    model is deployed. Written, it must be a number, and the same one.
+
+    Wrong:  retries="10" where the policy has maximum_attempts: 3
+    Right:  retries="3", or no retries
+    """
+    for process in context.model.processes:
+        verb = context.contracts.of_process(process.id)
+        for _, node in process.walk():
+            retries = node.binding.retries
+            if retries is None:
+                continue
+            policy = context.contracts.policies.get(verb.policy_of(node.binding.job_type)) if verb is not None else None
+            if _NUMBER.fullmatch(retries.text) is None:
+                message = f"retries is {retries.text!r}, not a number"
+                yield context.at(retries, message, hint="Remove the attribute: the policy says how often")
+            elif policy is not None and int(retries.text) != policy.attempts:
+                message = f"retries is {retries.text}, and the policy {policy.name} says {policy.attempts}"
+                yield context.at(retries, message, hint=f'Write retries="{policy.attempts}", or remove it')

@@ -1,0 +1,25 @@
+"""A subscription stands on the message, not on the event or task that waits."""
+
+from collections.abc import Iterator
+
+from verblint.element import ZEEBE
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+from verblint.zeebe_schema import parent_of
+
+
+@rule("HB504", "subscription-on-event", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A subscription stands on the message, not on the event or task that waits.
+
+    The engine reads the correlation key from the message only. On an event it is ignored, and the model is refused
+    because the message has none.
+
+    Wrong:  <intermediateCatchEvent ...> with <zeebe:subscription correlationKey="=corr_documents" />
+    Right:  <message id="docs" ...> with <zeebe:subscription correlationKey="=corr_documents" />
+    """
+    for element in context.every("subscription", namespace=ZEEBE):
+        if parent_of(element) != "message":
+            message = f"the engine ignores a subscription in {parent_of(element) or 'this place'}"
+            hint = "Move it into the extensionElements of the message"
+            yield context.at(element, message, hint=hint)

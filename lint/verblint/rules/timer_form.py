@@ -1,0 +1,42 @@
+"""A timer is an ISO 8601 literal, or one flag."""
+
+from collections.abc import Iterator
+from re import compile as pattern
+
+from verblint.event import TimerKind
+from verblint.expression import Expression
+from verblint.finding import Edit, Finding, Fix, Severity
+from verblint.places import Written
+from verblint.rule import Context, rule
+from verblint.timer_text import EXAMPLES, is_literal
+
+_QUOTED = pattern(r'=\\s*"([^"]*)"\\s*')
+
+
+@rule("HB507", "timer-form", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A timer is an ISO 8601 literal, or one flag.
+
+    Anything else is computed by the engine. When the time depends on the case, a sub-verb computes it and sets a flag.
+    Cron expressions are not ISO 8601 and depend on the clock of the broker.
+
+    Wrong:  <timeDuration>=duration("P" + string(days) + "D")</timeDuration>
+    Right:  <timeDuration>P5D</timeDuration>, or <timeDuration>=orch_document_deadline</timeDuration>
+    """
+    for kind in TimerKind:
+        for element in context.every(kind):
+            written = Written(element, "", Expression.of(element))
+            text = written.value.text
+            if not written.flag and not is_literal(kind, text):
+                message = f"the timer says {text[:40]!r}" if text else "the timer says nothing"
+                hint = f"Write an ISO 8601 literal such as {EXAMPLES[kind]}, or =orch_<name>"
+                yield context.at(written.value, message, hint=hint, detail=kind, fix=_fix(written, kind))
+
+
+def _fix(written: Written, kind: TimerKind) -> Fix | None:
+    """A string that stands behind an equals sign is a literal in disguise."""
+    match = _QUOTED.fullmatch(written.value.text)
+    if match is None or not is_literal(kind, match[1]):
+        return None
+    place = written.value.place
+    return Fix("write the literal itself", (Edit(place.start, place.end, match[1].encode()),))

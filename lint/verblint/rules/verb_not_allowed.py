@@ -1,0 +1,34 @@
+"""A process calls sub-verbs of its verb's allow-list only."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from verblint.finding import Finding, Severity
+from verblint.jobs import handlers, jobs
+from verblint.naming import FOREIGN_JOBS, OWN_JOBS
+from verblint.rule import Context, rule
+
+
+@rule("HB401", "verb-not-allowed", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A process calls sub-verbs of its verb's allow-list only.
+
+    The contract says which verbs a process may call, and the worker refuses every other. A model that names another
+    verb fails at run time, with a real case in it.
+
+    Wrong:  <zeebe:taskDefinition type="kyc.delete-everything" />, which sub_verbs does not list
+    Right:  <zeebe:taskDefinition type="kyc.request-documents" />, which sub_verbs lists
+    """
+    for process in context.model.processes:
+        verb = context.contracts.of_process(process.id)
+        if verb is None:
+            continue
+        for scope, node in jobs(process):
+            name = node.binding.job_type
+            is_own = name.startswith((OWN_JOBS, FOREIGN_JOBS))
+            if not name or is_own or name in verb.sub_verbs or node.is_for_compensation or node.id in handlers(scope):
+                continue
+            near = get_close_matches(name, verb.sub_verbs, 1)
+            hint = f"Write {near[0]}" if near else f"List {name} under sub_verbs of {verb.name}, or name another verb"
+            message = f"{name} is not in the allow-list of {verb.name}"
+            yield context.at(node.binding.type or node.element, message, hint=hint)

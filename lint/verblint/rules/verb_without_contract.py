@@ -1,0 +1,27 @@
+"""A sub-verb that a process calls has a contract of its own."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.jobs import jobs
+from verblint.naming import FOREIGN_JOBS, OWN_JOBS
+from verblint.rule import Context, rule
+
+
+@rule("HB407", "verb-without-contract", Severity.WARNING)
+def check(context: Context) -> Iterator[Finding]:
+    """A sub-verb that a process calls has a contract of its own.
+
+    Without one nobody knows what it writes, so it counts as writing everything, and no worker is known to perform it.
+
+    Wrong:  <zeebe:taskDefinition type="kyc.rate-risk" />, and no file below verbs/ declares kyc.rate-risk
+    Right:  verb: kyc.rate-risk, mode: transactional, writes: [risk]
+    """
+    known = context.contracts.directs
+    for process in context.model.processes:
+        for _, node in jobs(process) if known else ():
+            name = node.binding.job_type
+            if name and name not in known and not name.startswith((OWN_JOBS, FOREIGN_JOBS)):
+                message = f"no contract declares the verb {name}"
+                hint = "Declare it below the verbs folder, with what it writes"
+                yield context.at(node.binding.type or node.element, message, hint=hint)
