@@ -1,1 +1,26 @@
-"""Durable verbs for Camunda 8."""
+"""Durable verbs for Camunda 8: this is everything a verb's author needs."""
+
+from verbworker.engine import Signal
+from verbworker.errors import (
+    Failure,
+    OutcomeUnknown,
+    PermanentBusiness,
+    PermanentContract,
+    TransientExternal,
+    TransientInfrastructure,
+)
+from verbworker.registry import Registry
+from verbworker.verb import Call, Result
+
+__all__ = [
+    "Call",
+    "Failure",
+    "OutcomeUnknown",
+    "PermanentBusiness",
+    "PermanentContract",
+    "Registry",
+    "Result",
+    "Signal",
+    "TransientExternal",
+    "TransientInfrastructure",
+]
