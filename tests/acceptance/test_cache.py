@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import zeebe_home
 from tests.support.cache import cached
-from tests.support.errors import Unavailable
+from tests.support.errors import Broken, Unavailable
 
 
 @pytest.fixture
@@ -64,6 +64,6 @@ def test_an_archive_with_another_checksum_is_refused(empty_cache: Path, monkeypa
 
     monkeypatch.setattr(zeebe_home, "copy_artifact", fetch_something_else)
 
-    with pytest.raises(Unavailable, match=hashlib.sha256(b"not the broker").hexdigest()):
+    with pytest.raises(Broken, match=hashlib.sha256(b"not the broker").hexdigest()):
         zeebe_home.zeebe_home()
     assert not (empty_cache / "zeebe-8.6.0").exists()

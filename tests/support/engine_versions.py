@@ -12,7 +12,7 @@ from typing import Self
 
 from tests.support.cache import cached
 from tests.support.children import Child, fresh_directory, remove, spawn
-from tests.support.errors import Unavailable
+from tests.support.errors import Broken
 from tests.support.http import ask
 from tests.support.java import Java, find_java
 from tests.support.maven import copy_artifact, copy_dependencies
@@ -127,7 +127,7 @@ class VersionEngine:
         deadline = time.monotonic() + _PATIENCE
         while not self._is_ready():
             if child.code() is not None or time.monotonic() > deadline:
-                raise Unavailable(f"the {self._version.name} engine did not start; its log: {self.log}")
+                raise Broken(f"the {self._version.name} engine did not start; its log: {self.log}")
             time.sleep(0.05)
 
     def _is_ready(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tests.support.engine_versions import VERSIONS, VersionEngine, built
-from tests.support.errors import Unavailable
+from tests.support.errors import Broken, Unavailable
 from tests.support.java import find_java
 from tests.support.zeebe import Broker, prepare
 
@@ -47,7 +47,7 @@ class Engines:
 
     def __init__(self) -> None:
         self._started: dict[str, Gateway] = {}
-        self._refused: dict[str, Unavailable] = {}
+        self._refused: dict[str, Unavailable | Broken] = {}
 
     def gateway(self, name: str) -> Gateway:
         """The engine of this name, started now or before; the same refusal each time if it cannot be."""
@@ -56,7 +56,7 @@ class Engines:
         if name not in self._started:
             try:
                 self._started[name] = _STARTS[name]()
-            except Unavailable as reason:
+            except (Unavailable, Broken) as reason:
                 self._refused[name] = reason
                 raise
         return self._started[name]

@@ -27,14 +27,17 @@ def _run(*arguments: str, what: str) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise Unavailable(f"no Maven: install mvn, which fetches {what}")
-    done = subprocess.run(
-        [maven, "-q", "-B", "-Dstyle.color=never", *arguments],
-        env=_environment(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_PATIENCE,
-    )
+    try:
+        done = subprocess.run(
+            [maven, "-q", "-B", "-Dstyle.color=never", *arguments],
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Unavailable(f"Maven could not fetch {what} in {_PATIENCE} s") from error
     if done.returncode != 0:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line]
         raise Unavailable(f"Maven could not fetch {what}: {lines[0] if lines else done.returncode}")

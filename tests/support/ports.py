@@ -3,7 +3,7 @@
 import contextlib
 import socket
 
-from tests.support.errors import Unavailable
+from tests.support.errors import Broken
 
 LOOPBACK = "127.0.0.1"
 
@@ -24,5 +24,5 @@ def claim(port: int) -> int:
         try:
             probe.bind((LOOPBACK, port))
         except OSError as error:
-            raise Unavailable(f"port {port} on {LOOPBACK} is in use") from error
+            raise Broken(f"port {port} on {LOOPBACK} is in use") from error
     return port

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tests.support.apart import run_apart as run_apart
 from tests.support.children import Child, fresh_directory, remove, spawn
-from tests.support.errors import Unavailable
+from tests.support.errors import Broken, Unavailable
 from tests.support.ports import LOOPBACK, free_ports
 
 NOBODY = 65534
@@ -119,7 +119,7 @@ class Postgres:
         )
         secret.unlink()
         if done.returncode != 0:
-            raise Unavailable(f"initdb failed: {' '.join(done.stderr.split())}")
+            raise Broken(f"initdb failed: {' '.join(done.stderr.split())}")
 
     def _launch(self) -> None:
         settings = {
@@ -148,7 +148,7 @@ class Postgres:
                 return
             except (OSError, asyncpg.PostgresError, TimeoutError) as error:
                 if child.code() is not None or time.monotonic() > deadline:
-                    raise Unavailable(f"Postgres did not start ({error}); its log: {self.log}") from error
+                    raise Broken(f"Postgres did not start ({error}); its log: {self.log}") from error
             await asyncio.sleep(0.02)
 
     def _running(self) -> Child:

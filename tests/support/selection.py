@@ -6,7 +6,7 @@ import os
 import pytest
 
 from tests.support.engines import ENGINES, GATEWAYS, make_ready
-from tests.support.errors import Unavailable
+from tests.support.errors import Broken, Unavailable
 
 
 def chosen_engines(config: pytest.Config) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if reporter is not None:
         reporter.write_line(f"engines: {', '.join(needed)} (the first run here fetches them through Maven)")
     for name in needed:
-        with contextlib.suppress(Unavailable):  # the fixture says it again, as a skip or a failure
+        with contextlib.suppress(Unavailable, Broken):  # the fixture says it again, as a skip or a failure
             make_ready(name)
 
 

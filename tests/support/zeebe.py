@@ -15,7 +15,7 @@ from typing import Self
 
 from tests.support.apart import run_apart
 from tests.support.children import Child, fresh_directory, remove, spawn
-from tests.support.errors import Unavailable
+from tests.support.errors import Broken, Unavailable
 from tests.support.http import ask
 from tests.support.java import Java, find_java
 from tests.support.ports import LOOPBACK, claim, free_ports
@@ -162,9 +162,9 @@ class Broker:
         deadline = time.monotonic() + _PATIENCE
         while not self._is_ready():
             if child.code() is not None:
-                raise Unavailable(f"the Zeebe broker ended with {child.code()} on start; its log: {self.log}")
+                raise Broken(f"the Zeebe broker ended with {child.code()} on start; its log: {self.log}")
             if time.monotonic() > deadline:
-                raise Unavailable(f"the Zeebe broker was not ready in {_PATIENCE:.0f} s; its log: {self.log}")
+                raise Broken(f"the Zeebe broker was not ready in {_PATIENCE:.0f} s; its log: {self.log}")
             time.sleep(0.05)
 
     def _is_ready(self) -> bool:
@@ -260,7 +260,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"Zeebe {VERSION} is ready: gRPC {broker.address}, REST {broker.rest_address}", flush=True)
             while broker.alive():
                 time.sleep(0.2)
-    except Unavailable as reason:
+    except (Unavailable, Broken) as reason:
         print(reason, file=sys.stderr)
         return 2
     return 1

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.support.cache import cached
-from tests.support.errors import Unavailable
+from tests.support.errors import Broken
 from tests.support.java import Java
 from tests.support.maven import copy_artifact
 
@@ -42,7 +42,7 @@ def _install(directory: Path) -> None:
     with archive.open("rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != SHA256:
-        raise Unavailable(f"{_COORDINATES} has SHA-256 {found}, not the pinned {SHA256}")
+        raise Broken(f"{_COORDINATES} has SHA-256 {found}, not the pinned {SHA256}")
     _unpack(archive, directory)
     archive.unlink()
     download.rmdir()
