@@ -1,7 +1,6 @@
 """A finding: one violation of one rule, with everything needed to show it, to fix it and to know it again."""
 
 from enum import StrEnum
-from hashlib import sha256
 
 from verblint.value import value
 
@@ -60,6 +59,9 @@ class Finding:
     @property
     def fingerprint(self) -> str:
         """An identity that survives re-layout: code, process, element and detail, hashed."""
+        # OpenSSL takes longer to load than a model to check, and a clean model has no fingerprints.
+        from hashlib import sha256
+
         parts = (self.code, self.process_id, self.element_id, self.detail)
         return sha256("\0".join(parts).encode()).hexdigest()[:32]
 

@@ -51,7 +51,8 @@ def read(content: bytes, name: str = "<bytes>", limits: Limits = DEFAULT_LIMITS)
     """The root element of a document, or ModelError."""
     source = Source(name, content)
     if len(content) > limits.size:
-        message = f"the file has {len(content):,} bytes; {limits.size:,} is the most a model may have"
+        # Whoever reads the file may have stopped one byte beyond the limit.
+        message = f"the file has more than {limits.size:,} bytes, which is the most a model may have"
         raise ModelError(OVER_LIMIT, message, Position(1, 1))
     if content.startswith(_WIDE_STARTS):
         raise ModelError(FOREIGN_ENCODING, "the file is UTF-16 or UTF-32; save it as UTF-8", Position(1, 1))

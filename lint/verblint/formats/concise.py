@@ -1,0 +1,14 @@
+"""One line for each finding, as compilers write them."""
+
+from verblint.rendering import printable
+from verblint.report import Report
+
+
+def render(report: Report) -> str:
+    """`file:line:column: CODE message [element]`, a line each."""
+    lines = (
+        f"{finding.file}:{finding.line}:{finding.column}: {finding.code} {finding.message}"
+        + (f" [{finding.element_id}]" if finding.element_id else "")
+        for finding in report.findings
+    )
+    return "".join(printable(line) + "\n" for line in lines)

@@ -1,0 +1,56 @@
+"""JUnit XML: every finding is a failed test, every clean file a passed one."""
+
+from collections.abc import Iterator
+from html import escape
+
+from verblint.finding import Finding
+from verblint.rendering import printable, subject
+from verblint.report import Problem, Report, Suppressed
+
+
+def render(report: Report) -> str:
+    """One suite with a case for each finding, each clean file and each file that could not be checked."""
+    cases = [*_cases(report)]
+    suite = (
+        f'name="verblint" tests="{len(cases)}" failures="{len(report.findings)}" '
+        f'errors="{len(report.problems)}" skipped="{len(report.suppressed)}"'
+    )
+    body = "".join(f"    {case}\n" for case in cases)
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f"<testsuites>\n  <testsuite {suite}>\n{body}  </testsuite>\n</testsuites>\n"
+    )
+
+
+def _cases(report: Report) -> Iterator[str]:
+    spoiled = {finding.file for finding in report.findings} | {problem.subject for problem in report.problems}
+    for file in report.files:
+        if file not in spoiled:
+            yield f'<testcase classname="{_quoted(file)}" name="clean"/>'
+    yield from map(_failed, report.findings)
+    yield from map(_skipped, report.suppressed)
+    yield from map(_broken, report.problems)
+
+
+def _failed(finding: Finding) -> str:
+    lines = [f"{finding.file}:{finding.line}:{finding.column}: {finding.severity}", subject(finding), finding.hint]
+    text = "\n".join(_quoted(line) for line in lines if line)
+    return _case(finding, f'<failure type="{finding.code}" message="{_quoted(finding.message)}">{text}</failure>')
+
+
+def _skipped(entry: Suppressed) -> str:
+    return _case(entry.finding, f'<skipped message="{_quoted(entry.reason)}"/>')
+
+
+def _broken(problem: Problem) -> str:
+    error = f'<error type="could-not-check" message="{_quoted(problem.message)}"/>'
+    return f'<testcase classname="{_quoted(problem.subject)}" name="checked">{error}</testcase>'
+
+
+def _case(finding: Finding, outcome: str) -> str:
+    name = f"{finding.code} {finding.slug} {finding.element_id}:{finding.line}:{finding.column}"
+    return f'<testcase classname="{_quoted(finding.file)}" name="{_quoted(name)}">{outcome}</testcase>'
+
+
+def _quoted(text: str) -> str:
+    return escape(printable(text))

@@ -1,0 +1,105 @@
+"""Paths and patterns: which files somebody means."""
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from re import Pattern, error, escape
+from re import compile as pattern
+
+SUFFIX = ".bpmn"
+_WILD = "*?["
+# Folders nobody means: version control, environments, installed packages.
+_SKIPPED = ("node_modules", "__pycache__")
+
+
+class NoMatch(Exception):
+    """A path, a folder or a pattern that leads to no file; the message is the sentence to show."""
+
+
+def expand(argument: str) -> Iterator[str]:
+    """The files an argument means, in order, or NoMatch: a file, all models of a folder, or what a pattern matches."""
+    if os.path.isdir(argument):
+        found = _models(argument)
+        if not found:
+            raise NoMatch(f"{argument}: the folder holds no {SUFFIX} file")
+    elif os.path.exists(argument) or not any(sign in argument for sign in _WILD):
+        # A file that does not exist is found out when it is opened, like one that cannot be read.
+        found = [argument]
+    else:
+        found = _matching(argument)
+        if not found:
+            raise NoMatch(f"{argument}: no file matches")
+    yield from found
+
+
+def matches(path: str, wanted: str) -> bool:
+    """True when a relative path fits a pattern; `**` stands for any number of folders."""
+    return _expression(wanted).fullmatch(path) is not None
+
+
+def _models(folder: str) -> list[str]:
+    return sorted(path for path in _below(folder) if path.endswith(SUFFIX))
+
+
+def _matching(wanted: str) -> list[str]:
+    """The files that match, looked for below the folder that stands before the first wild card."""
+    fixed, rest = _split(wanted)
+    start = fixed or os.curdir
+    matching = (path for path in _below(start) if matches(_relative(path, start), rest))
+    return sorted(path if fixed else path.removeprefix(os.curdir + os.sep) for path in matching)
+
+
+def _split(wanted: str) -> tuple[str, str]:
+    parts = wanted.replace(os.sep, "/").split("/")
+    first = next(index for index, part in enumerate(parts) if any(sign in part for sign in _WILD))
+    fixed = "/".join(parts[:first])
+    return ("/" if first == 1 and not fixed else fixed), "/".join(parts[first:])
+
+
+def _below(folder: str) -> Iterator[str]:
+    # A folder that cannot be listed must not pass for an empty one, so its error is let through.
+    for root, folders, files in os.walk(folder, onerror=_raise):
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in _SKIPPED]
+        yield from (os.path.join(root, name) for name in files)
+
+
+def _raise(error: OSError) -> None:
+    raise NoMatch(f"{error.filename}: {error.strerror}")
+
+
+def _relative(path: str, start: str) -> str:
+    return os.path.relpath(path, start).replace(os.sep, "/")
+
+
+@cache
+def _expression(wanted: str) -> Pattern[str]:
+    parts = []
+    at = 0
+    while at < len(wanted):
+        if wanted.startswith("**/", at):
+            parts.append("(?:[^/]+/)*")
+            at += 3
+        elif wanted.startswith("**", at):
+            parts.append(".*")
+            at += 2
+        elif wanted[at] in "*?":
+            parts.append("[^/]*" if wanted[at] == "*" else "[^/]")
+            at += 1
+        else:
+            part, at = _literal(wanted, at)
+            parts.append(part)
+    try:
+        return pattern("".join(parts))
+    except error:
+        raise NoMatch(f"{wanted}: this is not a pattern") from None
+
+
+def _literal(wanted: str, at: int) -> tuple[str, int]:
+    """One character, or a set of them in brackets."""
+    end = wanted.find("]", at + 2)
+    if wanted[at] != "[" or end < 0:
+        return escape(wanted[at]), at + 1
+    signs = wanted[at + 1 : end]
+    negated = signs.startswith("!")
+    inner = "".join(sign if sign == "-" else escape(sign) for sign in signs.removeprefix("!"))
+    return f"[{'^' if negated else ''}{inner}]", end + 1

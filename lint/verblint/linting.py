@@ -1,0 +1,105 @@
+"""Linting: a file or some bytes in, a report out."""
+
+import os
+from collections.abc import Iterable
+from typing import IO
+
+from verblint.contract import Contracts
+from verblint.inspection import inspect
+from verblint.project import Project, SettingError
+from verblint.report import Problem, Report
+from verblint.rule import CRASHED
+from verblint.selection import Selection
+
+_DEFAULTS = Project()
+
+
+class Linter:
+    """A project's rules, settings and contracts, ready for one file after another."""
+
+    def __init__(self, project: Project = _DEFAULTS, contracts: Contracts | None = None, today: str = "") -> None:
+        """Read the project's contracts unless some are given. SettingError and ContractError say what is wrong."""
+        self.project = project
+        self._contracts = contracts if contracts is not None else read_contracts(project)
+        self._selection = Selection(project)
+        self._today = today
+
+    def __reduce__(self) -> tuple[type["Linter"], tuple[Project, Contracts, str]]:
+        # Rules are functions and stay here; the process that gets a linter has its own.
+        return Linter, (self.project, self._contracts, self._today)
+
+    def lint(self, content: bytes, name: str) -> Report:
+        """The report on some bytes under the name of a file."""
+        settings = self.project.settings
+        chosen = self._selection.of(self._below_project(name))
+        inspection = inspect(content, name, settings, self._contracts, chosen, today=self._today)
+        return Report(
+            files=(name,),
+            findings=inspection.findings,
+            suppressed=inspection.suppressed,
+            problems=tuple(
+                Problem(name, finding.message) for finding in inspection.findings if finding.code == CRASHED.code
+            ),
+            sources={name: content} if inspection.findings else {},
+        )
+
+    def lint_file(self, path: str) -> Report:
+        """The report on one file; one that cannot be read is a problem, never a clean file."""
+        try:
+            with open(path, "rb") as file:
+                content = self.read(file)
+        except (OSError, ValueError) as error:
+            return Report(problems=(Problem(path, getattr(error, "strerror", None) or str(error)),))
+        return self.lint(content, path)
+
+    def read(self, file: IO[bytes]) -> bytes:
+        """The bytes of a file, but never much more than the reader would take."""
+        return file.read(self.project.settings.limits.size + 1)
+
+    def _below_project(self, name: str) -> str:
+        if not self.project.per_file_ignores:
+            return name
+        return os.path.relpath(name, self.project.folder or os.curdir).replace(os.sep, "/")
+
+
+def lint(
+    target: str | os.PathLike[str] | bytes,
+    *,
+    name: str = "<bytes>",
+    project: Project = _DEFAULTS,
+    contracts: Contracts | None = None,
+) -> Report:
+    """Lint one file, or some bytes under a name.
+
+    A text is a path. The defaults hold unless a project is given (`find_project()` finds one). Whatever the bytes are,
+    the answer is a report: with findings, or with the problem that kept the file from being checked.
+    """
+    linter = Linter(project, contracts)
+    if isinstance(target, bytes):
+        return linter.lint(target, name)
+    return linter.lint_file(os.fspath(target))
+
+
+def lint_files(linter: Linter, paths: Iterable[str]) -> Report:
+    """One file after another, as one report."""
+    return Report.of(linter.lint_file(path) for path in paths)
+
+
+def read_contracts(project: Project) -> Contracts:
+    """The contracts a project names; without a folder of verbs there are none."""
+    if not project.verbs:
+        if project.policies:
+            raise SettingError("policies are given without verbs: name the folder of verb contracts too")
+        return Contracts()
+    # YAML takes longer to load than a model takes to check, and only some projects need it.
+    from pathlib import Path
+
+    from verblint.catalogue import read_contracts as read
+
+    folder = project.path(project.verbs)
+    if not os.path.isdir(folder):
+        raise SettingError(f"{folder}: there is no such folder of verb contracts")
+    contracts = read(Path(folder), [Path(project.path(policies)) for policies in project.policies])
+    if contracts == Contracts():
+        raise SettingError(f"{folder}: the folder holds no verb contract")
+    return contracts

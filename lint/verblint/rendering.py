@@ -1,0 +1,49 @@
+"""Rendering: a report as text in one of the formats, and what all text formats must watch out for."""
+
+from collections import Counter
+from importlib import import_module
+
+from verblint.finding import Finding
+from verblint.report import Report
+
+FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
+
+
+def render(report: Report, form: str, *, colour: bool = False) -> str:
+    """The report in one of FORMATS; colour is for terminals and for the full format alone."""
+    module = import_module(f"verblint.formats.{form}")
+    text: str = module.render(report, colour=colour) if form == "full" else module.render(report)
+    return text
+
+
+def printable(text: str) -> str:
+    """A text from a model, made harmless: nothing in it can move a cursor, end a line or hide what follows."""
+    return text if text.isprintable() else "".join(_visible(sign) for sign in text)
+
+
+def statistics(report: Report) -> str:
+    """How often each rule found something, most frequent first."""
+    counts = Counter((finding.code, finding.severity, finding.slug) for finding in report.findings)
+    rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
+    return "".join(f"{count:6}  {code}  {severity:7}  {slug}\n" for (code, severity, slug), count in rows)
+
+
+def subject(finding: Finding) -> str:
+    """The element a finding is about, in a few words: `userTask Review "Decide" of kyc-open-case`."""
+    words = [finding.element_type, finding.element_id]
+    if finding.element_name:
+        words.append(f'"{finding.element_name}"')
+    if finding.process_id and finding.process_id != finding.element_id:
+        words.append(f"of {finding.process_id}")
+    return " ".join(word for word in words if word)
+
+
+def version() -> str:
+    """The version of this package."""
+    from importlib.metadata import version as installed
+
+    return installed("verbworker-lint")
+
+
+def _visible(sign: str) -> str:
+    return sign if sign.isprintable() else sign.encode("unicode_escape").decode()

@@ -1,0 +1,30 @@
+"""For test suites of projects: models checked where everything else is.
+
+from verblint.testing import assert_hollow
+
+def test_models_are_hollow() -> None:
+    assert_hollow("processes/**/*.bpmn")
+"""
+
+from verblint.globbing import NoMatch, expand
+from verblint.linting import Linter, lint_files
+from verblint.project import Project, find_project
+from verblint.rendering import render
+from verblint.report import CLEAN, Report
+
+
+def assert_hollow(*patterns: str, project: Project | None = None) -> Report:
+    """Raise AssertionError with every finding when a model is not hollow, or when a pattern matches no model.
+
+    The project's settings are those of the nearest pyproject.toml, unless some are given. The report comes back, so
+    that a test can say more about it.
+    """
+    linter = Linter(find_project() if project is None else project)
+    try:
+        report = lint_files(linter, [path for pattern in patterns for path in expand(pattern)])
+    except NoMatch as error:
+        raise AssertionError(str(error)) from None
+    if report.exit_code(linter.project.max_warnings) != CLEAN:
+        problems = "".join(f"{problem}\n" for problem in report.problems)
+        raise AssertionError(f"not hollow:\n{render(report, 'concise')}{problems}")
+    return report
