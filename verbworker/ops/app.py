@@ -22,6 +22,7 @@ from verbworker.ops.probes import WorkerProbes
 from verbworker.registry import Registry
 from verbworker.stores._database import Database
 from verbworker.stores.frames import Frames
+from verbworker.trace import UNTRACED, Tracer
 from verbworker.work.executor import Databases, Executor
 from verbworker.work.heart import Heart
 from verbworker.work.performance import Performance
@@ -112,7 +113,9 @@ async def opened(settings: Settings, registry: Registry, engine: Engine | None =
         frames = Frames(control, engine_id=chosen.engine_id, owner=uuid4(), lease=settings.lease)
         heart = Heart(frames, chosen, engine_timeout_ms=int(settings.engine_timeout / timedelta(milliseconds=1)))
         performance = Performance(stack.enter_context(_threads(registry)))
-        executor = Executor(registry, chosen, frames, Databases(control, verbs), heart, performance, ring=ring)
+        tracer = await stack.enter_async_context(_tracing(settings))
+        pools = Databases(control, verbs)
+        executor = Executor(registry, chosen, frames, pools, heart, performance, ring=ring, tracer=tracer)
         relay, reaper = Relay(frames, Returns(chosen, frames)), Reaper(frames, after=settings.archive_after)
         worker = Worker(registry, chosen, frames, executor, heart, relay, reaper, _pace(settings))
         health = None
@@ -158,6 +161,19 @@ def _pace(settings: Settings) -> Pace:
         streaming=settings.streaming,
         tenant_ids=settings.tenant_ids,
     )
+
+
+@asynccontextmanager
+async def _tracing(settings: Settings) -> AsyncIterator[Tracer]:
+    if not settings.otel:
+        yield UNTRACED
+        return
+    try:
+        from verbworker.ops.spans import tracing
+    except ModuleNotFoundError as error:
+        raise CannotRun("OpenTelemetry is on, but not installed; run: pip install 'verbworker[otel]'") from error
+    async with tracing(settings.worker_name) as tracer:
+        yield tracer
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from verbworker.stores._database import Connection, Database
 from verbworker.stores._guard import GuardedConnection
 from verbworker.stores.frames import Frames, Verdict
 from verbworker.stores.instances import Instances
+from verbworker.trace import UNTRACED, Span, Tracer
 from verbworker.verb import Mode
 from verbworker.work.heart import Heart, Life
 from verbworker.work.performance import Abandoned, JobVanished, Performance
@@ -60,6 +61,7 @@ class Executor:
         performance: Performance,
         *,
         ring: KeyRing | None = None,
+        tracer: Tracer = UNTRACED,
     ) -> None:
         self._registry = registry
         self._engine = engine
@@ -69,34 +71,46 @@ class Executor:
         self._heart = heart
         self._performance = performance
         self._ring = ring
+        self._tracer = tracer
         self._returns = Returns(engine, frames)
         self._redelivery = Redelivery(frames, engine, self._returns)
 
     async def execute(self, job: Job) -> None:
         """Work one delivery off. What it cannot finish the engine delivers again."""
+        with self._tracer.job(job) as span:
+            await self._execute(job, span)
+
+    async def _execute(self, job: Job, span: Span) -> None:
         began = asyncio.get_running_loop().time()
         try:
             reach(Point.DELIVERED)
             luggage = Luggage.of(job)
             claim = await self._push(job, luggage)
             if claim is None:
+                span.ended("not claimed")
                 return
+            span.claimed(claim)
             reach(Point.PUSHED)
             with self._heart.beating(claim, job, began) as life:
                 outcome = await self._run(job, luggage, claim, life)
                 stored = await self._pop(life, outcome)
                 reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
                 await self._return(life, stored)
+                span.ended(type(stored).__name__.lower())
                 reach(Point.RETURNED)
         except Fenced:
+            span.ended("fenced")
             metrics.FENCED.labels(job.type).inc()
             await self._quietly(self._frames.note(job.key, "fenced", detail="another worker owns the frame"))
         except Abandoned as error:
+            span.ended("abandoned")
             await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
         except StoreUnavailable as error:
+            span.ended("database away")
             _log.warning("database away, job left to the engine", extra={"job_key": job.key, "reason": str(error)})
             await self._come_again_soon(job)
         except Exception:
+            span.ended("bug")
             _log.exception("a bug in the executor; the engine delivers the job again", extra={"job_key": job.key})
         else:
             metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)
