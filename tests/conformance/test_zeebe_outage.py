@@ -1,0 +1,114 @@
+"""A broker that is busy, paused, killed and back again, seen through our engine."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from tests.support.errors import Unavailable
+from tests.support.refusal import refuse
+from tests.support.zeebe import Broker
+from tests.support.zeebe_engine import Bench, outcome, until_it_works, zeebe
+from tests.support.zeebe_models import sequence
+from verbworker.errors import Backpressure, EngineError, EngineUnavailable, JobGone
+
+pytestmark = pytest.mark.zeebe
+
+
+@pytest.fixture(scope="module")
+def fragile() -> Iterator[Broker]:
+    """A broker that these tests may hurt."""
+    yield from _broker({})
+
+
+@pytest.fixture(scope="module")
+def narrow() -> Iterator[Broker]:
+    """A broker that takes one command at a time."""
+    yield from _broker({"ZEEBE_BROKER_BACKPRESSURE_ALGORITHM": "fixed", "ZEEBE_BROKER_BACKPRESSURE_FIXED_LIMIT": "1"})
+
+
+def _broker(environment: dict[str, str]) -> Iterator[Broker]:
+    broker = Broker(environment=environment)
+    try:
+        broker.start()
+    except Unavailable as reason:
+        refuse(reason)
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+async def bench(fragile: Broker, unique: Callable[[str], str]) -> AsyncIterator[Bench]:
+    async with zeebe(fragile.address) as engine:
+        bench = Bench(engine, unique("case"), unique("kyc.check"))
+        await bench.deploy(sequence(bench.process, bench.job_type))
+        yield bench
+
+
+@pytest.mark.req("FAIL-06")
+async def test_a_busy_broker_asks_for_less_and_still_takes_completions(
+    narrow: Broker, unique: Callable[[str], str]
+) -> None:
+    async with zeebe(narrow.address) as engine:
+        bench = Bench(engine, unique("case"), unique("kyc.check"))
+        job = await bench.running(sequence(bench.process, bench.job_type))
+        async with asyncio.TaskGroup() as tasks:
+            starts = [tasks.create_task(outcome(bench.start())) for _ in range(100)]
+            completed = tasks.create_task(outcome(engine.complete(job.key, {})))
+
+    refused = [start.result() for start in starts if isinstance(start.result(), EngineError)]
+    assert {type(error) for error in refused} == {Backpressure}
+    assert completed.result() is None
+
+
+async def test_a_paused_broker_is_unavailable_and_takes_the_same_command_later(bench: Bench, fragile: Broker) -> None:
+    await bench.start()
+    job = await bench.take()
+    await asyncio.to_thread(fragile.pause)
+    with pytest.raises(EngineUnavailable):
+        await bench.engine.complete(job.key, {})
+    await asyncio.to_thread(fragile.resume)
+
+    await until_it_works(lambda: bench.engine.complete(job.key, {}))
+    with pytest.raises(JobGone):
+        await bench.engine.complete(job.key, {})
+
+
+async def test_a_killed_broker_ends_a_poll_and_the_same_engine_goes_on_when_it_is_back(
+    bench: Bench, fragile: Broker
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        poll = tasks.create_task(outcome(bench.engine.activate(bench.ask(), 1, 60_000)))
+        await bench.engine.facts()
+        await asyncio.to_thread(fragile.kill)
+    with pytest.raises(EngineUnavailable):
+        await bench.engine.facts()
+    await asyncio.to_thread(fragile.start)
+    await until_it_works(bench.start)
+
+    assert isinstance(poll.result(), EngineUnavailable)
+    assert (await bench.take()).process_id == bench.process
+
+
+async def test_a_killed_broker_ends_a_stream_too(bench: Bench, fragile: Broker) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        read = tasks.create_task(outcome(anext(bench.engine.stream(bench.ask()))))
+        await bench.engine.facts()
+        await asyncio.to_thread(fragile.restart)
+
+    assert isinstance(read.result(), EngineUnavailable)
+
+
+async def test_a_frozen_broker_costs_a_deadline_and_no_more(fragile: Broker) -> None:
+    async with zeebe(fragile.address, call_timeout_s=1.0) as engine:
+        await until_it_works(engine.facts)
+        os.kill(fragile.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(EngineUnavailable, match="DEADLINE_EXCEEDED"):
+                await engine.facts()
+        finally:
+            os.kill(fragile.pid, signal.SIGCONT)
+
+        assert (await until_it_works(engine.facts)).partitions == 1
