@@ -11,10 +11,3 @@ UPDATE verbworker.workflow_instance
 SET instance_key = $2, definition_key = $3, process_version = $4, status = 'active', started_at = clock_timestamp()
 WHERE instance_uid = $1 AND instance_key IS NULL
 RETURNING instance_uid;
-
--- name: correlate
--- Add correlation keys an instance was given by a verb. Keys are written once: an existing one is kept.
-UPDATE verbworker.workflow_instance
-SET correlation = $2::jsonb || correlation
-WHERE instance_uid = $1
-RETURNING correlation;

@@ -1,5 +1,7 @@
 """A small domain for tests of the runtime: a ledger in Postgres, and a provider that remembers keys."""
 
+import asyncio
+
 from pydantic import BaseModel
 from verblint.contract import FlagType
 
@@ -26,6 +28,18 @@ class Provider:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.effects: set[str] = set()
+        self.reached = asyncio.Event()
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
+
+    def hold(self) -> None:
+        """Keep the verbs that wait here until `may_go_on` is set."""
+        self.may_go_on.clear()
+
+    async def wait(self) -> None:
+        """Where a verb stands still when the test wants it to."""
+        self.reached.set()
+        await self.may_go_on.wait()
 
     def call(self, key: str) -> None:
         self.calls.append(key)
@@ -88,12 +102,14 @@ def ledger_verbs(provider: Provider, domain: str) -> Registry:
     @verbs.verb(f"{domain}.annotate", mode="transactional", writes=("note",))
     async def annotate(account: Account) -> Account:
         """Write another field than the other verbs."""
+        await provider.wait()
         return account.model_copy(update={"note": "seen"})
 
-    @verbs.verb(f"{domain}.overwrite", mode="external", writes=("booked",))
+    @verbs.verb(f"{domain}.overwrite", mode="external", writes=("note",))
     async def overwrite(account: Account) -> Account:
-        """Write the same field as `book`, with another value."""
-        return account.model_copy(update={"booked": "twice"})
+        """Write the same field as `annotate`, with another value."""
+        await provider.wait()
+        return account.model_copy(update={"note": "overwritten"})
 
     return verbs
 

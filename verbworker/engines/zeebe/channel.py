@@ -15,7 +15,8 @@ _log = logging.getLogger(__name__)
 _OPTIONS: Final = (
     ("grpc.keepalive_time_ms", 45_000),  # gateways hang up on clients that ping more often than 30 s
     ("grpc.keepalive_timeout_ms", 5_000),
-    ("grpc.keepalive_permit_without_calls", 1),
+    # Not on an idle channel: the gateway ends those with GOAWAY too_many_pings. A worker always has a poll open.
+    ("grpc.keepalive_permit_without_calls", 0),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 5_000),
