@@ -9,23 +9,13 @@ from verblint.feel import names
 from verblint.grammar import ConditionError, parse
 
 from tests.support.condition_strings import ConditionStrings
-from tests.support.errors import Unavailable
-from tests.support.feel_oracle import NEWEST, OLDEST, FeelOracle, Question, Verdict
-from tests.support.refusal import refuse
+from tests.support.feel_oracle import FeelOracle, Question, Verdict
 
 SEED = int(os.environ.get("VERBLINT_FUZZ_SEED", "20261116"))
 COUNT = int(os.environ.get("VERBLINT_FUZZ", "20000"))
 CONTEXTS = 8
 
 pytestmark = pytest.mark.timeout(1200)
-
-
-@pytest.fixture(params=[OLDEST, NEWEST])
-def oracle(request: pytest.FixtureRequest) -> FeelOracle:
-    try:
-        return FeelOracle(request.param)
-    except Unavailable as reason:
-        refuse(reason)
 
 
 @cache

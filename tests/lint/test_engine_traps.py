@@ -6,9 +6,7 @@ Every row is refused by our grammar or means what the row says. Should an engine
 import pytest
 from verblint.grammar import ConditionError, parse
 
-from tests.support.errors import Unavailable
-from tests.support.feel_oracle import NEWEST, OLDEST, FeelOracle, Question
-from tests.support.refusal import refuse
+from tests.support.feel_oracle import FeelOracle, Question
 
 SET = {"orch_x": "a", "orch_y": True, "orch_f": True, "orch_n": 3, "domain_payload": "NEW"}
 UNSET: dict[str, object] = {}
@@ -36,14 +34,6 @@ TRAPS: tuple[tuple[str, dict[str, object], object, str], ...] = (
 )
 
 REJECTED = ('first name = "Al"', 'orch_x == "a"', "orch_x = 'a'", 'orch_x = "a" && orch_y', "${orch_x}")
-
-
-@pytest.fixture(params=[OLDEST, NEWEST])
-def oracle(request: pytest.FixtureRequest) -> FeelOracle:
-    try:
-        return FeelOracle(request.param)
-    except Unavailable as reason:
-        refuse(reason)
 
 
 @pytest.mark.req("LNT-03", "LNT-09")
