@@ -131,6 +131,7 @@ def control_pool(settings: Settings) -> Database:
         settings.database(),
         size=settings.control_connections,
         settings={"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"},
+        name="control",
     )
 
 
@@ -145,6 +146,7 @@ def verb_pool(settings: Settings, registry: Registry) -> Database:
             "statement_timeout": _milliseconds(settings.statement_timeout),
             "lock_timeout": _milliseconds(settings.lock_timeout),
         },
+        name="verbs",
     )
 
 

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
 import asyncpg
 
+from verbworker import metrics
 from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
 from verbworker.stores._sql import query
 
@@ -124,11 +126,12 @@ async def _close(connection: Any) -> None:
 class Database:
     """A pool of connections to one database, opened and closed with `async with`."""
 
-    def __init__(self, dsn: str, *, size: int, settings: dict[str, str] | None = None) -> None:
+    def __init__(self, dsn: str, *, size: int, settings: dict[str, str] | None = None, name: str = "one") -> None:
         self._dsn = dsn
         self._size = size
         self._settings = settings or {}
         self._pool: Any = None
+        self._wait = metrics.POOL_WAIT.labels(name)
 
     async def __aenter__(self) -> Self:
         try:
@@ -157,7 +160,9 @@ class Database:
     async def acquire(self) -> AsyncIterator[Connection]:
         """A connection for a few statements; each commits by itself."""
         with translated():
+            began = perf_counter()
             async with self._pool.acquire(timeout=10) as connection:
+                self._wait.observe(perf_counter() - began)
                 yield connection
 
     @asynccontextmanager
@@ -168,7 +173,9 @@ class Database:
         raises `StoreUnavailable`: the caller must look before it repeats anything.
         """
         with translated():
+            began = perf_counter()
             connection = await self._pool.acquire(timeout=10)
+        self._wait.observe(perf_counter() - began)
         try:
             with translated():
                 transaction = connection.transaction()
