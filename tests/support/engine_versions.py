@@ -85,8 +85,8 @@ class VersionEngine:
             home = built(self._version, java)
             self._child = spawn(self._command(java, home), log=self.log, directory=self._scratch)
             self._await_ready(self._child)
-        except BaseException:
-            self.stop(keep_log=True)
+        except BaseException as error:
+            self.stop(keep_log=isinstance(error, Exception))  # an interrupted start has nothing to explain
             raise
         return self
 

@@ -64,8 +64,8 @@ class Postgres:
             self._port = free_ports(1)[0]
             self._initialise()
             self._launch()
-        except BaseException:
-            self.stop(keep_log=True)
+        except BaseException as error:
+            self.stop(keep_log=isinstance(error, Exception))  # an interrupted start has nothing to explain
             raise
         return self
 

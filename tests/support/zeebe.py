@@ -92,8 +92,8 @@ class Broker:
         """Start the broker, or start it again on the data it has, and return when it is ready."""
         try:
             self._launch(*prepare(self._flags))
-        except BaseException:
-            self.stop(keep_log=True)
+        except BaseException as error:
+            self.stop(keep_log=isinstance(error, Exception))  # an interrupted start has nothing to explain
             raise
         return self
 
