@@ -60,7 +60,7 @@ CREATE TABLE verbworker.job_frame (
   PRIMARY KEY (engine_id, job_key),
   CHECK (state <> 'completed' OR outcome IS NOT NULL),
   CHECK (state <> 'failed' OR (next_retry_at IS NOT NULL AND retries_left > 0)),
-  CHECK (outcome IS DISTINCT FROM 'complete' OR (output IS NOT NULL AND output_hash = sha256(output))),
+  CHECK (outcome IS DISTINCT FROM 'complete' OR (output IS NOT NULL AND output_hash IS NOT DISTINCT FROM sha256(output))),
   CHECK (octet_length(output) <= 1048576)
 ) WITH (fillfactor = 70);
 -- No second index: an index on state, lease or acknowledgement would make every update of a frame rewrite it.
@@ -92,21 +92,25 @@ CREATE TABLE verbworker.job_frame_archive (
   PRIMARY KEY (engine_id, job_key, acked_at)
 ) PARTITION BY RANGE (acked_at);
 
+-- Made apart and then attached: creating it as a partition would lock the archive against every push.
 CREATE FUNCTION verbworker.ensure_archive_month(at timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   first date := date_trunc('month', at AT TIME ZONE 'UTC');
   name text := 'job_frame_archive_' || to_char(first, 'YYYY_MM');
 BEGIN
+  PERFORM pg_advisory_xact_lock(hashtext('verbworker.job_frame_archive'));
   IF to_regclass('verbworker.' || name) IS NULL THEN
-    PERFORM pg_advisory_xact_lock(hashtext('verbworker.job_frame_archive'));
+    EXECUTE format('CREATE TABLE verbworker.%I (LIKE verbworker.job_frame_archive INCLUDING ALL)', name);
     EXECUTE format(
-      'CREATE TABLE IF NOT EXISTS verbworker.%I PARTITION OF verbworker.job_frame_archive FOR VALUES FROM (%L) TO (%L)',
+      'ALTER TABLE verbworker.job_frame_archive ATTACH PARTITION verbworker.%I FOR VALUES FROM (%L) TO (%L)',
       name, first::timestamp AT TIME ZONE 'UTC', (first + interval '1 month')::timestamp AT TIME ZONE 'UTC');
   END IF;
 END
 $$;
 
-CREATE FUNCTION verbworker.drop_archive_months(before timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
+-- Dropping needs the archive for a moment; rather than make every push queue behind it, it gives up and is called again.
+CREATE FUNCTION verbworker.drop_archive_months(before timestamptz) RETURNS integer LANGUAGE plpgsql
+SET lock_timeout = '1s' AS $$
 DECLARE
   month text;
   dropped integer := 0;

@@ -13,7 +13,10 @@ from tests.support.databases import plain
 from verbworker.stores import _sql
 
 ROOM = Path(verbworker.__file__).parent
-STATEMENT = re.compile(r"^\s*(WITH|SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|DO)\s", re.IGNORECASE)
+STATEMENT = re.compile(
+    r"^\s*(WITH\s+\w+\s+AS\b|SELECT\s.*(\bFROM\b|\(|\d)|INSERT\s+INTO\s|UPDATE\s+\S+\s+(AS\s+\S+\s+)?SET\b|DELETE\s+FROM\s)",
+    re.IGNORECASE | re.DOTALL,
+)
 INSIDE = re.compile(r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM)\b", re.DOTALL)
 
 NAMED = [(store, name) for store in _sql.stores() for name in _sql.queries(store)]
@@ -121,6 +124,16 @@ def test_the_scan_sees_a_statement(text: str) -> None:
     assert [text] == [seen for _, seen in strings(f"x = {text!r}")]
 
 
-@pytest.mark.parametrize("text", ["selected by a person", "the update failed", "withdraw", "Update_<userTaskId>", "do"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "selected by a person",
+        "Select a verb.",
+        "the update failed",
+        "With a new key",
+        "Update_<userTaskId>",
+        "Delete it.",
+    ],
+)
 def test_the_scan_lets_prose_pass(text: str) -> None:
     assert not has_sql(text)

@@ -189,7 +189,8 @@ class Frames:
             )
         except Fenced:
             frame = await self.read(claim.job_key)
-            if frame is not None and (frame.epoch, frame.state) == (claim.epoch, FrameState.STARTED):
+            mine = (claim.epoch, claim.owner, FrameState.STARTED)
+            if frame is not None and (frame.epoch, frame.owner, frame.state) == mine:
                 return None
             raise
 
