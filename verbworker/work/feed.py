@@ -45,7 +45,8 @@ class Feed:
         self._idle.set()
         self._reading_since: float | None = None
         self._most = 10_000
-        self.answered_at = float("-inf")
+        self._is_asking = False
+        self._heard_at = float("-inf")
 
     async def run(self) -> None:
         """Feed until cancelled. A poll under way is waited for, so that no job is left locked behind it."""
@@ -54,6 +55,11 @@ class Feed:
             tasks.create_task(self._poll())
             if self._streaming:
                 tasks.create_task(self._stream())
+
+    def silence(self, now: float) -> float:
+        """How long the engine has owed an answer; a feed whose slots are all at work asks for nothing."""
+        is_full = not self._is_asking and self._slots.free == 0
+        return 0.0 if is_full else now - self._heard_at
 
     def _take(self, job: Job) -> None:
         self._arrived += 1
@@ -75,6 +81,10 @@ class Feed:
         failures = 0
         while True:
             count = await self._slots.take(most=self._poll_size(), patience=_LINGER)
+            if failures == 0:
+                # The wait for a slot was ours, not the engine's.
+                self._heard_at = asyncio.get_running_loop().time()
+            self._is_asking = True
             try:
                 jobs = await self._ask_for(count)
             except EngineError as error:
@@ -85,6 +95,8 @@ class Feed:
             except asyncio.CancelledError:
                 await self._slots.give(count)
                 raise
+            finally:
+                self._is_asking = False
             failures = 0
             await self._slots.give(count - len(jobs))
             await self._slots.praise(len(jobs))
@@ -105,7 +117,7 @@ class Feed:
                 for job in await request:
                     self._take(job)
             raise
-        self.answered_at = asyncio.get_running_loop().time()
+        self._heard_at = asyncio.get_running_loop().time()
         for job in jobs:
             self._take(job)
         return jobs
@@ -175,7 +187,7 @@ class Feed:
                 raise
             finally:
                 self._reading_since = None
-            self.answered_at = loop.time()
+            self._heard_at = loop.time()
             self._take(job)
 
     async def _close_when_busy(self, reader: "asyncio.Task[None]") -> None:

@@ -74,9 +74,9 @@ class Worker:
         return len(self._running)
 
     def seconds_since_poll(self) -> float:
-        """How long ago the feed that waits longest last heard from the engine."""
+        """How long the feed that waits longest has not heard from the engine; for ever before the first poll."""
         now = asyncio.get_running_loop().time()
-        return max((now - feed.answered_at for feed in self._feeds), default=0.0)
+        return max((feed.silence(now) for feed in self._feeds), default=float("inf"))
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then give back what has not begun and finish what runs."""
