@@ -6,7 +6,9 @@ from contextlib import AsyncExitStack
 
 import orjson
 import pytest
+from pyzeebe.proto import gateway_pb2 as pb
 
+from tests.support.client import connected
 from tests.support.engines import Gateway
 from tests.support.zeebe_engine import WAIT_MS, Bench, zeebe
 from tests.support.zeebe_models import caught_error, message_wait, sequence
@@ -94,6 +96,20 @@ async def test_a_job_brings_the_variables_that_were_asked_for_and_no_others(benc
     (job,) = await bench.engine.activate(ask, 1, WAIT_MS)
 
     assert job.variables == {"orch_ok": True, "orch_count": 3}
+
+
+async def test_a_variable_that_breaks_polls_is_harmless_while_nobody_asks_for_it(
+    bench: Bench, gateway: Gateway
+) -> None:
+    await bench.deploy(sequence(bench.process, bench.job_type))
+    # Deeper than any gateway writes as JSON: a poll that fetched it would never be answered.
+    deep = '{"orch_ok":true,"deep":' + "[" * 1500 + "]" * 1500 + "}"
+    async with connected(gateway.address) as client:
+        request = pb.CreateProcessInstanceRequest(bpmnProcessId=bench.process, version=-1, variables=deep)
+        await client.stub.CreateProcessInstance(request, timeout=WAIT_MS / 1000)
+    (job,) = await bench.engine.activate(bench.ask(variables=("orch_ok",)), 1, WAIT_MS)
+
+    assert job.variables == {"orch_ok": True}
 
 
 @pytest.mark.req("M-11")

@@ -34,7 +34,7 @@ def fetch(oauth: OAuth, ca: Path | None, timeout_s: float) -> Token:
         headers={"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"},
     )
     try:
-        opener = urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=_trust(ca)))
+        opener = urllib.request.build_opener(_NoRedirect, *_secure(oauth.token_url, ca))
         with opener.open(request, timeout=timeout_s) as answer:
             return _token(answer.read(_LARGEST_ANSWER))
     except urllib.error.HTTPError as error:
@@ -65,12 +65,14 @@ def _form(oauth: OAuth) -> dict[str, str]:
     return form
 
 
-def _trust(ca: Path | None) -> ssl.SSLContext:
+def _secure(url: str, ca: Path | None) -> list[urllib.request.HTTPSHandler]:
+    if not url.lower().startswith("https:"):
+        return []
     context = ssl.create_default_context()
     if ca is not None:
         # A private authority signs both in a private cluster; the public ones stay trusted.
         context.load_verify_locations(cafile=ca)
-    return context
+    return [urllib.request.HTTPSHandler(context=context)]
 
 
 def _token(body: bytes) -> Token:
