@@ -110,6 +110,13 @@ def flag_places(context: Context) -> Iterator[Written]:
         yield Written(element, "", Expression.of(element))
 
 
+def is_evaluated(element: Element) -> bool:
+    """True when an engine, or something beside it, might evaluate the text of an element."""
+    if element.namespace == ZEEBE:
+        return not element.children
+    return element.namespace == BPMN and element.local in _EVALUATED_TEXT
+
+
 def process_id(element: Element) -> str:
     """The id of the process an element stands in, or an empty string."""
     return next((above.id for above in (element, *element.ancestors) if above.is_a("process")), "")
@@ -119,11 +126,7 @@ def written_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
     """The values of BPMN and zeebe elements that an engine might evaluate and that are wanted."""
     for element in context.within(BPMN, ZEEBE):
         yield from _wanted_attributes(element, wanted, ("", ZEEBE))
-        is_text = element.namespace == ZEEBE or element.local in _EVALUATED_TEXT
-        if is_text and not element.children and wanted(element.text):
-            yield Expression.of(element)
-    for element in context.every("conditionExpression"):
-        if element.children and wanted(element.text):
+        if is_evaluated(element) and wanted(element.text):
             yield Expression.of(element)
 
 

@@ -7,7 +7,7 @@ from verblint.element import ZEEBE, Attribute
 from verblint.finding import Edit, Finding, Fix, Severity
 from verblint.rule import Context, rule
 
-_QUOTED = pattern(r'=\\s*"([a-z0-9.-]+)"\\s*')
+_QUOTED = pattern(r'=\s*"([a-z0-9.-]+)"\s*')
 
 
 @rule("HB402", "dynamic-job-type", Severity.ERROR)

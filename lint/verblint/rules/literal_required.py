@@ -8,7 +8,7 @@ from verblint.naming import described
 from verblint.places import Policy, Written, places
 from verblint.rule import Context, rule
 
-_QUOTED = pattern(r'=\\s*"([A-Za-z0-9 _.:/-]+)"\\s*')
+_QUOTED = pattern(r'=\s*"([A-Za-z0-9 _.:/-]+)"\s*')
 
 
 @rule("HB309", "literal-required", Severity.ERROR)

@@ -10,7 +10,7 @@ from verblint.places import Written
 from verblint.rule import Context, rule
 from verblint.timer_text import EXAMPLES, is_literal
 
-_QUOTED = pattern(r'=\\s*"([^"]*)"\\s*')
+_QUOTED = pattern(r'=\s*"([^"]*)"\s*')
 
 
 @rule("HB507", "timer-form", Severity.ERROR)

@@ -1,0 +1,41 @@
+"""Attributes with a type have a value of that type."""
+
+from collections.abc import Iterator
+from re import compile as pattern
+
+from verblint.bpmn_schema import content_of
+from verblint.element import BPMN
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+
+_SHAPES = {
+    "b": pattern(r"\s*(?:true|false|1|0)\s*"),
+    "i": pattern(r"\s*[-+]?[0-9]+\s*"),
+    "n": pattern(r"[^\W\d][\w.-]*"),
+}
+_WORDS = {
+    "b": "true or false",
+    "i": "a whole number",
+    "n": "a name that begins with a letter and has letters, digits, dots, dashes and underscores only",
+}
+
+
+@rule("HB011", "attribute-value", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Attributes with a type have a value of that type.
+
+    A boolean is true or false, a number a number, an id a name without blanks that begins with a letter. Engines refuse
+    a model with other values.
+
+    Wrong:  <process id="kyc-open-case" isExecutable="yes">
+    Right:  <process id="kyc-open-case" isExecutable="true">
+    """
+    for element in context.within(BPMN):
+        content = content_of(element)
+        for (namespace, local), value in element.values.items() if content is not None else ():
+            kind = content.attributes.get(local, "") if content is not None and not namespace else ""
+            if kind and not _SHAPES[kind].fullmatch(value):
+                attribute = element.attribute(local)
+                assert attribute is not None
+                message = f"{local} is {value!r}, which is not {_WORDS[kind]}"
+                yield context.at(attribute.whole, message, hint=f"Write {_WORDS[kind]}", detail=local)

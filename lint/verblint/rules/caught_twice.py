@@ -1,0 +1,27 @@
+"""Nobody waits twice for the same thing in one place."""
+
+from collections.abc import Iterator
+
+from verblint.catching import catching
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("HB026", "caught-twice", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Nobody waits twice for the same thing in one place.
+
+    Two boundary events of one activity, two event subprocesses of one scope or two events behind one gateway that catch
+    the same message or error would leave open which of them acts.
+
+    Wrong:  two boundary events on one task, both for the message documents-received
+    Right:  one of them
+    """
+    for place in catching(context.model):
+        seen: set[str] = set()
+        for name, node in place:
+            if name in seen:
+                message = f"the {described(node.element)} catches {name}, which another event in its place catches"
+                yield context.at(node.element, message, hint="Remove one of them", detail=name)
+            seen.add(name)

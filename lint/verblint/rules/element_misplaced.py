@@ -1,0 +1,55 @@
+"""Every element stands where BPMN wants it, and in the order BPMN wants."""
+
+from collections.abc import Iterator
+
+from verblint.bpmn_schema import DIAGRAM, Content, content_of
+from verblint.element import BPMN, Element
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("HB006", "element-misplaced", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Every element stands where BPMN wants it, and in the order BPMN wants.
+
+    The schema has an order: documentation, extensionElements, incoming, outgoing, then the rest. Extensions stand
+    inside extensionElements. An engine refuses a model in which they stand anywhere else.
+
+    Wrong:  <serviceTask><incoming>f1</incoming><extensionElements>...</extensionElements></serviceTask>
+    Right:  <serviceTask><extensionElements>...</extensionElements><incoming>f1</incoming></serviceTask>
+    """
+    for element in context.within(BPMN):
+        content = content_of(element)
+        if content is not None and not content.is_open:
+            yield from _misplaced(context, element, content)
+    for element in context.every("extensionElements"):
+        for child in element.children:
+            if child.namespace in ("", BPMN):
+                message = f"extensionElements may not hold {child.local}, which is not an extension"
+                yield context.at(child, message, hint="Move it out of the extensionElements", detail=child.local)
+
+
+def _misplaced(context: Context, element: Element, content: Content) -> Iterator[Finding]:
+    reached, seen = 0, -1
+    for child in element.children:
+        slot = content.slot_of(child.local) if child.namespace in (BPMN, DIAGRAM) else None
+        if slot is None:
+            if child.namespace == BPMN and content_of(child) is None:
+                continue
+            message = f"a {element.local} may not hold {child.local}"
+            hint = (
+                "Remove it"
+                if child.namespace == BPMN
+                else f"Move it into the extensionElements of {described(element)}"
+            )
+        elif slot < reached:
+            message = f"{child.local} stands too late in the {element.local}"
+            hint = "Write documentation, extensionElements, incoming and outgoing first, in this order"
+        elif slot == seen and not content.slots[slot].is_repeatable:
+            message = f"{child.local} may stand once in a {element.local}"
+            hint = "Keep one of them"
+        else:
+            reached = seen = slot
+            continue
+        yield context.at(child, message, hint=hint, detail=f"{element.local} {child.local} {child.id}")

@@ -1,0 +1,24 @@
+"""A loop has something in it that waits or works."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.loops import restless_loops
+from verblint.rule import Context, rule
+
+
+@rule("HB030", "endless-loop", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A loop has something in it that waits or works.
+
+    A token that runs in a circle of gateways, empty tasks and passing events never rests, and takes the broker with it.
+    Engines refuse such loops when they find them.
+
+    Wrong:  an exclusiveGateway that leads back to itself through a manualTask
+    Right:  a loop with a serviceTask, a userTask or a timer in it
+    """
+    for process in context.model.processes:
+        for loop in restless_loops(process):
+            path = " > ".join(node.id for node in loop)
+            message = f"a token that enters the loop {path} never rests"
+            yield context.at(loop[0].element, message, hint="Put a task or a timer into the loop")

@@ -1,0 +1,45 @@
+"""An event-based gateway leads to two or more events that wait, and to nothing else."""
+
+from collections.abc import Iterator
+
+from verblint.event import Conditional, Message, Signal, Timer
+from verblint.finding import Finding, Severity
+from verblint.model import Kind
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("HB023", "event-gateway", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """An event-based gateway leads to two or more events that wait, and to nothing else.
+
+    It takes the path of what happens first. Each of its events waits for it alone, and no two for the same message.
+
+    Wrong:  an eventBasedGateway with one flow to a timer and one to a serviceTask
+    Right:  an eventBasedGateway with one flow to a timer and one to a message event
+    """
+    for process in context.model.processes:
+        for scope, node in process.walk():
+            if node.kind is not Kind.EVENT_BASED_GATEWAY:
+                continue
+            targets = [scope.by_id.get(flow.target) for flow in scope.outgoing(node)]
+            if len(targets) < 2:
+                yield context.at(
+                    node.element,
+                    "the gateway leaves no choice",
+                    hint="Draw two or more flows to events",
+                    detail="flows",
+                )
+            for target in targets:
+                if target is None:
+                    continue
+                if target.kind is not Kind.CATCH_EVENT or not isinstance(
+                    target.event, Message | Timer | Signal | Conditional
+                ):
+                    message = (
+                        f"the gateway {node.id} leads to the {described(target.element)}, which is no event that waits"
+                    )
+                    yield context.at(target.element, message, hint="Lead to a message or a timer event", detail="kind")
+                if len(scope.incoming(target)) > 1:
+                    message = f"the {described(target.element)} waits for more than the gateway {node.id}"
+                    yield context.at(target.element, message, hint="Let only the gateway lead to it", detail="flows")

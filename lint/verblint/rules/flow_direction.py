@@ -1,0 +1,31 @@
+"""Flows enter and leave where tokens can."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.model import Kind
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("HB022", "flow-direction", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Flows enter and leave where tokens can.
+
+    Nothing leaves an end event and nothing enters a start or boundary event. A compensation handler is called by its
+    boundary event and by nobody else.
+
+    Wrong:  <sequenceFlow sourceRef="end" targetRef="ask" />
+    Right:  <sequenceFlow sourceRef="ask" targetRef="end" />
+    """
+    for process in context.model.processes:
+        for scope, node in process.walk():
+            for flow in scope.outgoing(node):
+                if node.kind is Kind.END_EVENT or node.is_for_compensation or node.is_compensation_boundary:
+                    message = f"a flow leaves the {described(node.element)}"
+                    yield context.at(flow.element, message, hint="Remove the flow", detail="out")
+            for flow in scope.incoming(node):
+                is_entered = node.kind in (Kind.START_EVENT, Kind.BOUNDARY_EVENT) or node.is_for_compensation
+                if is_entered or node.is_event_sub_process:
+                    message = f"a flow enters the {described(node.element)}"
+                    yield context.at(flow.element, message, hint="Remove the flow", detail="in")

@@ -1,0 +1,27 @@
+"""No comment and no processing instruction stands inside an expression."""
+
+from collections.abc import Iterator
+
+from verblint.element import BPMN, ZEEBE, Place
+from verblint.finding import Finding, Severity
+from verblint.places import is_evaluated
+from verblint.rule import Context, rule
+
+
+@rule("HB015", "interrupted-expression", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """No comment and no processing instruction stands inside an expression.
+
+    The engine joins the text on both sides and evaluates all of it; many tools show only what stands before the
+    comment. Nobody can review an expression that tools read differently.
+
+    Wrong:  <conditionExpression>=orch_x = "q"<!-- --> or domain_payload = "NEW"</conditionExpression>
+    Right:  <conditionExpression>=orch_x = "q"</conditionExpression>
+    """
+    for element in context.within(BPMN, ZEEBE):
+        if not is_evaluated(element):
+            continue
+        for offset in element.interruptions:
+            message = f"a comment or an instruction stands inside the {element.local}, and the text behind it counts"
+            place = Place(element, offset, offset + 2)
+            yield context.at(place, message, hint="Remove it", detail=f"{element.local} {offset - element.start}")

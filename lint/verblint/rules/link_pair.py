@@ -1,0 +1,34 @@
+"""A link that is thrown is caught once in the same scope."""
+
+from collections.abc import Iterator
+
+from verblint.event import Link
+from verblint.finding import Finding, Severity
+from verblint.model import Kind
+from verblint.rule import Context, rule
+
+
+@rule("HB027", "link-pair", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A link that is thrown is caught once in the same scope.
+
+    A link is a jump. Without a place to land, or with two, an engine refuses the model.
+
+    Wrong:  <intermediateThrowEvent ...><linkEventDefinition name="again" /></intermediateThrowEvent> alone
+    Right:  the same, and one intermediateCatchEvent with a link of that name
+    """
+    for process in context.model.processes:
+        for scope in process.scope.scopes():
+            links = [(node, event.name) for node in scope.nodes for event in node.events if isinstance(event, Link)]
+            caught = [name for node, name in links if node.kind is Kind.CATCH_EVENT]
+            for node, name in links:
+                if not name:
+                    yield context.at(
+                        node.element, "the link has no name", hint="Write a name on the linkEventDefinition"
+                    )
+                elif node.kind is Kind.THROW_EVENT and name not in caught:
+                    message = f"nothing catches the link {name} in this scope"
+                    yield context.at(node.element, message, hint="Draw an intermediateCatchEvent with that link")
+                elif node.kind is Kind.CATCH_EVENT and caught.count(name) > 1:
+                    message = f"the link {name} is caught {caught.count(name)} times in this scope"
+                    yield context.at(node.element, message, hint="Keep one of them")

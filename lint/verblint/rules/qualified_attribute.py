@@ -1,0 +1,26 @@
+"""Attributes of BPMN and zeebe elements are written without a prefix."""
+
+from collections.abc import Iterator
+
+from verblint.element import BPMN, ZEEBE
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+
+
+@rule("HB014", "qualified-attribute", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Attributes of BPMN and zeebe elements are written without a prefix.
+
+    The engine reads the plain attribute only. `zeebe:type="..."` beside or instead of it is ignored, and a reader
+    believes it.
+
+    Wrong:  <zeebe:taskDefinition zeebe:type="kyc.request-documents" />
+    Right:  <zeebe:taskDefinition type="kyc.request-documents" />
+    """
+    for element in context.within(BPMN, ZEEBE):
+        for namespace, local in element.values:
+            if namespace == BPMN or (namespace == ZEEBE and element.namespace == ZEEBE):
+                attribute = element.attribute(local, namespace)
+                assert attribute is not None
+                message = f"the engine ignores {local} when it has a prefix"
+                yield context.at(attribute.whole, message, hint=f"Write {local} without a prefix", detail=local)

@@ -1,0 +1,43 @@
+"""A timer says one time, of a kind that fits its event."""
+
+from collections.abc import Iterator
+
+from verblint.event import Timer, TimerKind
+from verblint.finding import Finding, Severity
+from verblint.model import FlowNode, Kind
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+_ONE = "Write one of timeDate, timeDuration and timeCycle"
+
+
+@rule("HB025", "timer-shape", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A timer says one time, of a kind that fits its event.
+
+    A timer has exactly one of timeDate, timeDuration and timeCycle. What interrupts fires once, so it cannot be a
+    cycle, and neither can an event that a token waits at.
+
+    Wrong:  <boundaryEvent ...> that interrupts, with <timeCycle>R3/PT24H</timeCycle>
+    Right:  the same with <timeDuration>PT24H</timeDuration>, or with cancelActivity="false"
+    """
+    for process in context.model.processes:
+        for scope, node in process.walk():
+            for event in node.events:
+                if not isinstance(event, Timer):
+                    continue
+                count = sum(1 for kind in TimerKind for _ in event.element.find_all(kind))
+                if count != 1:
+                    message = f"the timer says {count} times"
+                    yield context.at(event.element, message, hint=_ONE, detail="count")
+                elif event.kind is TimerKind.CYCLE and not _may_repeat(node, scope is process.scope):
+                    message = f"the {described(node.element)} fires once and cannot have a cycle"
+                    yield context.at(
+                        event.element, message, hint="Write timeDuration, or let it not interrupt", detail="cycle"
+                    )
+
+
+def _may_repeat(node: FlowNode, is_of_process: bool) -> bool:
+    if node.kind is Kind.START_EVENT and is_of_process:
+        return True
+    return node.kind is not Kind.CATCH_EVENT and not node.is_interrupting

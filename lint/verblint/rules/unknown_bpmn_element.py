@@ -1,0 +1,25 @@
+"""Every element of a process is one that BPMN has and engines can execute."""
+
+from collections.abc import Iterator
+
+from verblint.bpmn_schema import contents
+from verblint.element import BPMN
+from verblint.finding import Finding, Severity
+from verblint.naming import suggestion
+from verblint.rule import Context, rule
+
+
+@rule("HB005", "unknown-bpmn-element", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Every element of a process is one that BPMN has and engines can execute.
+
+    Engines check a model against the schema of BPMN and refuse what is not in it. Choreographies and conversations are
+    in the schema, but nothing executes them.
+
+    Wrong:  <servicetask id="ask" />
+    Right:  <serviceTask id="ask" />
+    """
+    for element in context.within(BPMN):
+        if element.local not in contents():
+            message = f"BPMN has no element {element.local} that an engine executes"
+            yield context.at(element, message, hint=suggestion(element.local, contents()), detail=element.local)
