@@ -41,11 +41,11 @@ def timer_then_task(process: str, duration: str, job_type: str) -> bytes:
     return _SHELL.format(process=process, body=_TIMER.format(duration=duration, job_type=job_type)).encode()
 
 
-def line(process: str, job_types: Sequence[str]) -> bytes:
+def line(process: str, job_types: Sequence[str], *, retries: int = 3) -> bytes:
     """Start, one service task after the other, end."""
     steps = ["begin", *(f"task_{number}" for number in range(1, len(job_types) + 1)), "end"]
     body = ['    <bpmn:startEvent id="begin"/>', '    <bpmn:endEvent id="end"/>']
-    body += [_task(f"task_{number}", job_type) for number, job_type in enumerate(job_types, 1)]
+    body += [_task(f"task_{number}", job_type, retries) for number, job_type in enumerate(job_types, 1)]
     body += [_flow(source, target) for source, target in pairwise(steps)]
     return _SHELL.format(process=process, body="\n".join(body)).encode()
 
@@ -60,8 +60,8 @@ def fork(process: str, left: str, right: str, after: str) -> bytes:
     return _SHELL.format(process=process, body="\n".join(body)).encode()
 
 
-def _task(element_id: str, job_type: str) -> str:
-    definition = f'<zeebe:taskDefinition type="{job_type}" retries="3"/>'
+def _task(element_id: str, job_type: str, retries: int = 3) -> str:
+    definition = f'<zeebe:taskDefinition type="{job_type}" retries="{retries}"/>'
     extension = f"<bpmn:extensionElements>{definition}</bpmn:extensionElements>"
     return f'    <bpmn:serviceTask id="{element_id}">{extension}</bpmn:serviceTask>'
 

@@ -1,0 +1,193 @@
+"""The crew: worker processes that a test starts, kills, freezes and asks to leave, each by its own pid."""
+
+import asyncio
+import http.client
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.support.children import Child, spawn
+from tests.support.http import ask
+from tests.support.ports import LOOPBACK, free_ports
+
+WORKER = (str(Path(sys.executable).with_name("verbworker")), "worker", "--app", "tests.chaos.verbs:registry")
+NAIVE = (sys.executable, "-m", "tests.chaos.naive")
+_NO_ANSWER = (OSError, http.client.HTTPException)
+_LOOK = 0.1
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A worker that ended although nobody asked it to."""
+
+    name: str
+    code: int
+    last_words: str
+
+
+@dataclass(slots=True)
+class Hand:
+    """One place of the crew: the process that holds it now, and what is being done to it."""
+
+    name: str
+    log: Path
+    port: int
+    child: Child | None = None
+    is_spared: bool = False
+    boots: int = 0
+    counters: dict[tuple[int, str], float] = field(default_factory=dict)
+
+    @property
+    def pid(self) -> int:
+        """The pid of the process, which must be running."""
+        assert self.child is not None, f"{self.name} is not running"
+        return self.child.pid
+
+    def is_running(self) -> bool:
+        """Whether there is a process that has not ended."""
+        return self.child is not None and self.child.code() is None
+
+
+class Crew:
+    """Some workers of one kind. Whoever ends without being asked is remembered, and replaced while supervised."""
+
+    def __init__(
+        self, size: int, environment: Mapping[str, str], directory: Path, command: Sequence[str] = WORKER
+    ) -> None:
+        self._command = list(command)
+        self._environment = {**_outside(), **environment}
+        self.hands = [
+            Hand(f"worker-{number}", directory / f"worker-{number}.log", port)
+            for number, port in enumerate(free_ports(size), 1)
+        ]
+        self.deaths: list[Death] = []
+
+    def start(self, hand: Hand, **environment: str) -> None:
+        """Start the process of one place, with a few settings of its own."""
+        own = {"VERBWORKER_WORKER_NAME": hand.name, "VERBWORKER_HTTP_PORT": str(hand.port)}
+        hand.child = spawn(
+            self._command,
+            log=hand.log,
+            environment={**self._environment, **own, **environment},
+            directory=Path.cwd(),
+        )
+        hand.boots += 1
+
+    def start_all(self) -> None:
+        """Start every place."""
+        for hand in self.hands:
+            self.start(hand)
+
+    def end_all(self) -> None:
+        """End every process that is left, whatever state it is in."""
+        for hand in self.hands:
+            if hand.child is not None:
+                hand.child.end(signal.SIGKILL)
+                hand.child = None
+
+    def kill(self, hand: Hand) -> int:
+        """kill -9, and the pid it hit."""
+        pid = hand.pid
+        assert hand.child is not None
+        hand.child.end(signal.SIGKILL)
+        hand.child = None
+        return pid
+
+    async def freeze(self, hand: Hand, seconds: float) -> None:
+        """SIGSTOP for that long, then SIGCONT. Nothing else is done to this place in between."""
+        hand.is_spared = True
+        try:
+            os.kill(hand.pid, signal.SIGSTOP)
+            await asyncio.sleep(seconds)
+            if hand.is_running():
+                os.kill(hand.pid, signal.SIGCONT)
+        finally:
+            hand.is_spared = False
+
+    async def dismiss(self, hand: Hand, patience: float = _PATIENCE) -> int:
+        """SIGTERM, and the exit code once the worker has drained."""
+        assert hand.child is not None
+        child, hand.child = hand.child, None
+        return await asyncio.to_thread(child.end, signal.SIGTERM, patience)
+
+    async def died(self, hand: Hand) -> int:
+        """Wait until a worker has ended by itself and return its exit code."""
+        assert hand.child is not None
+        child, hand.child = hand.child, None
+        return await asyncio.to_thread(child.wait, _PATIENCE)
+
+    async def ready(self, hand: Hand) -> None:
+        """Return when a worker takes jobs."""
+        async with asyncio.timeout(_PATIENCE):
+            while await self.probe(hand, "/ready") != 200:
+                assert hand.is_running(), f"{hand.name} ended: {last_words(hand.log)}"
+                await asyncio.sleep(_LOOK)
+
+    async def all_ready(self) -> None:
+        """Return when every worker takes jobs."""
+        for hand in self.hands:
+            await self.ready(hand)
+
+    async def probe(self, hand: Hand, path: str) -> int | None:
+        """What a worker answers to a probe: a status, or None when it does not answer."""
+        try:
+            status, _ = await asyncio.to_thread(ask, "GET", f"{LOOPBACK}:{hand.port}", path, None, 5.0)
+        except _NO_ANSWER:
+            return None
+        return status
+
+    async def supervise(self) -> None:
+        """Replace who died, until cancelled. A place that a test emptied on purpose stays empty."""
+        while True:
+            for hand in self.hands:
+                code = None if hand.child is None else hand.child.code()
+                if hand.child is not None and code is not None:
+                    self.deaths.append(Death(hand.name, code, last_words(hand.log)))
+                    hand.child.end()
+                    self.start(hand)
+            await asyncio.sleep(_LOOK)
+
+    async def count(self) -> None:
+        """Read everybody's metrics every second until cancelled; a boot's last reading outlives it."""
+        while True:
+            for hand in self.hands:
+                await self.read_metrics(hand)
+            await asyncio.sleep(1.0)
+
+    async def read_metrics(self, hand: Hand) -> dict[str, float]:
+        """One worker's metrics as they are now, by name with labels; empty while it does not answer."""
+        if hand.is_spared or not hand.is_running():
+            return {}
+        try:
+            _, text = await asyncio.to_thread(ask, "GET", f"{LOOPBACK}:{hand.port}", "/metrics", None, 2.0)
+        except _NO_ANSWER:
+            return {}
+        found = dict(_samples(str(text)))
+        hand.counters.update({(hand.boots, name): value for name, value in found.items()})
+        return found
+
+    def total(self, prefix: str) -> float:
+        """The sum of a counter over every boot, as far as it was read."""
+        return sum(
+            value for hand in self.hands for (_, name), value in hand.counters.items() if name.startswith(prefix)
+        )
+
+
+def last_words(log: Path, lines: int = 15) -> str:
+    """The end of a log."""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
+
+
+def _samples(text: str) -> list[tuple[str, float]]:
+    rows = [line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#")]
+    return [(name, float(value)) for name, _, value in rows]
+
+
+def _outside() -> dict[str, str]:
+    """The caller's environment without anything that would reach a worker by accident."""
+    ours = ("VERBWORKER_", "CHAOS_", "ZEEBE_", "CAMUNDA_", "PG")
+    return {name: text for name, text in os.environ.items() if not name.startswith(ours)}

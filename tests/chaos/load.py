@@ -1,0 +1,121 @@
+"""The load of a chaos run: instances started one after the other, and an audit at the end of each."""
+
+import asyncio
+import contextlib
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+from pyzeebe.proto import gateway_pb2 as messages
+from pyzeebe.proto.gateway_pb2_grpc import GatewayStub
+
+from tests.chaos.verbs import workflow_of
+from tests.support.models import line
+from tests.support.start import prepare
+from verbworker.engine import Resource, Start
+from verbworker.engines.zeebe.connection import Connection
+from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.errors import Backpressure, EngineUnavailable, StoreUnavailable
+from verbworker.job import PAYLOAD
+from verbworker.stores._database import Database
+from verbworker.stores.instances import Instances
+from verbworker.workflow import WorkflowVerb
+
+ENGINE_ID = "chaos"
+HARNESS = "harness"
+"""The name of the test's own database sessions, which no fault touches."""
+_AUDIT_TIMEOUT_MS = 10_000
+
+
+@dataclass(slots=True)
+class Load:
+    """Instances of one domain: each runs its verbs, then stands at an audit that this test completes."""
+
+    domain: str
+    address: str
+    workflow: WorkflowVerb
+    engine: ZeebeEngine
+    database: Database
+    started: dict[int, int] = field(default_factory=dict)
+    unsure: set[int] = field(default_factory=set)
+    audited: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
+    # Held while an outage would leave it open whether an instance was started.
+    calm: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def deploy(self, verbs: Sequence[str]) -> None:
+        """Deploy a line of verbs with the audit behind it. A spent retry would be an incident, so none is to spare."""
+        types = [f"{self.domain}.{verb}" for verb in (*verbs, "audit")]
+        model = line(self.workflow.process, types, retries=1)
+        await self.engine.deploy([Resource(f"{self.workflow.process}.bpmn", model)])
+
+    async def start(self, count: int, *, pause: float = 0.0) -> None:
+        """Start so many instances, with a pause after each."""
+        first = len(self.started) + len(self.unsure)
+        for number in range(first, first + count):
+            async with self.calm:
+                await self._start_one(number)
+            await asyncio.sleep(pause)
+
+    async def _start_one(self, number: int) -> None:
+        ready = await prepare(self.database, ENGINE_ID, self.workflow, {"number": number})
+        while True:
+            try:
+                started = await self.engine.start(Start(self.workflow.process, ready.variables))
+            except Backpressure:
+                await asyncio.sleep(0.05)
+            except EngineUnavailable:
+                # It may run or not; neither is anybody's fault but the outage's.
+                self.unsure.add(number)
+                return
+            else:
+                break
+        self.started[number] = started.instance_key
+        with contextlib.suppress(StoreUnavailable):  # the first job pins it then
+            await Instances(self.database).pin(
+                ready.instance_uid,
+                instance_key=started.instance_key,
+                definition_key=started.definition_key,
+                version=started.version,
+            )
+
+    async def audit(self) -> None:
+        """Complete the audits and keep what each instance carried when it arrived there, until cancelled."""
+        request = messages.ActivateJobsRequest(
+            type=f"{self.domain}.audit",
+            worker="audit",
+            timeout=_AUDIT_TIMEOUT_MS,
+            maxJobsToActivate=32,
+            requestTimeout=2_000,
+        )
+        async with grpc.aio.insecure_channel(self.address) as channel:
+            stub: Any = GatewayStub(channel)  # grpc ships no types
+            while True:
+                try:
+                    jobs = [job async for answer in stub.ActivateJobs(request, timeout=10) for job in answer.jobs]
+                except grpc.aio.AioRpcError:
+                    await asyncio.sleep(0.2)
+                    continue
+                await asyncio.gather(*(self._audit_one(stub, job) for job in jobs))
+
+    async def _audit_one(self, stub: Any, job: Any) -> None:
+        self.audited[int(job.processInstanceKey)].add(json.loads(job.variables)[PAYLOAD])
+        with contextlib.suppress(grpc.aio.AioRpcError):  # delivered again, and then it must carry the same
+            await stub.CompleteJob(messages.CompleteJobRequest(jobKey=job.key), timeout=10)
+
+
+@asynccontextmanager
+async def loaded(domain: str, dsn: str, address: str) -> AsyncIterator[Load]:
+    """A load on a migrated database and a running broker, its audits served."""
+    engine = ZeebeEngine(Connection(address=address), engine_id=ENGINE_ID)
+    ours = {"application_name": HARNESS}
+    async with engine, Database(dsn, size=2, settings=ours) as database, asyncio.TaskGroup() as tasks:
+        load = Load(domain, address, workflow_of(domain), engine, database)
+        auditing = tasks.create_task(load.audit())
+        try:
+            yield load
+        finally:
+            auditing.cancel()

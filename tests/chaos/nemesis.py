@@ -1,0 +1,139 @@
+"""The nemesis: faults drawn from a seed, each written down with its time and counted."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.chaos.crew import Crew, Hand
+from tests.chaos.load import Load
+from tests.support.databases import plain
+from tests.support.postgres import Postgres
+from tests.support.zeebe import Broker
+
+_BACKENDS = """
+SELECT pid
+FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name <> 'harness'
+  AND backend_type = 'client backend'
+"""
+_BUSY = """
+SELECT boot.name
+FROM verbworker.job_frame AS frame
+JOIN verbworker.worker_boot AS boot ON boot.owner = frame.owner
+WHERE frame.state = 'started'
+GROUP BY boot.name
+"""
+_NEARLY_ALL = 0.97
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much goes wrong: pauses between faults, lengths of freezes, and at which share of the work servers crash."""
+
+    pause: tuple[float, float]
+    freeze: tuple[float, float]
+    postgres_crashes: tuple[float, ...] = ()
+    broker_crashes: tuple[float, ...] = ()
+    least: int = 2  # of kills, freezes and cut connections each, before it rests
+    longest: float = 240.0  # it rests then whatever is left; what stands still by then is for the stuck detector
+
+
+class Nemesis:
+    """Harms a crew, its database and its broker until told to rest."""
+
+    def __init__(self, plan: Plan, crew: Crew, load: Load, server: Postgres, broker: Broker, dsn: str, seed: int):
+        self._plan = plan
+        self._crew = crew
+        self._load = load
+        self._server = server
+        self._broker = broker
+        self._dsn = dsn
+        self._dice = random.Random(seed)
+        self._began = asyncio.get_running_loop().time()
+        self.counts: Counter[str] = Counter()
+        self.log: list[str] = [f"seed {seed}"]
+
+    async def run(self, done: Callable[[], float]) -> None:
+        """Strike until nearly all of the work is done and every kind of fault has struck often enough.
+
+        `done` tells the share of the work that is done, from 0 to 1.
+        """
+        crashes = [(share, self._crash_postgres) for share in self._plan.postgres_crashes]
+        crashes += [(share, self._crash_broker) for share in self._plan.broker_crashes]
+        crashes.sort(key=lambda crash: crash[0])
+        async with asyncio.TaskGroup() as freezes:
+            while crashes or done() < _NEARLY_ALL or self._is_missing_something():
+                await asyncio.sleep(self._dice.uniform(*self._plan.pause))
+                if self._elapsed() > self._plan.longest:
+                    return
+                if crashes and done() >= crashes[0][0]:
+                    await crashes.pop(0)[1]()
+                else:
+                    await self._strike(freezes)
+
+    def _is_missing_something(self) -> bool:
+        return any(self.counts[kind] < self._plan.least for kind in ("kill", "freeze", "cut"))
+
+    async def _strike(self, freezes: asyncio.TaskGroup) -> None:
+        kind = self._dice.choice(("kill", "freeze", "cut", "cut"))
+        if kind == "cut":
+            await self._cut_connections()
+            return
+        hand = await self._victim()
+        if hand is None:
+            return
+        if kind == "kill":
+            self._note("kill", f"{hand.name}, pid {self._crew.kill(hand)}")
+            self._crew.start(hand)
+        else:
+            seconds = self._dice.uniform(*self._plan.freeze)
+            self._note("freeze", f"{hand.name} for {seconds:.1f} s")
+            hand.is_spared = True
+            freezes.create_task(self._crew.freeze(hand, seconds))
+
+    async def _victim(self) -> Hand | None:
+        """One of the workers that hold a frame right now; else anybody who is not frozen."""
+        able = [hand for hand in self._crew.hands if hand.is_running() and not hand.is_spared]
+        if len(able) < 2:
+            return None  # somebody must be left to take over
+        async with plain(self._dsn) as connection:
+            busy = {row["name"] for row in await connection.fetch(_BUSY)}
+        return self._dice.choice([hand for hand in able if hand.name in busy] or able)
+
+    async def _cut_connections(self) -> None:
+        async with plain(self._dsn) as connection:
+            pids = [row["pid"] for row in await connection.fetch(_BACKENDS)]
+            chosen = self._dice.sample(pids, min(3, len(pids)))
+            cut = [pid for pid in chosen if await _terminate(connection, pid)]
+        if cut:
+            self._note("cut", f"{len(cut)} of {len(pids)} database connections")
+            self.counts["connections"] += len(cut)
+
+    async def _crash_postgres(self) -> None:
+        async with self._load.calm:
+            self._note("postgres", "immediate shutdown")
+            await asyncio.to_thread(self._server.restart_immediate)
+            self.log.append(f"{self._clock()} postgres is back")
+
+    async def _crash_broker(self) -> None:
+        async with self._load.calm:
+            self._note("broker", "kill -9")
+            await asyncio.to_thread(self._broker.restart)
+            self.log.append(f"{self._clock()} broker is back")
+
+    def _note(self, kind: str, words: str) -> None:
+        self.counts[kind] += 1
+        self.log.append(f"{self._clock()} {kind}: {words}")
+
+    def _clock(self) -> str:
+        return f"{self._elapsed():6.1f} s"
+
+    def _elapsed(self) -> float:
+        return asyncio.get_running_loop().time() - self._began
+
+
+async def _terminate(connection: Any, pid: int) -> bool:
+    return bool(await connection.fetchval("SELECT pg_terminate_backend($1)", pid))

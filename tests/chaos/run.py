@@ -1,0 +1,71 @@
+"""One chaos run: a crew under load, a nemesis, rest, and what the oracle finds afterwards."""
+
+import asyncio
+import os
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.chaos.crew import WORKER, Death
+from tests.chaos.nemesis import Nemesis, Plan
+from tests.chaos.oracle import Findings, consult
+from tests.chaos.site import Site
+from tests.chaos.stuck import rest, story
+from tests.support.databases import value
+from tests.support.postgres import Postgres
+from tests.support.zeebe import Broker
+
+CREW = 4
+SEED = "CHAOS_SEED"
+"""The environment variable that repeats a run's dice; what the machine does in between it cannot repeat."""
+
+_WAITING = "SELECT count(*) FROM verbworker.job_frame WHERE acked_at IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was done to a run and what became of it."""
+
+    faults: Counter[str]
+    findings: Findings
+    deaths: list[Death]
+    ambiguous: float
+
+
+async def chaos(
+    site: Site,
+    server: Postgres,
+    cluster: Broker,
+    plan: Plan,
+    *,
+    instances: int,
+    seconds: float,
+    command: Sequence[str] = WORKER,
+) -> Outcome:
+    """Start `instances` spread over `seconds`, let the nemesis loose, wait for rest and count."""
+    crew = site.crew(CREW, command)
+    seed = int(os.environ.get(SEED, random.randrange(1_000_000)))
+    try:
+        async with site.load("book", "send") as load, asyncio.TaskGroup() as tasks:
+            nemesis = Nemesis(plan, crew, load, server, cluster, site.harness_dsn, seed)
+            crew.start_all()
+            watching = [tasks.create_task(crew.supervise()), tasks.create_task(crew.count())]
+            starting = tasks.create_task(load.start(instances, pause=seconds / instances))
+            await nemesis.run(lambda: len(load.audited) / instances)
+            await starting
+
+            async def progress() -> tuple[object, ...]:
+                return len(load.audited), await value(site.harness_dsn, _WAITING)
+
+            async def tell() -> str:
+                return await story(crew, site.harness_dsn, nemesis.log)
+
+            await rest(progress, lambda now: now == (instances - len(load.unsure), 0), tell)
+            for task in watching:
+                task.cancel()
+            findings = await consult(load, site.provider, site.harness_dsn)
+    finally:
+        crew.end_all()
+    print("\n".join(nemesis.log), findings, dict(nemesis.counts), sep="\n")
+    return Outcome(nemesis.counts, findings, crew.deaths, crew.total("verbworker_ambiguous_commits_total"))

@@ -1,0 +1,78 @@
+"""Coming to rest, and the stuck detector: when nothing moves any more, it tells everything that could say why."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.chaos.crew import Crew, last_words
+from tests.support.databases import plain
+
+_LOOK = 0.5
+_FRAMES = """
+SELECT job_key, verb, state, epoch, runs, deliveries, claimed_from, lease_until - clock_timestamp() AS lease,
+  next_retry_at, fail_class, fail_code, fail_text, reported_at,
+  clock_timestamp() - popped_at AS popped, boot.name
+FROM verbworker.job_frame AS frame
+LEFT JOIN verbworker.worker_boot AS boot ON boot.owner = frame.owner
+WHERE acked_at IS NULL
+ORDER BY pushed_at
+LIMIT 20
+"""
+_EVENTS = """
+SELECT event.at, event.job_key, event.kind, event.epoch, event.detail, boot.name
+FROM verbworker.frame_event AS event
+LEFT JOIN verbworker.worker_boot AS boot ON boot.owner = event.owner
+WHERE event.job_key IN (SELECT job_key FROM verbworker.job_frame WHERE acked_at IS NULL ORDER BY pushed_at LIMIT 5)
+ORDER BY event.job_key, event.at
+LIMIT 100
+"""
+_ACTIVITY = """
+SELECT pid, application_name, state, wait_event_type, wait_event, clock_timestamp() - xact_start AS transaction_age,
+  left(regexp_replace(query, '\\s+', ' ', 'g'), 120) AS query
+FROM pg_stat_activity
+WHERE datname = current_database()
+"""
+
+
+async def rest(
+    progress: Callable[[], Awaitable[tuple[object, ...]]],
+    is_over: Callable[[tuple[object, ...]], bool],
+    tell: Callable[[], Awaitable[str]],
+    *,
+    patience: float = 120.0,
+) -> None:
+    """Return when `is_over` says so of the progress; fail with what `tell` says when nothing moves for `patience` s."""
+    loop = asyncio.get_running_loop()
+    last, moved_at = await progress(), loop.time()
+    while not is_over(last):
+        await asyncio.sleep(_LOOK)
+        now = await progress()
+        if now != last:
+            last, moved_at = now, loop.time()
+        elif loop.time() - moved_at > patience:
+            pytest.fail(f"stuck at {last}\n{await tell()}", pytrace=False)
+
+
+async def story(crew: Crew, dsn: str, log: list[str]) -> str:
+    """Frames, events, sessions, tasks of every worker, and the faults so far."""
+    for hand in crew.hands:
+        if hand.is_running():
+            os.kill(hand.pid, signal.SIGUSR2)
+    await asyncio.sleep(1.0)
+    async with plain(dsn) as connection:
+        tables = [await connection.fetch(query) for query in (_FRAMES, _EVENTS, _ACTIVITY)]
+    parts = ["faults:", *log]
+    for name, rows in zip(("frames", "events", "sessions"), tables, strict=True):
+        parts += [f"{name}:", *_lines(rows)]
+    for hand in crew.hands:
+        parts += [f"{hand.name}, running: {hand.is_running()}:", last_words(hand.log, lines=80)]
+    return "\n".join(parts)
+
+
+def _lines(rows: list[Any]) -> Iterator[str]:
+    for row in rows:
+        yield "  " + ", ".join(f"{name}={value}" for name, value in row.items() if value is not None)

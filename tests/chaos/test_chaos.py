@@ -1,0 +1,63 @@
+"""Everything at once on real processes: workers, database and broker die, and every effect happens once."""
+
+import pytest
+
+from tests.chaos.crew import NAIVE
+from tests.chaos.nemesis import Plan
+from tests.chaos.run import Outcome, chaos
+from tests.chaos.site import ENGINE_TIMEOUT, Site
+from tests.support.postgres import Postgres
+from tests.support.zeebe import Broker
+
+pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(900)]
+
+# A frozen worker must lose both leases, and the engine looks for overdue jobs once a second.
+_FREEZE = (ENGINE_TIMEOUT + 1.5, ENGINE_TIMEOUT + 4.0)
+_SHORT = Plan(pause=(0.8, 2.5), freeze=_FREEZE, postgres_crashes=(0.3,), broker_crashes=(0.6,))
+
+
+def _assert_everything_happened_once(outcome: Outcome) -> None:
+    found = outcome.findings
+    assert found.lost == 0
+    assert found.booked_twice == 0
+    assert found.provider.most_keys == 1
+    assert found.provider.effects == len(found.provider.keys)
+    assert found.completed == found.acknowledged == found.frames
+    assert found.spent_retries == 0
+    assert found.differing == 0
+
+
+def _assert_every_fault_hit(outcome: Outcome) -> None:
+    kinds = ("kill", "freeze", "cut", "postgres", "broker")
+    assert all(outcome.faults[kind] > 0 for kind in kinds), outcome.faults
+    assert outcome.findings.takeovers > 0
+    assert outcome.findings.fenced > 0
+
+
+def _assert_nobody_died_unasked(outcome: Outcome) -> None:
+    # A worker that starts while the database is down says so and ends; whoever runs it starts it again.
+    unasked = [death for death in outcome.deaths if "cannot be reached" not in death.last_words]
+    assert unasked == []
+
+
+@pytest.mark.req("JOB-01", "JOB-04", "JOB-06", "JOB-13", "JOB-18", "X-08", "TST-05", "EVO-02", "M-04", "M-05")
+async def test_whatever_dies_every_effect_happens_once_and_nothing_is_lost(
+    site: Site, server: Postgres, cluster: Broker
+) -> None:
+    outcome = await chaos(site, server, cluster, _SHORT, instances=1000, seconds=50)
+
+    _assert_everything_happened_once(outcome)
+    _assert_every_fault_hit(outcome)
+    _assert_nobody_died_unasked(outcome)
+
+
+async def test_the_same_faults_make_a_worker_without_frames_repeat_effects(
+    site: Site, server: Postgres, cluster: Broker
+) -> None:
+    plan = Plan(pause=(0.5, 1.5), freeze=_FREEZE)
+
+    outcome = await chaos(site, server, cluster, plan, instances=200, seconds=15, command=NAIVE)
+
+    assert outcome.findings.lost == 0
+    assert outcome.findings.booked_twice > 0
+    assert outcome.findings.provider.most_keys > 1
