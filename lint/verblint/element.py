@@ -1,10 +1,11 @@
 """The elements of an XML document, each of which remembers the bytes it came from."""
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from itertools import islice, takewhile
 from re import Match
 from re import compile as pattern
+from xml.parsers import expat
 
 from verblint.source import Position, Source
 from verblint.value import field, value
@@ -13,6 +14,7 @@ BPMN = "http://www.omg.org/spec/BPMN/20100524/MODEL"
 ZEEBE = "http://camunda.org/schema/zeebe/1.0"
 AMEIDE = "https://ameide.io/schema/bpmn/extensions/v1"
 VERBWORKER = "urn:verbworker:bpmn:v1"
+DIAGRAM = "http://www.omg.org/spec/BPMN/20100524/DI"
 
 # A quoted value may hold ">", so the end of a tag is found by stepping over the quotes.
 _TAG = pattern(rb"""<([^\s/>]++)(?:[^"'>]+|"[^"]*"|'[^']*')*+>""")
@@ -41,15 +43,33 @@ class Place:
 
 @value
 class Attribute:
-    """One attribute of a start tag: resolved name, decoded value, and the bytes of name and value."""
+    """One attribute of a start tag: its resolved name, its decoded value, and on demand the bytes of both."""
 
     element: "Element"
     namespace: str
     local: str
     value: str
-    name_start: int
-    start: int
-    end: int
+
+    @property
+    def name_start(self) -> int:
+        """The byte where the name begins."""
+        return self._span[0]
+
+    @property
+    def start(self) -> int:
+        """The byte where the value begins, behind its quote."""
+        return self._span[1]
+
+    @property
+    def end(self) -> int:
+        """The byte of the quote that ends the value."""
+        return self._span[2]
+
+    @property
+    def _span(self) -> tuple[int, int, int]:
+        # Looked for when somebody asks, because of most attributes nobody does.
+        number = list(self.element.values).index((self.namespace, self.local))
+        return next(islice(self.element.attribute_spans(), number, None))
 
     @property
     def place(self) -> Place:
@@ -88,20 +108,23 @@ def _characters(raw: bytes, begin: int) -> Iterator[int]:
 class Document:
     """What all elements of one file share: its source, its character data and its interruptions.
 
-    Character data is kept once, in document order; an element knows which run of it is its own.
+    Character data is kept once, in document order; an element knows which run of it is its own. Of a diagram there
+    are only the ids, each with the byte of its tag: nothing in it is evaluated, and it is half of most files.
     """
 
     source: Source
     chunks: list[str] = field(default_factory=list)
-    chunk_starts: "array[int]" = field(default_factory=lambda: array("Q"))
     interruptions: list[int] = field(default_factory=list)
+    elements: dict[tuple[str, str], list["Element"]] = field(default_factory=dict)
+    diagram_ids: list[tuple[str, int]] = field(default_factory=list)
 
 
 @value(frozen=False, eq=False)
 class Element:
     """One XML element; its name and the names of its attributes are (namespace URI, local name).
 
-    `start` and `end` are the bytes of the whole element. Treat it as frozen: only the reader writes it.
+    `start` is the byte of its bracket, `close` the byte of its end tag or, without one, the byte behind it. Treat it
+    as frozen: only the reader writes it.
     """
 
     document: Document
@@ -110,10 +133,10 @@ class Element:
     values: Mapping[tuple[str, str], str]
     parent: "Element | None"
     start: int
-    end: int = 0
-    children: list["Element"] = field(default_factory=list)
-    first_chunk: int = 0
+    first_chunk: int
     last_chunk: int = 0
+    close: int = 0
+    children: list["Element"] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"<{self.local} id={self.id!r} line={self.line}>"
@@ -149,6 +172,12 @@ class Element:
         return self._tag().end()
 
     @property
+    def end(self) -> int:
+        """The byte after the whole element."""
+        content, tag_end = self.document.source.content, self.tag_end
+        return tag_end if content[tag_end - 2 : tag_end] == b"/>" else content.index(b">", self.close) + 1
+
+    @property
     def text(self) -> str:
         """All character data inside, in document order, comments and processing instructions left out.
 
@@ -173,8 +202,7 @@ class Element:
     @property
     def attributes(self) -> list[Attribute]:
         """Every attribute in document order, namespace declarations left out."""
-        named = zip(self.values.items(), self._attribute_spans(), strict=True)
-        return [Attribute(self, ns, local, value, *span) for ((ns, local), value), span in named]
+        return [Attribute(self, namespace, local, value) for (namespace, local), value in self.values.items()]
 
     def get(self, local: str, namespace: str = "") -> str | None:
         """The value of an attribute, or None."""
@@ -182,9 +210,8 @@ class Element:
 
     def attribute(self, local: str, namespace: str = "") -> Attribute | None:
         """The attribute with its place, or None."""
-        if (namespace, local) not in self.values:
-            return None
-        return next(a for a in self.attributes if a.local == local and a.namespace == namespace)
+        value = self.values.get((namespace, local))
+        return Attribute(self, namespace, local, value) if value is not None else None
 
     def is_a(self, local: str, namespace: str = BPMN) -> bool:
         """True when the element has this name."""
@@ -200,12 +227,19 @@ class Element:
 
     def walk(self, local: str | None = None, namespace: str = BPMN) -> Iterator["Element"]:
         """This element and everything below it in document order; with a name, only those so named."""
+        if local is not None:
+            yield from self._named(self.document.elements.get((namespace, local), []))
+            return
         pending = [self]
         while pending:
             element = pending.pop()
-            if local is None or (element.local == local and element.namespace == namespace):
-                yield element
+            yield element
             pending.extend(reversed(element.children))
+
+    def _named(self, alike: list["Element"]) -> Iterator["Element"]:
+        first = bisect_left(alike, self.start, key=lambda element: element.start)
+        # Behind an element without content the next one may begin at once, and is not inside.
+        return takewhile(lambda element: element is self or element.start < self.close, islice(alike, first, None))
 
     def part(self, start: int, end: int) -> Place:
         """The bytes that hold characters `start` to `end` of `text`; `start` must be below `end`."""
@@ -213,20 +247,30 @@ class Element:
 
     def _offset(self, index: int, *, after: bool = False) -> int:
         """The byte where a character of `text` begins, or with `after` where it ends."""
-        number = self.first_chunk
-        while index >= len(self.document.chunks[number]):
-            index -= len(self.document.chunks[number])
+        pieces = self._pieces()
+        number = 0
+        while index >= len(pieces[number][0]):
+            index -= len(pieces[number][0])
             number += 1
-        chunk, begin = self.document.chunks[number], self.document.chunk_starts[number]
+        chunk, begin = pieces[number]
         if not after:
             return begin + len(chunk[:index].encode())
         if len(chunk) > 1:
             return begin + len(chunk[: index + 1].encode())
-        # A chunk of one character may be written longer: as a reference, or as a Windows line end.
+        # A piece of one character may be written longer: as a reference, or as a Windows line end.
         match = _REFERENCE_OR_LINE_END.match(self.document.source.content, begin)
         return match.end() if match else begin + len(chunk.encode())
 
-    def _attribute_spans(self) -> Iterator[tuple[int, int, int]]:
+    def _pieces(self) -> list[tuple[str, int]]:
+        """The text in the pieces it was written in, each with its first byte."""
+        pieces: list[tuple[str, int]] = []
+        parser = expat.ParserCreate("utf-8")
+        parser.CharacterDataHandler = lambda text: pieces.append((text, self.start + parser.CurrentByteIndex))
+        parser.Parse(self.document.source.content[self.start : self.end], True)
+        return pieces
+
+    def attribute_spans(self) -> Iterator[tuple[int, int, int]]:
+        """The bytes of every attribute in document order: where its name, its value and its last quote begin."""
         content, at = self.document.source.content, self._tag().end(1)
         while match := _RAW_ATTRIBUTE.match(content, at):
             at = match.end()

@@ -47,10 +47,12 @@ class Expression:
     @property
     def place(self) -> Place:
         """Where the text stands; an element without text gives its start tag."""
-        return self.part(0, len(self.text)) if self.text else self.written.place
+        return self.part(0, len(self.text))
 
     def part(self, start: int, end: int) -> Place:
-        """The bytes that hold characters `start` to `end` of `text`; of nothing, one character is shown."""
+        """The bytes that hold characters `start` to `end` of `text`; of nothing, one character or the tag is shown."""
+        if not self.text:
+            return self.written.place
         start = max(0, min(start, len(self.text) - 1))
         end = max(start + 1, min(end, len(self.text)))
         return self.written.part(self.skipped + start, self.skipped + end)

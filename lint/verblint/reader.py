@@ -5,11 +5,11 @@ document types (and with them every entity trick), other encodings, and document
 too deep or have too many elements.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import NoReturn
 from xml.parsers import expat
 
-from verblint.element import Document, Element
+from verblint.element import DIAGRAM, Document, Element
 from verblint.source import Position, Source
 from verblint.value import value
 
@@ -23,6 +23,10 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _WIDE_STARTS = (b"\xff\xfe", b"\xfe\xff", b"<\x00", b"\x00")
 # A line feed cannot stand in a local name, so the last one always ends the namespace.
 _SEPARATOR = "\n"
+_DIAGRAM = f"{DIAGRAM}{_SEPARATOR}BPMNDiagram"
+
+_Start = Callable[[str, list[str]], None]
+_End = Callable[[str], None]
 
 
 class ModelError(Exception):
@@ -60,28 +64,28 @@ def read(content: bytes, name: str = "<bytes>", limits: Limits = DEFAULT_LIMITS)
 
 
 class _Reading:
-    """One pass of expat over one source."""
+    """One pass of expat over one source.
+
+    It notes only what cannot be worked out from the bytes later: most files are in order, and nobody will ever ask
+    where in them a text begins.
+    """
 
     def __init__(self, source: Source, limits: Limits) -> None:
         self._source = source
         self._limits = limits
         self._document = Document(source)
-        self._open: list[Element] = []
-        self._root: Element | None = None
-        self._count = 0
         # The encoding is fixed, so that what the declaration claims can only be checked, never obeyed.
         self._parser = parser = expat.ParserCreate("utf-8", _SEPARATOR)
         parser.ordered_attributes = True
+        parser.buffer_text = True
         parser.XmlDeclHandler = self._declaration
         parser.StartDoctypeDeclHandler = self._document_type
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        parser.CommentHandler = self._comment
-        parser.ProcessingInstructionHandler = self._instruction
+        parser.CommentHandler = self._interruption
+        parser.ProcessingInstructionHandler = self._interruption
 
     def run(self) -> Element:
         """Parse it all and return the root."""
+        roots = self._listen()
         try:
             self._parser.Parse(self._source.content, True)
         except expat.ExpatError as error:
@@ -90,8 +94,72 @@ class _Reading:
                 f"not well-formed XML: {expat.ErrorString(error.code)}",
                 self._parser.ErrorByteIndex,
             )
-        assert self._root is not None, "expat refuses a document without a root"
-        return self._root
+        return roots[0]
+
+    def _listen(self) -> list[Element]:
+        """Let the parser call what builds the tree, and return the list in which the root will be."""
+        document, parser = self._document, self._parser
+        chunks = document.chunks
+        names, attribute_names = _Names(document.elements), _AttributeNames()
+        most, deepest = self._limits.elements, self._limits.depth
+        roots: list[Element] = []
+        above: list[Element] = []
+        count = 0
+
+        def start(name: str, attributes: list[str]) -> None:
+            nonlocal count
+            count += 1
+            if count > most or len(above) >= deepest:
+                self._refuse_size(count)
+            namespace, local, alike = names[name]
+            values = {attribute_names[attributes[at]]: attributes[at + 1] for at in range(0, len(attributes), 2)}
+            parent = above[-1] if above else None
+            element = Element(document, namespace, local, values, parent, parser.CurrentByteIndex, len(chunks))
+            (roots if parent is None else parent.children).append(element)
+            alike.append(element)
+            above.append(element)
+            if name == _DIAGRAM:
+                inside = self._listen_to_diagram(deepest - len(above), most - count, leave)
+                parser.StartElementHandler, parser.EndElementHandler = inside
+                parser.CharacterDataHandler = None
+
+        def end(name: str) -> None:
+            element = above.pop()
+            element.last_chunk = len(chunks)
+            element.close = parser.CurrentByteIndex
+
+        def leave(name: str, passed: int) -> None:
+            nonlocal count
+            count += passed
+            parser.StartElementHandler, parser.EndElementHandler = start, end
+            parser.CharacterDataHandler = chunks.append
+            end(name)
+
+        parser.StartElementHandler, parser.EndElementHandler = start, end
+        parser.CharacterDataHandler = chunks.append
+        return roots
+
+    def _listen_to_diagram(self, deepest: int, most: int, leave: Callable[[str, int], None]) -> tuple[_Start, _End]:
+        """What the parser calls inside a diagram, of which only the ids are kept: nothing in it is ever evaluated."""
+        parser, ids = self._parser, self._document.diagram_ids
+        depth = count = 0
+
+        def start(name: str, attributes: list[str]) -> None:
+            nonlocal depth, count
+            depth += 1
+            count += 1
+            if depth > deepest or count > most:
+                self._refuse_size(count - most + self._limits.elements)
+            if "id" in attributes and attributes.index("id") % 2 == 0:
+                ids.append((attributes[attributes.index("id") + 1], parser.CurrentByteIndex))
+
+        def end(name: str) -> None:
+            nonlocal depth
+            depth -= 1
+            if depth < 0:
+                leave(name, count)
+
+        return start, end
 
     def _declaration(self, version: str, encoding: str | None, standalone: int) -> None:
         if version != "1.0":
@@ -112,44 +180,38 @@ class _Reading:
     def _document_type(self, *_: object) -> None:
         self._refuse(DOCUMENT_TYPE, "a DOCTYPE is not allowed in a model; remove it with its entities")
 
-    def _start(self, name: str, attributes: Sequence[str]) -> None:
-        self._count += 1
-        if self._count > self._limits.elements:
+    def _interruption(self, *_: str) -> None:
+        self._document.interruptions.append(self._parser.CurrentByteIndex)
+
+    def _refuse_size(self, count: int) -> NoReturn:
+        if count > self._limits.elements:
             self._refuse(OVER_LIMIT, f"more than {self._limits.elements:,} elements")
-        if len(self._open) >= self._limits.depth:
-            self._refuse(OVER_LIMIT, f"elements are nested more than {self._limits.depth} deep")
-        parent = self._open[-1] if self._open else None
-        values = {_resolved(attributes[i]): attributes[i + 1] for i in range(0, len(attributes), 2)}
-        element = Element(self._document, *_resolved(name), values, parent, self._parser.CurrentByteIndex)
-        element.first_chunk = len(self._document.chunks)
-        if parent is None:
-            self._root = element
-        else:
-            parent.children.append(element)
-        self._open.append(element)
-
-    def _end(self, name: str) -> None:
-        element = self._open.pop()
-        element.last_chunk = len(self._document.chunks)
-        at = self._parser.CurrentByteIndex
-        content = self._source.content
-        # Of an empty element expat gives the byte after the tag, of any other the byte of its end tag.
-        bare = not element.children and element.first_chunk == element.last_chunk
-        element.end = at if bare and content[at - 2 : at] == b"/>" else content.index(b">", at) + 1
-
-    def _characters(self, text: str) -> None:
-        self._document.chunks.append(text)
-        self._document.chunk_starts.append(self._parser.CurrentByteIndex)
-
-    def _comment(self, text: str) -> None:
-        self._document.interruptions.append(self._parser.CurrentByteIndex)
-
-    def _instruction(self, target: str, text: str) -> None:
-        self._document.interruptions.append(self._parser.CurrentByteIndex)
+        self._refuse(OVER_LIMIT, f"elements are nested more than {self._limits.depth} deep")
 
     def _refuse(self, code: str, message: str, offset: int | None = None) -> NoReturn:
         at = self._parser.CurrentByteIndex if offset is None else offset
         raise ModelError(code, message, self._source.position(at)) from None
+
+
+class _Names(dict[str, tuple[str, str, list[Element]]]):
+    """Element names as expat writes them, each with its namespace, its local name and all elements of that name."""
+
+    def __init__(self, elements: dict[tuple[str, str], list[Element]]) -> None:
+        self._elements = elements
+
+    def __missing__(self, name: str) -> tuple[str, str, list[Element]]:
+        namespace, local = _resolved(name)
+        alike = self._elements.setdefault((namespace, local), [])
+        self[name] = resolved = (namespace, local, alike)
+        return resolved
+
+
+class _AttributeNames(dict[str, tuple[str, str]]):
+    """Attribute names as expat writes them, each as namespace and local name."""
+
+    def __missing__(self, name: str) -> tuple[str, str]:
+        self[name] = resolved = _resolved(name)
+        return resolved
 
 
 def _resolved(name: str) -> tuple[str, str]:

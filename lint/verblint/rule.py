@@ -12,7 +12,7 @@ from verblint.finding import Finding, Fix, Severity, is_suppressible
 from verblint.model import Definitions
 from verblint.settings import Settings
 from verblint.suppression import Suppression
-from verblint.value import replace, value
+from verblint.value import value
 
 Check = Callable[["Context"], Iterator[Finding]]
 
@@ -44,11 +44,11 @@ class Rule:
     def run(self, context: "Context") -> Iterator[Finding]:
         """The findings of this rule in one file. A rule that crashes yields one more and stops nobody else."""
         try:
-            yield from self.check(replace(context, rule=self))
+            yield from self.check(context.under(self))
         except Exception as error:
             message = f"the rule {self.slug} stopped with {type(error).__name__}, so this file was not checked by it"
             hint = "This is a bug of verblint: report it with the model"
-            yield replace(context, rule=CRASHED).at(context.root, message, hint=hint, detail=self.slug)
+            yield context.under(CRASHED).at(context.root, message, hint=hint, detail=self.slug)
 
 
 def rule(code: str, slug: str, severity: Severity) -> Callable[[Check], Rule]:
@@ -84,7 +84,6 @@ class Context:
     branches: tuple[Branch, ...]
     settings: Settings
     contracts: Contracts
-    elements: Mapping[tuple[str, str], list[Element]]
     unused: tuple[Suppression, ...] = ()
     today: str = ""
     rule: Rule | None = None
@@ -93,10 +92,18 @@ class Context:
     def of(cls, root: Element, settings: Settings, contracts: Contracts) -> "Context":
         """The context of a tree, before any rule runs."""
         model = assemble(root)
-        elements: dict[tuple[str, str], list[Element]] = {}
-        for element in root.walk():
-            elements.setdefault((element.namespace, element.local), []).append(element)
-        return cls(root, model, tuple(branches(model)), settings, contracts, elements)
+        return cls(root, model, tuple(branches(model)), settings, contracts)
+
+    @property
+    def elements(self) -> Mapping[tuple[str, str], list[Element]]:
+        """The elements of the file by name, those of one name in document order; a diagram's inside is left out."""
+        return self.root.document.elements
+
+    def under(self, rule: Rule) -> "Context":
+        """The context in which a rule runs."""
+        return Context(
+            *(self.root, self.model, self.branches, self.settings, self.contracts, self.unused, self.today, rule)
+        )
 
     def every(self, *locals: str, namespace: str = BPMN) -> Iterator[Element]:
         """The elements with one of these names, in document order for each name."""
