@@ -14,7 +14,8 @@ from verbworker.errors import VerbworkerError
 _STANDARD = frozenset(logging.LogRecord("", 0, "", 0, "", None, None).__dict__) | {"message", "asctime", "taskName"}
 _SECRET_NAME = re.compile(r"password|passwd|secret|token|authorization|credential|api_?key|dsn|payload|variables", re.I)
 _SECRET_IN_TEXT = re.compile(
-    r"(?P<address>[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s@]+@|\b(?P<kind>Bearer|Basic) [\w+/=.~-]{8,}", re.IGNORECASE
+    r"(?P<address>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)[^\s@]+@|\b(?P<kind>Bearer|Basic) [\w+/=.~-]{8,}",
+    re.IGNORECASE,
 )
 _LONGEST = 2_000
 _NOISY = ("grpc", "asyncio", "asyncpg")
@@ -100,7 +101,8 @@ def _shown(value: object) -> object:
 
 
 def _safe(text: str) -> str:
-    hidden = _SECRET_IN_TEXT.sub(_masked, text)
+    # Cut before and after: looking costs time, and a secret must not be cut in half before it is hidden.
+    hidden = _SECRET_IN_TEXT.sub(_masked, text[: 2 * _LONGEST])
     return hidden if len(hidden) <= _LONGEST else f"{hidden[:_LONGEST]} [...]"
 
 

@@ -1,0 +1,184 @@
+"""Settings: environment over file, one sentence for what is wrong, and no secret in any of it."""
+
+import json
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from verbworker.errors import ContractInvalid
+from verbworker.ops import config
+
+SECRET = "correct-horse-battery-staple-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working directory without settings, and an environment without ours."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("VERBWORKER_")]:
+        monkeypatch.delenv(name)
+
+
+def test_everything_but_database_and_engine_id_has_a_default() -> None:
+    settings = config.load()
+
+    assert (settings.lease, settings.engine_timeout) == (timedelta(seconds=30), timedelta(seconds=60))
+    assert (settings.http_host, settings.http_port) == ("127.0.0.1", 8090)
+    assert (settings.control_connections, settings.verb_connections) == (4, None)
+
+
+def test_the_environment_wins_over_the_file_and_the_command_line_over_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "verbworker.toml").write_text('engine_id = "file"\nlease = 10\ngrace = 5.5\n')
+    monkeypatch.setenv("VERBWORKER_LEASE", "20")
+    monkeypatch.setenv("VERBWORKER_ENGINE_ID", "environment")
+
+    settings = config.load(engine_id="command", lease=None)
+
+    assert (settings.engine_id, settings.lease, settings.grace) == (
+        "command",
+        timedelta(seconds=20),
+        timedelta(seconds=5.5),
+    )
+
+
+@pytest.mark.parametrize(("given", "read"), [("a, b,,c", ("a", "b", "c")), ("", ()), ("one", ("one",))])
+def test_tenants_are_words_between_commas(given: str, read: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERBWORKER_TENANT_IDS", given)
+
+    assert config.load().tenant_ids == read
+
+
+def test_tenants_in_the_file_are_a_list(tmp_path: Path) -> None:
+    (tmp_path / "verbworker.toml").write_text('tenant_ids = ["a", "b"]\n')
+
+    assert config.load().tenant_ids == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("lease = 0\n", "setting lease: it must be more than 0 seconds"),
+        ('lease = "soon"\n', "setting lease: write it as a number of seconds"),
+        ("laese = 3\n", "verbworker.toml has no setting 'laese'"),
+        ("[worker]\nlease = 3\n", "verbworker.toml has no setting 'worker'"),
+        ("lease = = 3\n", "verbworker.toml is no TOML"),
+        ("http_port = 70000\n", "setting http_port"),
+        ('log_format = "xml"\n', "setting log_format"),
+        ('engine = "other"\n', "setting engine"),
+        (f'integrity_keys = {{k1 = "{SECRET}"}}\n', "secrets belong into VERBWORKER_INTEGRITY_KEYS"),
+    ],
+)
+def test_a_wrong_file_is_told_by_its_setting_and_without_the_value(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "verbworker.toml").write_text(text)
+
+    with pytest.raises(ContractInvalid) as caught:
+        config.load()
+
+    assert words in str(caught.value)
+    assert SECRET not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LEASE", "soon"),
+        ("LEASE", "nan"),
+        ("LEASE", "1e300"),
+        ("STREAMING", "perhaps"),
+        ("CONTROL_CONNECTIONS", "1"),
+        ("INTEGRITY_KEYS", f"k1={SECRET}"),
+        ("INTEGRITY_KEYS", json.dumps({"k1": [SECRET]})),
+    ],
+)
+def test_a_wrong_variable_is_told_by_its_name_and_without_its_value(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"VERBWORKER_{name}", value)
+
+    with pytest.raises(ContractInvalid, match=f"VERBWORKER_{name}") as caught:
+        config.load()
+
+    assert SECRET not in str(caught.value)
+
+
+def test_no_secret_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERBWORKER_DSN", f"postgresql://kyc:{SECRET}@db/cases")
+    monkeypatch.setenv("VERBWORKER_INTEGRITY_KEYS", json.dumps({"k1": SECRET}))
+
+    settings = config.load()
+
+    assert SECRET not in repr(settings) + str(settings) + settings.model_dump_json() + repr(settings.key_ring())
+    assert settings.database().endswith(f"{SECRET}@db/cases")
+
+
+@pytest.mark.parametrize("given", [{}, {"dsn": ""}, {"dsn": "  "}])
+def test_a_missing_database_is_one_sentence(given: dict[str, object]) -> None:
+    with pytest.raises(ContractInvalid, match="VERBWORKER_DSN"):
+        config.load(**given).database()
+
+
+def test_the_database_may_be_named_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "dsn").write_text("postgresql://db/cases\n")
+
+    assert config.load(dsn_file=tmp_path / "dsn").database() == "postgresql://db/cases"
+
+
+def test_a_file_that_is_not_there_is_told_by_its_path() -> None:
+    with pytest.raises(ContractInvalid, match="cannot read absent: No such file"):
+        config.load(dsn_file="absent").database()
+
+
+@pytest.mark.parametrize("given", [{}, {"engine_id": ""}, {"engine_id": " "}])
+def test_an_engine_id_has_no_default(given: dict[str, object]) -> None:
+    with pytest.raises(ContractInvalid, match="VERBWORKER_ENGINE_ID"):
+        config.load(**given).cluster()
+
+
+def test_one_key_signs_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERBWORKER_INTEGRITY_KEYS", json.dumps({"k1": SECRET}))
+
+    ring = config.load().key_ring()
+
+    assert ring is not None
+    assert (ring.active, ring.secrets) == ("k1", {"k1": SECRET.encode()})
+
+
+def test_of_several_keys_one_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERBWORKER_INTEGRITY_KEYS", json.dumps({"k1": SECRET, "k2": SECRET[::-1]}))
+
+    with pytest.raises(ContractInvalid, match="VERBWORKER_INTEGRITY_KEY"):
+        config.load().key_ring()
+
+
+def test_keys_from_a_file_join_those_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "keys.json").write_text(json.dumps({"k2": SECRET[::-1]}))
+    monkeypatch.setenv("VERBWORKER_INTEGRITY_KEYS", json.dumps({"k1": SECRET}))
+
+    ring = config.load(integrity_keys_file="keys.json", integrity_key="k2").key_ring()
+
+    assert ring is not None
+    assert (ring.active, sorted(ring.secrets)) == ("k2", ["k1", "k2"])
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"k1": 3}', SECRET])
+def test_a_file_of_keys_that_holds_something_else_is_refused_without_showing_it(text: str, tmp_path: Path) -> None:
+    (tmp_path / "keys.json").write_text(text)
+
+    with pytest.raises(ContractInvalid, match=r"keys\.json must be JSON") as caught:
+        config.load(integrity_keys_file="keys.json").key_ring()
+
+    assert SECRET not in str(caught.value)
+
+
+def test_a_named_key_without_keys_is_told() -> None:
+    with pytest.raises(ContractInvalid, match="no keys are set"):
+        config.load(integrity_key="k1").key_ring()
+
+
+def test_without_keys_there_is_no_ring() -> None:
+    assert config.load().key_ring() is None

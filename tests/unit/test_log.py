@@ -1,0 +1,159 @@
+"""Log lines: one record a line, its fields by name, and nothing that must stay where it is."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from verbworker.errors import StoreUnavailable
+from verbworker.ops import log
+
+SECRET = "s3cr3t-w0rd-of-some-length"
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    """Leave logging as it was found."""
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level, logging.raiseExceptions)
+    yield
+    root.handlers[:], root.level, logging.raiseExceptions = before
+
+
+def lines(*, as_json: bool = True, level: str = "info", **record: Any) -> str:
+    """What one record of `verbworker.work` looks like."""
+    stream = io.StringIO()
+    log.set_up(as_json=as_json, level=level, stream=stream)
+    logging.getLogger("verbworker.work").log(record.pop("at", logging.INFO), record.pop("message", "done"), **record)
+    return stream.getvalue()
+
+
+def test_a_record_is_one_json_object_with_its_fields() -> None:
+    (line,) = lines(extra={"job_key": 7, "verb": "kyc.check", "entry": UUID(int=1), "late": None}).splitlines()
+    told = json.loads(line)
+
+    assert told.pop("time").endswith("Z")
+    assert told == {
+        "level": "info",
+        "logger": "verbworker.work",
+        "message": "done",
+        "job_key": 7,
+        "verb": "kyc.check",
+        "entry": str(UUID(int=1)),
+        "late": None,
+    }
+
+
+def test_a_line_break_in_a_message_stays_inside_its_line() -> None:
+    assert len(lines(message="one\ntwo").splitlines()) == 1
+
+
+def test_a_field_cannot_pretend_to_be_the_level() -> None:
+    told = json.loads(lines(extra={"level": "critical", "time": "never", "logger": "root"}))
+
+    assert (told["level"], told["logger"]) == ("info", "verbworker.work")
+    assert told["time"] != "never"
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+@pytest.mark.parametrize(
+    ("message", "extra"),
+    [
+        (f"cannot reach postgresql://kyc:{SECRET}@db/cases", {}),
+        ("failed", {"reason": f"https://client:{SECRET}@login/token refused"}),
+        ("failed", {"reason": f"sent authorization: Bearer {SECRET}"}),
+        ("failed", {"header": f"Basic {SECRET}"}),
+        ("failed", {"password": SECRET}),
+        ("failed", {"client_secret": SECRET}),
+        ("failed", {"dsn": SECRET}),
+        ("failed", {"access_token": SECRET}),
+        ("failed", {"domain_payload": SECRET}),
+        ("failed", {"variables": {"domain_payload": SECRET}}),
+        ("failed", {"job": {"name": SECRET}}),
+        ("failed", {"content": SECRET.encode()}),
+        ("failed", {"rows": [SECRET]}),
+    ],
+)
+def test_neither_secrets_nor_payloads_are_written(message: str, extra: dict[str, object], as_json: bool) -> None:
+    assert SECRET not in lines(as_json=as_json, level="debug", message=message, extra=extra)
+
+
+def test_a_long_text_is_cut() -> None:
+    assert len(lines(extra={"reason": "x" * 100_000})) < 3_000
+
+
+def raised(error: Exception, cause: Exception | None = None) -> Exception:
+    """The error with the trace of somebody who raised it."""
+    try:
+        raise error from cause
+    except Exception as caught:
+        return caught
+
+
+def test_an_unknown_error_is_told_by_its_type_and_places_alone() -> None:
+    told = json.loads(lines(at=logging.ERROR, message="a bug", exc_info=raised(ValueError(SECRET))))
+
+    assert told["error_type"] == "ValueError"
+    assert told["error_trace"][0] == "ValueError"
+    assert "test_log.py:" in told["error_trace"][1]
+    assert SECRET not in json.dumps(told)
+
+
+def test_an_error_of_ours_keeps_its_words() -> None:
+    told = json.loads(lines(at=logging.ERROR, exc_info=raised(StoreUnavailable("the database is away"))))
+
+    assert told["error_trace"][0] == "StoreUnavailable: the database is away"
+
+
+def test_while_debugging_every_error_keeps_its_words() -> None:
+    told = json.loads(lines(at=logging.ERROR, level="debug", exc_info=raised(ValueError("odd"))))
+
+    assert told["error_trace"][0] == "ValueError: odd"
+
+
+def test_the_cause_of_an_error_is_told_too() -> None:
+    error = raised(StoreUnavailable("the database is away"), raised(OSError(SECRET)))
+
+    trace = json.loads(lines(at=logging.ERROR, exc_info=error))["error_trace"]
+
+    assert "OSError" in trace
+    assert not any(SECRET in line for line in trace)
+
+
+def test_the_members_of_a_group_are_told() -> None:
+    group = ExceptionGroup("two", [raised(KeyError("a")), raised(TypeError("b"))])
+
+    trace = json.loads(lines(at=logging.ERROR, exc_info=group))["error_trace"]
+
+    assert {"KeyError", "TypeError"} <= set(trace)
+
+
+def test_people_get_one_line_with_fields() -> None:
+    line = lines(as_json=False, message="working", extra={"verb": "kyc.check"})
+
+    assert line.endswith("INFO    working verb=kyc.check\n")
+
+
+def test_people_get_the_trace_below_the_line() -> None:
+    first, second, *places = lines(as_json=False, at=logging.ERROR, exc_info=raised(ValueError(SECRET))).splitlines()
+
+    assert first.endswith("ERROR   done")
+    assert second == "  ValueError"
+    assert places[0].startswith("  at ")
+
+
+def test_what_is_below_the_level_is_not_written() -> None:
+    assert lines(level="warning") == ""
+
+
+def test_other_peoples_debug_lines_are_not_written() -> None:
+    stream = io.StringIO()
+    log.set_up(as_json=True, level="debug", stream=stream)
+
+    logging.getLogger("grpc._channel").debug("header %s", SECRET)
+
+    assert stream.getvalue() == ""
