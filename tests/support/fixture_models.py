@@ -1,7 +1,7 @@
 """Fixture models: BPMN files below tests/lint, each inspected under the settings its first comment names.
 
 The comment reads `<!-- verblint: engine=8.10 contracts=none -->`. Left out, the defaults hold, with the contracts of
-tests/lint/contracts.
+tests/lint/contracts. A trap also names the errors it must be met with: `expect=HB208,HB015`, or `expect=none`.
 """
 
 from collections.abc import Iterable
@@ -29,6 +29,7 @@ class FixtureModel:
     path: Path
     settings: Settings
     contracts: Contracts
+    expected: frozenset[str]
 
     @property
     def name(self) -> str:
@@ -63,8 +64,9 @@ def contracts() -> Contracts:
 def _open(path: Path) -> FixtureModel:
     note = _NOTE.search(path.read_bytes())
     options = dict(option.split("=") for option in note[1].decode().split()) if note else {}
+    expected = frozenset(options.pop("expect", "none").split(",")) - {"none"}
     known = contracts() if options.pop("contracts", "all") == "all" else Contracts()
-    return FixtureModel(path, _settings(**options), known)
+    return FixtureModel(path, _settings(**options), known, expected)
 
 
 def _settings(*, engine: str = "8.8", service_tasks: str = "15", allow_identity_mappings: str = "false") -> Settings:

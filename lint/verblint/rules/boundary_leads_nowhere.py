@@ -1,0 +1,26 @@
+"""A boundary event leads somewhere."""
+
+from collections.abc import Iterator
+
+from verblint.finding import Finding, Severity
+from verblint.model import Kind
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("HB024", "boundary-leads-nowhere", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A boundary event leads somewhere.
+
+    What happens when the timer fires or the error is thrown is the reason for the event. Engine 8.6 refuses a boundary
+    event that nothing follows; later ones end the token there without a word.
+
+    Wrong:  <boundaryEvent id="late" attachedToRef="ask"> with no flow that leaves it
+    Right:  <sequenceFlow sourceRef="late" targetRef="remind" />
+    """
+    for process in context.model.processes:
+        for scope, node in process.walk():
+            is_boundary = node.kind is Kind.BOUNDARY_EVENT and not node.is_compensation_boundary
+            if is_boundary and not scope.outgoing(node):
+                message = f"nothing follows the {described(node.element)}"
+                yield context.at(node.element, message, hint="Draw a flow to what shall happen, or to an end event")
