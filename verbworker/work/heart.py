@@ -75,11 +75,15 @@ class Heart:
     def beating(self, claim: Claim, job: Job, claimed_at: float) -> Iterator[Life]:
         """Keep a claim alive; `claimed_at` is the loop's time before the claim was written."""
         life = Life(claim, job, claimed_at + self._frames.lease.total_seconds())
+        if (older := self._lives.get(job.key)) is not None:
+            # Our own lease had run out, and the engine gave the job back to us: the newer epoch owns the frame.
+            older.end(End.LOST)
         self._lives[job.key] = life
         try:
             yield life
         finally:
-            del self._lives[job.key]
+            if self._lives.get(job.key) is life:
+                del self._lives[job.key]
 
     def end_all(self, reason: End) -> None:
         """End every running verb."""
@@ -87,28 +91,37 @@ class Heart:
             life.end(reason)
 
     async def run(self) -> None:
-        """Beat three times per lease until cancelled."""
-        while True:
-            await asyncio.sleep(self._frames.lease.total_seconds() / 3)
-            await self.beat()
+        """Beat three times per lease until cancelled, however long the engine takes to answer."""
+        async with asyncio.TaskGroup() as calls:
+            extending: asyncio.Task[None] | None = None
+            while True:
+                await asyncio.sleep(self._frames.lease.total_seconds() / 3)
+                lives = await self._renew()
+                # An engine that is away must not cost us the frames: the next beat does not wait for it.
+                if lives and (extending is None or extending.done()):
+                    extending = calls.create_task(self._extend(lives))
 
     async def beat(self) -> None:
         """Extend every lease once, then the engine's timeouts of those that are still ours."""
+        await self._extend(await self._renew())
+
+    async def _renew(self) -> list[Life]:
+        """Extend every lease, end what is ours no more, and return the rest; nothing when the database is away."""
         lives = dict(self._lives)
         if not lives:
-            return
+            return []
         began = asyncio.get_running_loop().time()
         try:
             lost = await self._frames.heartbeat({key: life.claim.epoch for key, life in lives.items()})
         except StoreError as error:
             _log.warning("heartbeat not written", extra={"running": len(lives), "reason": str(error)})
-            return
+            return []
         for key, life in lives.items():
             if key in lost:
                 life.end(End.LOST)
             else:
                 life.renew(began + self._frames.lease.total_seconds())
-        await self._extend([life for key, life in lives.items() if key not in lost])
+        return [life for key, life in lives.items() if key not in lost]
 
     async def _extend(self, lives: list[Life]) -> None:
         turn = asyncio.Semaphore(_AT_ONCE)
