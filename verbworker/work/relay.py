@@ -40,12 +40,19 @@ class Relay:
         async def send(frame: Unacknowledged) -> bool:
             async with turn:
                 metrics.RELAYS.labels(frame.verb).inc()
-                await self._frames.note(frame.job_key, "relay")
+                await self._note(frame.job_key)
                 return await self._returns.verdict(frame.job_key, _verdict(frame))
 
         async with asyncio.TaskGroup() as calls:
             sent = [calls.create_task(send(frame)) for frame in due]
         return sum(task.result() for task in sent)
+
+    async def _note(self, job_key: int) -> None:
+        try:
+            await self._frames.note(job_key, "relay")
+        except StoreError as error:
+            # Raised inside the group it would end the relay, and the process with it.
+            _log.warning("relay not noted", extra={"job_key": job_key, "reason": str(error)})
 
 
 def _verdict(frame: Unacknowledged) -> Verdict:

@@ -1,0 +1,34 @@
+"""The relay on real frames: what may go wrong beside the verdict without stopping it."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.support.frames import ENGINE, Place, claimed, working
+from verbworker.engine import Variables
+from verbworker.testing.memory import MemoryEngine
+from verbworker.work.relay import Relay
+from verbworker.work.returns import Returns
+
+
+class Told(MemoryEngine):
+    """An engine that keeps which jobs it was told to complete."""
+
+    def __init__(self) -> None:
+        super().__init__(ENGINE)
+        self.completed: list[int] = []
+
+    async def complete(self, job_key: int, variables: Variables) -> None:
+        self.completed.append(job_key)
+
+
+@pytest.mark.req("EVO-02")
+async def test_a_note_that_cannot_be_written_stops_no_verdict(place: Place) -> None:
+    engine = Told()
+    async with working(place.database) as frames:
+        await frames.pop_completed(place.verdict(await claimed(frames, place.delivery())))
+        await place.database.execute("DROP TABLE verbworker.frame_event")
+
+        sent = await Relay(frames, Returns(engine, frames), every=timedelta(0)).sweep()
+
+    assert (sent, engine.completed) == (1, [1])
