@@ -71,7 +71,8 @@ class Redelivery:
         if frame.input_hash != delivery.input_hash:
             metrics.DRIFTS.labels(frame.verb).inc()
             await self._frames.note(frame.job_key, "input drift", detail="the variables changed after the verdict")
-        if frame.acked_at is not None:
+        # A delivery from before the acknowledgement only lay about, in the socket of a frozen worker for one.
+        if frame.acked_at is not None and delivery.job.activated_ms > frame.acked_at.timestamp() * 1000:
             _log.error("an acknowledged job came back; was the engine restored?", extra={"job_key": frame.job_key})
         metrics.REPLAYS.labels(frame.verb).inc()
         await self._frames.note(frame.job_key, "replay", epoch=frame.epoch, detail="the stored verdict was sent again")
