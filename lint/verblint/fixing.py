@@ -35,10 +35,14 @@ def repair(linter: Linter, content: bytes, name: str) -> Repair:
             break
         mended = apply(content, fixes)
         after = linter.lint(mended, name)
-        if any(finding.code.startswith("HB0") for finding in after.findings):
+        if _unsafe(after) - _unsafe(report):
             raise UnsafeFix("not fixed: after the fixes the file could not be read")
         content, report, applied = mended, after, applied + len(fixes)
     return Repair(content, applied, report)
+
+
+def _unsafe(report: Report) -> set[str]:
+    return {finding.code for finding in report.findings if finding.code.startswith("HB0")}
 
 
 def compatible(findings: Iterable[Finding]) -> list[Fix]:
