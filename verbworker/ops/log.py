@@ -14,7 +14,7 @@ from verbworker.errors import VerbworkerError
 _STANDARD = frozenset(logging.LogRecord("", 0, "", 0, "", None, None).__dict__) | {"message", "asctime", "taskName"}
 _SECRET_NAME = re.compile(r"password|passwd|secret|token|authorization|credential|api_?key|dsn|payload|variables", re.I)
 _SECRET_IN_TEXT = re.compile(
-    r"(?P<address>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)[^\s@]+@|\b(?P<kind>Bearer|Basic) [\w+/=.~-]{8,}",
+    r"(?P<address>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:)\S+@|\b(?P<kind>Bearer|Basic) [\w+/=.~-]{8,}",
     re.IGNORECASE,
 )
 _LONGEST = 2_000
