@@ -85,7 +85,7 @@ class Executor:
         try:
             reach(Point.DELIVERED)
             luggage = Luggage.of(job)
-            claim = await self._push(job, luggage)
+            claim = await self._claim(job, luggage)
             if claim is None:
                 span.ended("not claimed")
                 return
@@ -122,6 +122,19 @@ class Executor:
         )
 
     # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
+
+    async def _claim(self, job: Job, luggage: Luggage) -> Claim | None:
+        """Push until the database answers or the delivery is half over; a claim whose answer was lost is found (C1)."""
+        clock = asyncio.get_running_loop().time
+        give_up = clock() + job.timeout_ms / 2000
+        for failures in count():
+            try:
+                return await self._push(job, luggage)
+            except StoreUnavailable:
+                if clock() >= give_up:
+                    raise
+                await asyncio.sleep(backoff(failures, random.random()))
+        raise AssertionError("counting never ends")
 
     async def _push(self, job: Job, luggage: Luggage) -> Claim | None:
         delivery = self._delivery(job, luggage)
