@@ -20,6 +20,9 @@ from verblint.model import (
 )
 
 _NODE_KINDS = {kind.value: kind for kind in Kind if kind is not Kind.UNKNOWN}
+# An unknown kind might be either, so that nothing written in it is overlooked.
+_EVENTS = frozenset(kind for kind in Kind if kind.is_event or kind is Kind.UNKNOWN)
+_ACTIVITIES = frozenset(kind for kind in Kind if kind.is_activity or kind is Kind.UNKNOWN)
 _NESTED = (Kind.SUB_PROCESS, Kind.TRANSACTION, Kind.AD_HOC_SUB_PROCESS)
 # What stands in a process or subprocess and is neither node nor flow nor association.
 _NOT_NODES = frozenset(
@@ -71,7 +74,7 @@ def _nodes(element: Element) -> Iterator[FlowNode]:
 
 
 def _node(element: Element, kind: Kind) -> FlowNode:
-    loop = element.find("multiInstanceLoopCharacteristics")
+    loop = element.find("multiInstanceLoopCharacteristics") if kind in _ACTIVITIES else None
     interrupting = "cancelActivity" if kind is Kind.BOUNDARY_EVENT else "isInterrupting"
     return FlowNode(
         id=element.id,
@@ -81,7 +84,7 @@ def _node(element: Element, kind: Kind) -> FlowNode:
         binding=bind(element),
         default=element.get("default") or "",
         message=element.get("messageRef") or "",
-        events=event_definitions(element),
+        events=event_definitions(element) if kind in _EVENTS else (),
         attached_to=element.get("attachedToRef") or "",
         is_interrupting=_is_true(element, interrupting, default=True),
         is_for_compensation=_is_true(element, "isForCompensation"),
@@ -123,5 +126,8 @@ def _declarations(root: Element, local: str, code: str) -> dict[str, Declaration
 
 def _is_true(element: Element, local: str, *, default: bool = False) -> bool:
     """An XSD boolean: `true` and `1` are true, `false` and `0` are false, anything else is the default."""
-    value = (element.get(local) or "").strip()
+    value = element.values.get(("", local))
+    if value is None:
+        return default
+    value = value.strip()
     return value in ("true", "1") if value in ("true", "1", "false", "0") else default

@@ -1,8 +1,8 @@
 """What the zeebe extension binds to an element: a job type, retries, headers, listeners, mappings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from verblint.element import ZEEBE, Element
+from verblint.element import BPMN, ZEEBE, Element
 from verblint.expression import Expression
 from verblint.value import value
 
@@ -59,20 +59,23 @@ class Binding:
         return "" if self.type is None or self.type.is_feel else self.type.text
 
 
+_NOTHING = Binding()
+
+
 def bind(element: Element) -> Binding:
     """Read the extension elements of a process, an activity or an event."""
-    extensions = list(_extensions(element))
-    if not extensions:
-        return Binding()
-    definition = next(_named(extensions, "taskDefinition"), None)
+    found = _extensions(element)
+    if not found:
+        return _NOTHING
+    definition = next(iter(found.get("taskDefinition", ())), None)
     return Binding(
         type=written(definition, "type"),
         retries=written(definition, "retries"),
-        headers=tuple(_headers(extensions)),
-        execution_listeners=tuple(_listeners(extensions, "executionListeners", "executionListener")),
-        task_listeners=tuple(_listeners(extensions, "taskListeners", "taskListener")),
-        mappings=tuple(_mappings(extensions)),
-        is_user_task=any(_named(extensions, "userTask")),
+        headers=tuple(_headers(found.get("taskHeaders", ()))),
+        execution_listeners=tuple(_listeners(found.get("executionListeners", ()), "executionListener")),
+        task_listeners=tuple(_listeners(found.get("taskListeners", ()), "taskListener")),
+        mappings=tuple(_mappings(found.get("ioMapping", ()))),
+        is_user_task="userTask" in found,
         element=definition,
     )
 
@@ -83,30 +86,32 @@ def written(element: Element | None, local: str) -> Expression | None:
     return Expression.of(attribute) if attribute is not None else None
 
 
-def _extensions(element: Element) -> Iterator[Element]:
-    for holder in element.find_all("extensionElements"):
-        yield from holder.children
+def _extensions(element: Element) -> dict[str, list[Element]]:
+    """The extension elements of the engine, by name."""
+    found: dict[str, list[Element]] = {}
+    for holder in element.children:
+        if holder.local == "extensionElements" and holder.namespace == BPMN:
+            for child in holder.children:
+                if child.namespace == ZEEBE:
+                    found.setdefault(child.local, []).append(child)
+    return found
 
 
-def _named(elements: list[Element], local: str) -> Iterator[Element]:
-    return (element for element in elements if element.is_a(local, ZEEBE))
-
-
-def _headers(extensions: list[Element]) -> Iterator[Header]:
-    for group in _named(extensions, "taskHeaders"):
+def _headers(groups: Iterable[Element]) -> Iterator[Header]:
+    for group in groups:
         for header in group.find_all("header", ZEEBE):
             yield Header(header.get("key") or "", header.get("value") or "", header)
 
 
-def _listeners(extensions: list[Element], plural: str, singular: str) -> Iterator[Listener]:
-    for group in _named(extensions, plural):
+def _listeners(groups: Iterable[Element], singular: str) -> Iterator[Listener]:
+    for group in groups:
         for listener in group.find_all(singular, ZEEBE):
             event = listener.get("eventType") or ""
             yield Listener(event, written(listener, "type"), written(listener, "retries"), listener)
 
 
-def _mappings(extensions: list[Element]) -> Iterator[Mapping]:
-    for group in _named(extensions, "ioMapping"):
+def _mappings(groups: Iterable[Element]) -> Iterator[Mapping]:
+    for group in groups:
         for entry in group.children:
             if entry.namespace == ZEEBE and entry.local in ("input", "output"):
                 yield Mapping(entry.local, written(entry, "source"), entry.get("target") or "", entry)
