@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn_schema import DIAGRAM
-from verblint.element import BPMN, Element
+from verblint.element import BPMN, DIAGRAM, Element, Place
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
-
-_CHECKED = (BPMN, DIAGRAM)
+from verblint.source import Source
 
 
 @rule("HB009", "duplicate-id", Severity.ERROR)
@@ -20,16 +18,26 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  two elements with id="ask"
     Right:  id="ask" and id="ask-again"
     """
-    first: dict[str, Element] = {}
-    for element in context.root.walk():
-        if not element.id or element.namespace not in _CHECKED:
+    seen: dict[str, int] = {}
+    for written, offset, element in _identified(context):
+        first = seen.setdefault(written, offset)
+        if first == offset:
             continue
-        if element.id not in first:
-            first[element.id] = element
-            continue
-        attribute = element.attribute("id")
-        assert attribute is not None
-        message = f"the id {element.id} was given to a {first[element.id].local} in line {first[element.id].line}"
-        yield context.at(
-            attribute.place, message, hint="Give one of them another id", detail=f"{element.local} {element.start}"
-        )
+        message = f"the id {written} was given to another element in line {_source(context).position(first).line}"
+        place = Place(element, offset, _source(context).content.index(b">", offset) + 1)
+        detail = f"{element.local} {offset}"
+        yield context.at(place, message, hint="Give one of them another id", detail=detail)
+
+
+def _identified(context: Context) -> Iterator[tuple[str, int, Element]]:
+    """Every id with the byte of its tag and the element it stands in, which for a diagram's shapes is the diagram."""
+    diagrams = context.elements.get((DIAGRAM, "BPMNDiagram"), [])
+    for element in (*context.within(BPMN), *diagrams):
+        if element.id:
+            yield element.id, element.start, element
+    for written, offset in context.root.document.diagram_ids:
+        yield written, offset, diagrams[0]
+
+
+def _source(context: Context) -> Source:
+    return context.root.document.source
