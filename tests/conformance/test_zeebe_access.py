@@ -289,6 +289,11 @@ async def test_a_token_server_that_is_not_there_is_unavailable() -> None:
         await TokenAccess(client("http://127.0.0.1:1/token")).header()
 
 
+async def test_a_token_url_that_no_host_can_have_is_denied() -> None:
+    with pytest.raises(AccessDenied, match="host name"):
+        await TokenAccess(client(f"http://{'x' * 70}.test/token")).header()
+
+
 async def test_a_gateway_with_an_unknown_certificate_is_not_trusted(
     certificate: Certificate, client_certificate: Certificate
 ) -> None:

@@ -43,6 +43,9 @@ def fetch(oauth: OAuth, ca: Path | None, timeout_s: float) -> Token:
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise EngineUnavailable(f"the token server cannot be reached: {reason}") from error
+    except ValueError as error:
+        # urllib's word for an address that is none, such as a host name that no name server may know.
+        raise AccessDenied("the token URL cannot be used: check its host name") from error
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
