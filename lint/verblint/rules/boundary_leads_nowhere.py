@@ -13,7 +13,8 @@ def check(context: Context) -> Iterator[Finding]:
     """A boundary event leads somewhere.
 
     What happens when the timer fires or the error is thrown is the reason for the event. Engine 8.6 refuses a boundary
-    event that nothing follows; later ones end the token there without a word.
+    event that nothing follows; later ones end the token there without a word. It looks for an `outgoing` element, so
+    the flow alone is not enough.
 
     Wrong:  <boundaryEvent id="late" attachedToRef="ask"> with no flow that leaves it
     Right:  <sequenceFlow sourceRef="late" targetRef="remind" />
@@ -24,3 +25,7 @@ def check(context: Context) -> Iterator[Finding]:
             if is_boundary and not scope.outgoing(node):
                 message = f"nothing follows the {described(node.element)}"
                 yield context.at(node.element, message, hint="Draw a flow to what shall happen, or to an end event")
+            elif is_boundary and node.element.find("outgoing") is None:
+                message = f"the {described(node.element)} does not list the flow that leaves it"
+                hint = f"Add <outgoing>{scope.outgoing(node)[0].id}</outgoing> to it"
+                yield context.at(node.element, message, hint=hint)

@@ -7,7 +7,7 @@ from verblint.model import Kind
 from verblint.rule import Context, rule
 
 _ALLOWED: dict[Kind, tuple[int, tuple[str, ...]]] = {
-    Kind.START_EVENT: (0, ("message", "timer", "error", "escalation", "signal", "conditional", "compensate")),
+    Kind.START_EVENT: (0, ("message", "timer", "error", "escalation", "signal", "conditional")),
     Kind.END_EVENT: (0, ("error", "message", "terminate", "signal", "escalation", "compensate", "cancel")),
     Kind.CATCH_EVENT: (1, ("message", "timer", "link", "signal", "conditional")),
     Kind.THROW_EVENT: (0, ("message", "link", "signal", "escalation", "compensate")),
