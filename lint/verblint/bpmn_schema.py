@@ -5,12 +5,10 @@ deployed. Choreographies and conversations are left out: no engine executes them
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from verblint.element import BPMN, Element
-
-DIAGRAM = "http://www.omg.org/spec/BPMN/20100524/DI"
+from verblint.value import value
 
 # name: base | children in order | attributes. A child with ? stands at most once, with * any number of times, otherwise
 # once. A name with a capital is a group. An attribute with ! is required; :b is a boolean, :i an integer, :n an id.
@@ -166,7 +164,7 @@ IDENTIFIED = frozenset(f"{_GROUPS['Flow']} process message".split()) - {"dataObj
 _MIXED = ("Expression", "Word", "documentation", "text", "script")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Slot:
     """One place in the order of children: the names that fit, and how often."""
 
@@ -175,7 +173,7 @@ class Slot:
     is_repeatable: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value(slots=False, eq=False)
 class Content:
     """What an element may have: children in order, attributes with their types, text or none."""
 
@@ -187,22 +185,51 @@ class Content:
 
     def slot_of(self, local: str) -> int | None:
         """The number of the slot for a child, or None when it may not stand here at all."""
-        return next((number for number, slot in enumerate(self.slots) if local in slot.names), None)
+        return self.numbers.get(local)
+
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """The slot of each child by its name; of two slots the first counts."""
+        slots = reversed(list(enumerate(self.slots)))
+        return {name: number for number, slot in slots for name in slot.names}
+
+    @cached_property
+    def required_slots(self) -> tuple[Slot, ...]:
+        """The children it cannot be without."""
+        return tuple(slot for slot in self.slots if slot.is_required)
+
+    @cached_property
+    def keys(self) -> frozenset[tuple[str, str]]:
+        """Its attributes as an element names them."""
+        return frozenset(("", name) for name in self.attributes)
 
 
 @cache
-def contents() -> Mapping[str, Content]:
-    """What every element of BPMN may have, by its name."""
+def names() -> Mapping[str, str]:
+    """The name of every element of BPMN, and the type it has."""
+    own = {name: name for name in _types() if name[0].islower()}
+    return own | {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
+
+
+@cache
+def content(local: str) -> Content | None:
+    """What the element with this name may have, or None when BPMN has no such element."""
+    name = names().get(local)
+    return _content(name, _types()) if name is not None else None
+
+
+def known_elements(elements: Mapping[tuple[str, str], list[Element]]) -> Iterator[tuple[Content, list[Element]]]:
+    """The BPMN elements among some, those of one name together with what they may have."""
+    for (namespace, local), alike in elements.items():
+        known = content(local) if namespace == BPMN else None
+        if known is not None:
+            yield known, alike
+
+
+@cache
+def _types() -> Mapping[str, tuple[str, list[str], list[str]]]:
     rows = [[part.strip() for part in row.split("|")] for row in _TYPES.replace("\\\n", "").strip().splitlines()]
-    types = {name: (base, children.split(), attributes.split()) for name, base, children, attributes in rows}
-    names = {name: name for name in types if name[0].islower()}
-    names |= {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
-    return {alias: _content(name, types) for alias, name in names.items()}
-
-
-def content_of(element: Element) -> Content | None:
-    """What a BPMN element may have, or None when BPMN has no such element."""
-    return contents().get(element.local) if element.namespace == BPMN else None
+    return {name: (base, children.split(), attributes.split()) for name, base, children, attributes in rows}
 
 
 def _content(name: str, types: Mapping[str, tuple[str, list[str], list[str]]]) -> Content:

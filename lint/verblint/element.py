@@ -116,7 +116,16 @@ class Document:
     chunks: list[str] = field(default_factory=list)
     interruptions: list[int] = field(default_factory=list)
     elements: dict[tuple[str, str], list["Element"]] = field(default_factory=dict)
+    attribute_names: set[tuple[str, str]] = field(default_factory=set)
     diagram_ids: list[tuple[str, int]] = field(default_factory=list)
+
+    def may_hold(self, word: str) -> bool:
+        """False when no text and no value outside the diagram holds an ASCII word, so that none need be looked at."""
+        content = self.source.content
+        if word.encode() in content or word in "".join(self.chunks):
+            return True
+        # A value may write any character as a reference; what modelers write so are the line ends of labels.
+        return content.count(b"&#") > content.count(b"&#10;") + content.count(b"&#xA;")
 
 
 @value(frozen=False, eq=False)

@@ -74,6 +74,7 @@ _TOKEN = pattern(
 
 
 _LONGEST_VARIABLE = 256
+_INVISIBLE_ASCII = dict.fromkeys((*range(33), 127))
 
 
 def tokenize(expression: str) -> Iterator[Token]:
@@ -99,6 +100,9 @@ def mentions(expression: str, variable: str) -> bool:
 
     Comments are searched too, and characters that cannot be seen are ignored.
     """
+    if variable not in _visible(expression):
+        # Every token is a stretch of the expression, so no token can hold it either.
+        return False
     for token in tokenize(expression):
         if token.kind is TokenKind.COMMENT and variable in _visible(token.text):
             return True
@@ -127,4 +131,6 @@ def _readings(name: str) -> Iterator[str]:
 
 
 def _visible(text: str) -> str:
+    if text.isascii():
+        return text.translate(_INVISIBLE_ASCII)
     return "".join(c for c in text if c not in BLANKS and category(c) not in ("Cf", "Cc", "Mn"))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from verblint.binding import Mapping
 from verblint.contract import WorkflowVerb
+from verblint.element import ZEEBE
 from verblint.feel import single_name
 from verblint.grammar import is_flag
 from verblint.model import FlowNode
@@ -52,7 +53,7 @@ class MappedNode:
 
 def mapped_nodes(context: Context) -> Iterator[MappedNode]:
     """Every node with at least one mapping, in every process of a file."""
-    for process in context.model.processes:
+    for process in context.model.processes if (ZEEBE, "ioMapping") in context.elements else ():
         verb = context.contracts.of_process(process.id)
         for _, node in process.walk():
             if node.binding.mappings:

@@ -11,7 +11,7 @@ from enum import Enum
 from verblint.element import AMEIDE, BPMN, VERBWORKER, ZEEBE, Element
 from verblint.event import TimerKind
 from verblint.expression import Expression
-from verblint.feel import single_name
+from verblint.feel import mentions, single_name
 from verblint.grammar import is_flag
 from verblint.naming import CAMUNDA_7
 from verblint.rule import Context
@@ -122,6 +122,29 @@ def process_id(element: Element) -> str:
     return next((above.id for above in (element, *element.ancestors) if above.is_a("process")), "")
 
 
+def values_with(context: Context, wanted: Predicate, *words: str) -> Iterator[Expression]:
+    """Every value that something might evaluate and that is wanted; a value with none of the words is not."""
+    if any(map(context.root.document.may_hold, words)):
+        yield from written_values(context, wanted)
+        yield from foreign_values(context, wanted)
+
+
+def values_that_read(context: Context, *variables: str) -> Iterator[Expression]:
+    """Every expression that could read one of the variables, or was made to look as if it did not."""
+    document = context.root.document
+    content = document.source.content
+    # Nothing can be hidden in plain ASCII without backticks: a name that does not stand there is not read.
+    is_plain = content.isascii() and b"`" not in content and b"\x7f" not in content
+    if is_plain and not any(map(document.may_hold, variables)):
+        return
+
+    def wanted(text: str) -> bool:
+        return text.lstrip().startswith("=") and any(mentions(text, variable) for variable in variables)
+
+    yield from written_values(context, wanted)
+    yield from foreign_values(context, wanted)
+
+
 def written_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
     """The values of BPMN and zeebe elements that an engine might evaluate and that are wanted."""
     for element in context.within(BPMN, ZEEBE):
@@ -137,9 +160,10 @@ def foreign_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
         yield from _wanted_attributes(element, wanted, (element.namespace, ""))
         if not element.children and wanted(element.text):
             yield Expression.of(element)
-    for element in context.within(BPMN, ZEEBE):
-        foreign = {namespace for namespace, _ in element.values} - _HARMLESS
-        yield from _wanted_attributes(element, wanted, tuple(foreign)) if foreign else ()
+    strange = {namespace for namespace, _ in context.root.document.attribute_names} - _HARMLESS
+    for attribute in context.attributes_in(*strange):
+        if wanted(attribute.value) and not _is_label(attribute.element, attribute.local):
+            yield Expression.of(attribute)
 
 
 def _wanted_attributes(element: Element, wanted: Predicate, namespaces: tuple[str, ...]) -> Iterator[Expression]:

@@ -100,7 +100,7 @@ class _Reading:
         """Let the parser call what builds the tree, and return the list in which the root will be."""
         document, parser = self._document, self._parser
         chunks = document.chunks
-        names, attribute_names = _Names(document.elements), _AttributeNames()
+        names, attribute_names = _Names(document.elements), _AttributeNames(document.attribute_names)
         most, deepest = self._limits.elements, self._limits.depth
         roots: list[Element] = []
         above: list[Element] = []
@@ -209,8 +209,12 @@ class _Names(dict[str, tuple[str, str, list[Element]]]):
 class _AttributeNames(dict[str, tuple[str, str]]):
     """Attribute names as expat writes them, each as namespace and local name."""
 
+    def __init__(self, known: set[tuple[str, str]]) -> None:
+        self._known = known
+
     def __missing__(self, name: str) -> tuple[str, str]:
         self[name] = resolved = _resolved(name)
+        self._known.add(resolved)
         return resolved
 
 

@@ -1,16 +1,18 @@
 """References: the attributes by which elements of a model name one another."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from verblint.element import Element, Place
 from verblint.event import Compensate, Error, Escalation, Message, Signal
 from verblint.model import Definitions, FlowNode, Process, Scope
+from verblint.value import value
+
+_NODE = "a node of the same scope"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reference:
-    """An attribute that names an element, and the ids it may name."""
+    """An attribute or a text that names an element, and the ids it may name."""
 
     element: Element
     name: str
@@ -19,80 +21,101 @@ class Reference:
     candidates: Collection[str]
 
     @property
-    def is_met(self) -> bool:
-        """True when it leads somewhere."""
-        return self.target in self.candidates
-
-    @property
     def place(self) -> Place:
         """The attribute, or the element when its text is the reference."""
         attribute = self.element.attribute(self.name)
         return attribute.whole if attribute is not None else self.element.place
 
 
-def references(model: Definitions) -> Iterator[Reference]:
-    """Every reference of a file, whether it leads somewhere or not; an attribute that is missing is none."""
+def dangling_references(model: Definitions) -> Iterator[Reference]:
+    """Every reference of a file that leads nowhere; an attribute that is missing is no reference."""
     for process in model.processes:
         for scope in process.scope.scopes():
             yield from _of_flows(scope)
+            yield from _of_hosts(scope)
             for node in scope.nodes:
-                yield from _of_node(scope, node)
+                yield from _of_ways(scope, node)
                 yield from _of_events(model, node)
-                if node.message:
-                    yield Reference(node.element, "messageRef", node.message, "a message", model.messages)
         yield from _of_artifacts(process)
+    processes = {process.id for process in model.processes}
     for participant in model.element.walk("participant"):
-        if participant.get("processRef"):
-            processes = {process.id for process in model.processes}
-            yield Reference(participant, "processRef", participant.get("processRef") or "", "a process", processes)
+        target = participant.get("processRef")
+        if target and target not in processes:
+            yield Reference(participant, "processRef", target, "a process", processes)
 
 
 def _of_flows(scope: Scope) -> Iterator[Reference]:
+    nodes = scope.by_id
     for flow in scope.flows:
-        for name, target in (("sourceRef", flow.source), ("targetRef", flow.target)):
-            if target:
-                yield Reference(flow.element, name, target, "a node of the same scope", scope.by_id)
+        if flow.source and flow.source not in nodes:
+            yield Reference(flow.element, "sourceRef", flow.source, _NODE, nodes)
+        if flow.target and flow.target not in nodes:
+            yield Reference(flow.element, "targetRef", flow.target, _NODE, nodes)
 
 
-def _of_node(scope: Scope, node: FlowNode) -> Iterator[Reference]:
-    leaving = {flow.id for flow in scope.outgoing(node)}
-    entering = {flow.id for flow in scope.incoming(node)}
-    if node.default:
-        yield Reference(node.element, "default", node.default, f"a flow that leaves {node.id}", leaving)
-    if node.attached_to:
+def _of_hosts(scope: Scope) -> Iterator[Reference]:
+    """What boundary events are attached to, and what compensation events undo."""
+    attached = [node for node in scope.nodes if node.attached_to]
+    undoing = [(event, event.ref) for node in scope.nodes for event in node.events if isinstance(event, Compensate)]
+    if attached:
         hosts = {host.id for host in scope.nodes if host.kind.is_activity}
-        yield Reference(node.element, "attachedToRef", node.attached_to, "an activity of the same scope", hosts)
-    for child in node.element.find_all("outgoing"):
-        yield Reference(child, "outgoing", child.text.strip(), f"a flow that leaves {node.id}", leaving)
-    for child in node.element.find_all("incoming"):
-        yield Reference(child, "incoming", child.text.strip(), f"a flow that enters {node.id}", entering)
-    for event in node.events:
-        if isinstance(event, Compensate) and event.ref:
-            hosts = {host.id for host in scope.nodes if scope.boundaries(host) or host.scope is not None}
-            yield Reference(event.element, "activityRef", event.ref, "an activity that can be undone", hosts)
+        for node in attached:
+            if node.attached_to not in hosts:
+                wanted = "an activity of the same scope"
+                yield Reference(node.element, "attachedToRef", node.attached_to, wanted, hosts)
+    if undoing:
+        undone = {host.id for host in scope.nodes if scope.boundaries(host) or host.scope is not None}
+        for event, ref in undoing:
+            if ref and ref not in undone:
+                yield Reference(event.element, "activityRef", ref, "an activity that can be undone", undone)
+
+
+def _of_ways(scope: Scope, node: FlowNode) -> Iterator[Reference]:
+    """The flows a node names: its default, and those it lists as its own."""
+    leaving = [flow.id for flow in scope.outgoing(node)]
+    if node.default and node.default not in leaving:
+        yield Reference(node.element, "default", node.default, f"a flow that leaves {node.id}", leaving)
+    for child in node.element.children:
+        if child.local == "outgoing" and (target := child.text.strip()) not in leaving:
+            yield Reference(child, "outgoing", target, f"a flow that leaves {node.id}", leaving)
+        elif child.local == "incoming":
+            entering = [flow.id for flow in scope.incoming(node)]
+            if (target := child.text.strip()) not in entering:
+                yield Reference(child, "incoming", target, f"a flow that enters {node.id}", entering)
 
 
 def _of_events(model: Definitions, node: FlowNode) -> Iterator[Reference]:
+    if node.message and node.message not in model.messages:
+        yield Reference(node.element, "messageRef", node.message, "a message", model.messages)
     for event in node.events:
+        known: Collection[str]
         match event:
-            case Message(ref, element) if ref:
-                yield Reference(element, "messageRef", ref, "a message", model.messages)
-            case Error(ref, element) if ref:
-                yield Reference(element, "errorRef", ref, "an error", model.errors)
-            case Escalation(ref, element) if ref:
-                yield Reference(element, "escalationRef", ref, "an escalation", model.escalations)
-            case Signal(ref, element) if ref:
-                yield Reference(element, "signalRef", ref, "a signal", model.signals)
+            case Message(ref, element):
+                name, wanted, known = "messageRef", "a message", model.messages
+            case Error(ref, element):
+                name, wanted, known = "errorRef", "an error", model.errors
+            case Escalation(ref, element):
+                name, wanted, known = "escalationRef", "an escalation", model.escalations
+            case Signal(ref, element):
+                name, wanted, known = "signalRef", "a signal", model.signals
             case _:
                 continue
+        if ref and ref not in known:
+            yield Reference(element, name, ref, wanted, known)
 
 
 def _of_artifacts(process: Process) -> Iterator[Reference]:
+    lines = list(process.element.walk("association"))
+    lanes = list(process.element.walk("flowNodeRef"))
+    if not lines and not lanes:
+        return
     ids = {element.id for element in process.element.walk() if element.id}
-    for line in process.element.walk("association"):
+    wanted = "an element of the process"
+    for line in lines:
         for name in ("sourceRef", "targetRef"):
             target = line.get(name)
-            if target:
-                yield Reference(line, name, target, "an element of the process", ids)
-    for lane in process.element.walk("flowNodeRef"):
-        yield Reference(lane, "flowNodeRef", lane.text.strip(), "an element of the process", ids)
+            if target and target not in ids:
+                yield Reference(line, name, target, wanted, ids)
+    for lane in lanes:
+        if (target := lane.text.strip()) not in ids:
+            yield Reference(lane, "flowNodeRef", target, wanted, ids)

@@ -6,7 +6,7 @@ from inspect import cleandoc
 from verblint.assembly import assemble
 from verblint.branch import Branch, branches
 from verblint.contract import Contracts
-from verblint.element import BPMN, Element, Place
+from verblint.element import BPMN, ZEEBE, Attribute, Element, Place
 from verblint.expression import Expression
 from verblint.finding import Finding, Fix, Severity, is_suppressible
 from verblint.model import Definitions
@@ -112,6 +112,13 @@ class Context:
     def within(self, *namespaces: str) -> Iterator[Element]:
         """The elements of these namespaces, those of one name together."""
         return (e for (namespace, _), group in self.elements.items() if namespace in namespaces for e in group)
+
+    def attributes_in(self, *namespaces: str) -> Iterator[Attribute]:
+        """The attributes of BPMN and zeebe elements that are written in one of these namespaces."""
+        # Hardly any file has any, and the reader knows the names.
+        if any(namespace in namespaces for namespace, _ in self.root.document.attribute_names):
+            for element in self.within(BPMN, ZEEBE):
+                yield from (attribute for attribute in element.attributes if attribute.namespace in namespaces)
 
     def at(
         self,

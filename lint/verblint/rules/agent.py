@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.element import ZEEBE
 from verblint.finding import Finding, Severity
 from verblint.naming import described
-from verblint.places import written_values
+from verblint.places import values_with
 from verblint.rule import Context, rule
 
 
@@ -22,7 +22,7 @@ def check(context: Context) -> Iterator[Finding]:
     for element in context.every("agentDefinition", namespace=ZEEBE):
         message = f"the {described(element)} lets an agent choose what happens"
         yield context.at(element, message, hint="Ask the agent inside a sub-verb, which returns flags")
-    for value in written_values(context, _asks_agent):
+    for value in values_with(context, _asks_agent, "fromAi"):
         if value.is_feel:
             message = "the expression takes a value from an agent"
             yield context.at(value, message, hint="Ask the agent inside a sub-verb", detail="fromAi")

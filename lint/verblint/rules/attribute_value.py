@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from re import compile as pattern
 
-from verblint.bpmn_schema import content_of
-from verblint.element import BPMN
+from verblint.bpmn_schema import known_elements
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
@@ -30,11 +29,13 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <process id="kyc-open-case" isExecutable="yes">
     Right:  <process id="kyc-open-case" isExecutable="true">
     """
-    for element in context.within(BPMN):
-        content = content_of(element)
-        for (namespace, local), value in element.values.items() if content is not None else ():
-            kind = content.attributes.get(local, "") if content is not None and not namespace else ""
-            if kind and not _SHAPES[kind].fullmatch(value):
+    for content, elements in known_elements(context.elements):
+        typed = [(local, kind) for local, kind in content.attributes.items() if kind]
+        for element in elements:
+            for local, kind in typed:
+                value = element.get(local)
+                if value is None or _SHAPES[kind].fullmatch(value):
+                    continue
                 attribute = element.attribute(local)
                 assert attribute is not None
                 message = f"{local} is {value!r}, which is not {_WORDS[kind]}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from verblint.element import BPMN
 from verblint.finding import Finding, Severity
 from verblint.naming import CAMUNDA_7
 from verblint.rule import Context, rule
@@ -23,10 +22,6 @@ def check(context: Context) -> Iterator[Finding]:
     for element in context.within(CAMUNDA_7):
         message = f"the element {element.local} is Camunda 7, which the engine ignores"
         yield context.at(element, message, hint=_HINT, detail=element.local)
-    for element in context.within(BPMN):
-        for namespace, local in element.values:
-            if namespace == CAMUNDA_7:
-                attribute = element.attribute(local, namespace)
-                assert attribute is not None
-                message = f"the attribute {local} is Camunda 7, which the engine ignores"
-                yield context.at(attribute.whole, message, hint=_HINT, detail=f"@{local}")
+    for attribute in context.attributes_in(CAMUNDA_7):
+        message = f"the attribute {attribute.local} is Camunda 7, which the engine ignores"
+        yield context.at(attribute.whole, message, hint=_HINT, detail=f"@{attribute.local}")

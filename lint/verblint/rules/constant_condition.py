@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.assignment import assignments
 from verblint.branch import Branch
-from verblint.condition import evaluate
+from verblint.condition import And, Not, Or, evaluate
 from verblint.finding import Finding, Severity
 from verblint.reason import CONSTANT
 from verblint.refusal import refused_conditions
@@ -37,6 +37,9 @@ def _constant(branch: Branch, context: Context) -> bool | None:
     if branch.test is None:
         return None
     verb = context.contracts.of_process(branch.process.id)
+    if verb is None and not isinstance(branch.test, Not | And | Or):
+        # One comparison with a flag that may hold anything can go both ways.
+        return None
     cases = assignments([branch.test], verb.flags if verb is not None else {})
     truths = {bool(evaluate(branch.test, case)) for case in cases or ()}
     return truths.pop() if len(truths) == 1 else None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
 from verblint.naming import suggestion
-from verblint.reference import references
+from verblint.reference import dangling_references
 from verblint.rule import Context, rule
 
 
@@ -18,8 +18,7 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <sequenceFlow sourceRef="ask" targetRef="nowhere" />
     Right:  <sequenceFlow sourceRef="ask" targetRef="end" />
     """
-    for reference in references(context.model):
-        if not reference.is_met:
-            message = f"{reference.name} refers to {reference.target or 'nothing'}, which is not {reference.wanted}"
-            hint = suggestion(reference.target, reference.candidates).replace("Remove it", f"Name {reference.wanted}")
-            yield context.at(reference.place, message, hint=hint, detail=f"{reference.name} {reference.target}")
+    for reference in dangling_references(context.model):
+        message = f"{reference.name} refers to {reference.target or 'nothing'}, which is not {reference.wanted}"
+        hint = suggestion(reference.target, reference.candidates).replace("Remove it", f"Name {reference.wanted}")
+        yield context.at(reference.place, message, hint=hint, detail=f"{reference.name} {reference.target}")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn_schema import DIAGRAM, Content, content_of
-from verblint.element import BPMN, Element
+from verblint.bpmn_schema import Content, content, known_elements
+from verblint.element import BPMN, DIAGRAM, Element
 from verblint.finding import Finding, Severity
 from verblint.naming import described
 from verblint.rule import Context, rule
@@ -19,10 +19,10 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <serviceTask><incoming>f1</incoming><extensionElements>...</extensionElements></serviceTask>
     Right:  <serviceTask><extensionElements>...</extensionElements><incoming>f1</incoming></serviceTask>
     """
-    for element in context.within(BPMN):
-        content = content_of(element)
-        if content is not None and not content.is_open:
-            yield from _misplaced(context, element, content)
+    for known, elements in known_elements(context.elements):
+        for element in elements if not known.is_open else ():
+            if element.children:
+                yield from _misplaced(context, element, known)
     for element in context.every("extensionElements"):
         for child in element.children:
             if child.namespace in ("", BPMN):
@@ -30,12 +30,12 @@ def check(context: Context) -> Iterator[Finding]:
                 yield context.at(child, message, hint="Move it out of the extensionElements", detail=child.local)
 
 
-def _misplaced(context: Context, element: Element, content: Content) -> Iterator[Finding]:
+def _misplaced(context: Context, element: Element, known: Content) -> Iterator[Finding]:
     reached, seen = 0, -1
     for child in element.children:
-        slot = content.slot_of(child.local) if child.namespace in (BPMN, DIAGRAM) else None
+        slot = known.slot_of(child.local) if child.namespace in (BPMN, DIAGRAM) else None
         if slot is None:
-            if child.namespace == BPMN and content_of(child) is None:
+            if child.namespace == BPMN and content(child.local) is None:
                 continue
             message = f"a {element.local} may not hold {child.local}"
             hint = (
@@ -46,7 +46,7 @@ def _misplaced(context: Context, element: Element, content: Content) -> Iterator
         elif slot < reached:
             message = f"{child.local} stands too late in the {element.local}"
             hint = "Write documentation, extensionElements, incoming and outgoing first, in this order"
-        elif slot == seen and not content.slots[slot].is_repeatable:
+        elif slot == seen and not known.slots[slot].is_repeatable:
             message = f"{child.local} may stand once in a {element.local}"
             hint = "Keep one of them"
         else:

@@ -23,11 +23,10 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <serviceTask id="ask" zeebe:modelerTemplate="io.camunda.connectors.HttpJson.v2">
     Right:  <serviceTask id="ask">
     """
-    for element in context.within(BPMN, ZEEBE):
-        for namespace, local in element.values:
-            if local in _MARKS and namespace == (ZEEBE if element.namespace == BPMN else ""):
-                attribute = element.attribute(local, namespace)
-                assert attribute is not None
-                message = f"the {described(element)} comes from the template {attribute.value!r}"
-                hint = "Unlink the template, and keep a taskDefinition that names a sub-verb"
-                yield context.at(attribute.whole, message, hint=hint, detail=local)
+    on_bpmn = (attribute for attribute in context.attributes_in(ZEEBE) if attribute.element.namespace == BPMN)
+    on_zeebe = (attribute for element in context.within(ZEEBE) for attribute in element.attributes)
+    for attribute in (*on_bpmn, *on_zeebe):
+        if attribute.local in _MARKS and attribute.namespace == (ZEEBE if attribute.element.namespace == BPMN else ""):
+            message = f"the {described(attribute.element)} comes from the template {attribute.value!r}"
+            hint = "Unlink the template, and keep a taskDefinition that names a sub-verb"
+            yield context.at(attribute.whole, message, hint=hint, detail=attribute.local)

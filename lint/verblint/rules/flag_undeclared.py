@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from verblint.condition import flags
-from verblint.element import Place
+from verblint.expression import Expression
 from verblint.finding import Finding, Severity
 from verblint.places import flag_places, process_id
 from verblint.rule import Context, rule
@@ -20,21 +20,22 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  =orch_aproved = true, and the verb declares orch_approved
     Right:  flags: {orch_approved: {type: boolean, initial: false}}, and =orch_approved = true
     """
-    for process, name, place in _read(context):
+    for process, name, written, start in _read(context) if context.contracts.workflows else ():
         verb = context.contracts.of_process(process)
         if verb is not None and name not in verb.flags:
             message = f"the verb {verb.name} declares no flag {name}"
+            place = written.part(start, start + len(name))
             yield context.at(place, message, hint=_hint(name, list(verb.flags)), detail=name)
 
 
-def _read(context: Context) -> Iterator[tuple[str, str, Place]]:
-    """Every mention of a flag: process, name and place."""
+def _read(context: Context) -> Iterator[tuple[str, str, Expression, int]]:
+    """Every mention of a flag: process, name, and where in which expression."""
     for branch in context.branches:
         for flag in flags(branch.test) if branch.test is not None else ():
-            yield branch.process.id, flag.name, branch.condition.part(flag.start, flag.end)
+            yield branch.process.id, flag.name, branch.condition, flag.start
     for written in flag_places(context):
         if written.flag:
-            yield process_id(written.element), written.flag, written.value.place
+            yield process_id(written.element), written.flag, written.value, written.value.text.index(written.flag)
 
 
 def _hint(name: str, declared: list[str]) -> str:

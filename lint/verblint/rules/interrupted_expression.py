@@ -18,7 +18,7 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <conditionExpression>=orch_x = "q"<!-- --> or domain_payload = "NEW"</conditionExpression>
     Right:  <conditionExpression>=orch_x = "q"</conditionExpression>
     """
-    for element in context.within(BPMN, ZEEBE):
+    for element in context.within(BPMN, ZEEBE) if context.root.document.interruptions else ():
         if not is_evaluated(element):
             continue
         for offset in element.interruptions:

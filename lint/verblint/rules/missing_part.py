@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn_schema import IDENTIFIED, content_of
-from verblint.element import BPMN
+from verblint.bpmn_schema import IDENTIFIED, Content, known_elements
+from verblint.element import BPMN, Element
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
@@ -18,14 +18,18 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <definitions> without targetNamespace
     Right:  <definitions targetNamespace="https://example.com/kyc">
     """
-    for element in context.within(BPMN):
-        content = content_of(element)
-        if content is None:
+    for content, elements in known_elements(context.elements):
+        if not content.required and not content.required_slots and elements[0].local not in IDENTIFIED:
             continue
+        for element in elements:
+            for part in _missing(element, content):
+                yield context.at(element, f"the {element.local} lacks {part}", hint=f"Add {part}", detail=part)
+
+
+def _missing(element: Element, content: Content) -> Iterator[str]:
+    yield from (f"the attribute {name}" for name in content.required if not element.get(name))
+    if content.required_slots:
         names = {child.local for child in element.children if child.namespace == BPMN}
-        missing = [f"the attribute {name}" for name in content.required if not element.get(name)]
-        missing += [f"a {min(slot.names)}" for slot in content.slots if slot.is_required and not slot.names & names]
-        if element.local in IDENTIFIED and not element.id:
-            missing.append("an id")
-        for part in missing:
-            yield context.at(element, f"the {element.local} lacks {part}", hint=f"Add {part}", detail=part)
+        yield from (f"a {min(slot.names)}" for slot in content.required_slots if not slot.names & names)
+    if element.local in IDENTIFIED and not element.id:
+        yield "an id"

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.feel import mentions
 from verblint.finding import Finding, Severity
 from verblint.mapping import HASH, PAYLOAD, mapped_nodes
-from verblint.places import foreign_values, written_values
+from verblint.places import values_that_read
 from verblint.rule import Context, rule
 
 
@@ -25,14 +24,10 @@ def check(context: Context) -> Iterator[Finding]:
         for mapping in mapped.mappings
         if mapped.is_identity(mapping)
     }
-    for value in (*written_values(context, _reads_payload), *foreign_values(context, _reads_payload)):
+    for value in values_that_read(context, PAYLOAD, HASH):
         element = value.place.element
         # A condition has a rule of its own, and so has a mapping of the payload to itself.
         if not element.is_a("conditionExpression") and element not in carried:
             message = f"the expression {value.text[:40]!r} touches the payload, which is opaque to the engine"
             hint = "Let a sub-verb compute it and set a flag"
             yield context.at(value, message, hint=hint, detail=f"{element.local} {value.text}")
-
-
-def _reads_payload(text: str) -> bool:
-    return text.lstrip().startswith("=") and (mentions(text, PAYLOAD) or mentions(text, HASH))

@@ -17,10 +17,10 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <zeebe:taskDefinition zeebe:type="kyc.request-documents" />
     Right:  <zeebe:taskDefinition type="kyc.request-documents" />
     """
-    for element in context.within(BPMN, ZEEBE):
-        for namespace, local in element.values:
-            if namespace == BPMN or (namespace == ZEEBE and element.namespace == ZEEBE):
-                attribute = element.attribute(local, namespace)
-                assert attribute is not None
-                message = f"the engine ignores {local} when it has a prefix"
-                yield context.at(attribute.whole, message, hint=f"Write {local} without a prefix", detail=local)
+    for attribute in context.attributes_in(BPMN, ZEEBE):
+        local = attribute.local
+        if attribute.namespace == ZEEBE and attribute.element.namespace == BPMN:
+            # On BPMN elements the extension has attributes of its own.
+            continue
+        message = f"the engine ignores {local} when it has a prefix"
+        yield context.at(attribute.whole, message, hint=f"Write {local} without a prefix", detail=local)

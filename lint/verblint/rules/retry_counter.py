@@ -16,9 +16,7 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <serviceTask id="ask" zeebe:retryCounter="3">
     Right:  policies: {kyc.request-documents: patient} in the verb's contract
     """
-    for element in context.within(BPMN):
-        if (ZEEBE, "retryCounter") in element.values:
-            counter = element.attribute("retryCounter", ZEEBE)
-            assert counter is not None
+    for attribute in context.attributes_in(ZEEBE):
+        if attribute.local == "retryCounter" and attribute.element.namespace == BPMN:
             message = "the retries of a sub-verb are its policy's"
-            yield context.at(counter.whole, message, hint="Remove the attribute, and name a policy in the contract")
+            yield context.at(attribute.whole, message, hint="Remove the attribute, and name a policy in the contract")

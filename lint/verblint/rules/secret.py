@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from re import compile as pattern
 
 from verblint.finding import Finding, Severity
-from verblint.places import foreign_values, written_values
+from verblint.places import values_with
 from verblint.rule import Context, rule
 
 _SECRET = pattern(r"\bsecrets\s*\.|\bcamunda\s*\.\s*(?:vars|secrets)\b")
@@ -20,7 +20,7 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <zeebe:header key="token" value="{{secrets.API_TOKEN}}" />
     Right:  a verb that reads its configuration
     """
-    for value in (*written_values(context, _names_secret), *foreign_values(context, _names_secret)):
+    for value in values_with(context, _names_secret, "secrets", "vars"):
         message = f"the value {value.text[:40]!r} refers to a secret or a cluster variable"
         yield context.at(value, message, hint="Remove it: verbs have their own configuration", detail=value.text)
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn_schema import content_of, own_text
-from verblint.element import BPMN
+from verblint.bpmn_schema import known_elements, own_text
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
@@ -17,8 +16,9 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <process id="kyc-open-case">TODO <startEvent id="start" /></process>
     Right:  <process id="kyc-open-case"><documentation>TODO</documentation><startEvent id="start" /></process>
     """
-    for element in context.within(BPMN):
-        content = content_of(element)
-        if content is not None and not content.has_text and own_text(element).strip():
-            message = f"the {element.local} holds the text {own_text(element).strip()[:40]!r}"
-            yield context.at(element, message, hint="Remove it, or move it into documentation", detail=element.local)
+    for content, elements in known_elements(context.elements):
+        for element in elements if not content.has_text else ():
+            if element.first_chunk < element.last_chunk and (text := own_text(element).strip()):
+                message = f"the {element.local} holds the text {text[:40]!r}"
+                hint = "Remove it, or move it into documentation"
+                yield context.at(element, message, hint=hint, detail=element.local)

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn_schema import content_of
-from verblint.element import BPMN
+from verblint.bpmn_schema import known_elements
 from verblint.finding import Finding, Severity
 from verblint.naming import suggestion
 from verblint.rule import Context, rule
@@ -18,11 +17,13 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <boundaryEvent id="late" attachedToRef="ask" cancelactivity="false">
     Right:  <boundaryEvent id="late" attachedToRef="ask" cancelActivity="false">
     """
-    for element in context.within(BPMN):
-        content = content_of(element)
-        for namespace, local in element.values if content is not None else ():
-            if content is not None and not namespace and local not in content.attributes:
-                attribute = element.attribute(local)
-                assert attribute is not None
-                message = f"a {element.local} has no attribute {local}"
-                yield context.at(attribute.whole, message, hint=suggestion(local, content.attributes), detail=local)
+    for content, elements in known_elements(context.elements):
+        for element in elements:
+            if element.values.keys() <= content.keys:
+                continue
+            for attribute in element.attributes:
+                local = attribute.local
+                if not attribute.namespace and local not in content.attributes:
+                    message = f"a {element.local} has no attribute {local}"
+                    hint = suggestion(local, content.attributes)
+                    yield context.at(attribute.whole, message, hint=hint, detail=local)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn_schema import contents
+from verblint.bpmn_schema import names
 from verblint.element import BPMN
 from verblint.finding import Finding, Severity
 from verblint.naming import suggestion
@@ -19,7 +19,7 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <servicetask id="ask" />
     Right:  <serviceTask id="ask" />
     """
-    for element in context.within(BPMN):
-        if element.local not in contents():
-            message = f"BPMN has no element {element.local} that an engine executes"
-            yield context.at(element, message, hint=suggestion(element.local, contents()), detail=element.local)
+    for local in [local for namespace, local in context.elements if namespace == BPMN and local not in names()]:
+        for element in context.every(local):
+            message = f"BPMN has no element {local} that an engine executes"
+            yield context.at(element, message, hint=suggestion(local, names()), detail=local)

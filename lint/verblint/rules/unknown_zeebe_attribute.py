@@ -26,10 +26,8 @@ def check(context: Context) -> Iterator[Finding]:
                 assert attribute is not None
                 message = f"the zeebe element {element.local} has no attribute {local}"
                 yield context.at(attribute.whole, message, hint=suggestion(local, shape.attributes), detail=local)
-    for element in context.within(BPMN):
-        for namespace, local in element.values:
-            if namespace == ZEEBE and local not in ATTRIBUTES:
-                attribute = element.attribute(local, ZEEBE)
-                assert attribute is not None
-                message = f"the zeebe extension gives BPMN elements no attribute {local}"
-                yield context.at(attribute.whole, message, hint="Remove it", detail=f"zeebe:{local}")
+    for attribute in context.attributes_in(ZEEBE):
+        local = attribute.local
+        if attribute.element.namespace == BPMN and local not in ATTRIBUTES:
+            message = f"the zeebe extension gives BPMN elements no attribute {local}"
+            yield context.at(attribute.whole, message, hint="Remove it", detail=f"zeebe:{local}")
