@@ -23,17 +23,25 @@ class Said:
         return lines[0]
 
 
-def verbworker(*arguments: str, directory: Path, dsn: str | None = None) -> Said:
+COMMAND = Path(sys.executable).with_name("verbworker")
+_SETTINGS = ("VERBWORKER_", "PG", "ZEEBE_", "CAMUNDA_", "OTEL_")
+
+
+def verbworker(*arguments: str, directory: Path, dsn: str | None = None, **settings: str) -> Said:
     """Run `verbworker` from the environment the tests run in; nothing of the caller's settings reaches it."""
-    environment = {name: text for name, text in os.environ.items() if not name.startswith(("VERBWORKER_", "PG"))}
-    if dsn is not None:
-        environment["VERBWORKER_DSN"] = dsn
     done = subprocess.run(
-        [Path(sys.executable).with_name("verbworker"), *arguments],
+        [COMMAND, *arguments],
         cwd=directory,
-        env=environment,
+        env=environment(dsn, **settings),
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=60,
     )
     return Said(done.returncode, done.stdout, done.stderr)
+
+
+def environment(dsn: str | None = None, **settings: str) -> dict[str, str]:
+    """The variables of a command: the caller's without settings, then those given here by their full names."""
+    bare = {name: text for name, text in os.environ.items() if not name.startswith(_SETTINGS)}
+    return {**bare, **({} if dsn is None else {"VERBWORKER_DSN": dsn}), **settings}

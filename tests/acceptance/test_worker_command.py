@@ -1,0 +1,321 @@
+"""`verbworker worker` as an operator meets it: a process on a real database and a real broker."""
+
+import asyncio
+import json
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import verbworker
+from tests.support.databases import empty_database, plain
+from tests.support.engines import Gateway
+from tests.support.ports import LOOPBACK, free_ports
+from tests.support.postgres import ForeignPostgres, Postgres
+from tests.support.shop import (
+    ENGINE_ID,
+    ITEM,
+    Shop,
+    WorkerProcess,
+    counter,
+    make_shop,
+    wait_until,
+    worker_process,
+)
+
+pytestmark = pytest.mark.zeebe
+
+
+@pytest.fixture
+def suffix(unique: Callable[[str], str]) -> str:
+    return unique("x").removeprefix("x-")
+
+
+@pytest.fixture
+def shop(tmp_path: Path, suffix: str) -> Shop:
+    """An application with one verb, in a folder of its own."""
+    return make_shop(tmp_path, suffix)
+
+
+async def frame_of(dsn: str, instance_uid: object, state: str = "acked") -> Any:
+    """The frame of an instance, once it is acknowledged or in the given state."""
+    reached = "acked_at IS NOT NULL" if state == "acked" else f"state = '{state}' AND reported_at IS NOT NULL"
+    async with plain(dsn) as connection, asyncio.timeout(60):
+        while True:
+            row = await connection.fetchrow(
+                "SELECT job_key, state, outcome, epoch, octet_length(output) AS size FROM verbworker.job_frame"
+                f" WHERE instance_uid = $1 AND {reached}",
+                instance_uid,
+            )
+            if row is not None:
+                return row
+            await asyncio.sleep(0.02)
+
+
+def logged(worker: WorkerProcess) -> list[dict[str, Any]]:
+    """The log, every line of which must be JSON."""
+    return [json.loads(line) for line in worker.log.read_text().splitlines()]
+
+
+@pytest.mark.req("JOB-04", "JOB-15", "ADP-04", "ADP-06")
+@pytest.mark.parametrize("mode", ["external", "transactional"])
+async def test_a_job_is_worked_shown_and_told(
+    tmp_path: Path, suffix: str, mode: str, dsn: str, broker: Gateway
+) -> None:
+    shop = make_shop(tmp_path, suffix, mode=mode)
+    with worker_process(shop, dsn, broker.address) as worker:
+        worker.until("/ready", 200)
+        async with counter(shop, dsn, broker.address) as desk:
+            begun = await desk.order()
+            frame = await frame_of(dsn, begun.instance_uid)
+        _, figures = worker.get("/metrics")
+        alive, _ = worker.get("/live")
+        code = worker.end()
+    story = verbworker(
+        "frames", "explain", str(frame["job_key"]), directory=tmp_path, dsn=dsn, VERBWORKER_ENGINE_ID=ENGINE_ID
+    )
+
+    assert (frame["state"], frame["outcome"]) == ("completed", "complete")
+    assert (alive, code) == (200, 0)
+    assert f'verbworker_claims_total{{kind="new",verb="{shop.verb}"}} 1.0' in figures
+    assert f'verbworker_outcomes_total{{failure_class="",outcome="completed",verb="{shop.verb}"}} 1.0' in figures
+    assert 'verbworker_pool_wait_seconds_count{pool="control"}' in figures
+    assert str(frame["job_key"]) not in figures
+    headline, *lines = [line.rpartition("  ")[2] for line in story.out.splitlines()]
+    assert headline.startswith(f"Job {frame['job_key']} is {shop.verb} at task of process {shop.process} version 1")
+    assert [re.sub(r"orker .*? \(.*?\)", "orker W", line) for line in lines] == [
+        f"The engine delivered the job; worker W wrote its frame as epoch 1 and began run 1 ({mode} mode).",
+        f"Worker W stored the verdict of run 1: completed with {frame['size']} bytes of payload"
+        " and orch_charged = True.",
+        "The engine acknowledged the verdict.",
+        "The job is finished after 1 delivery.",
+    ]
+    assert ITEM not in worker.log.read_text() + story.out
+
+
+async def test_the_log_is_json_with_the_verbs_own_lines(shop: Shop, dsn: str, broker: Gateway) -> None:
+    with worker_process(shop, dsn, broker.address) as worker:
+        worker.until("/ready", 200)
+        async with counter(shop, dsn, broker.address) as desk:
+            begun = await desk.order()
+            await frame_of(dsn, begun.instance_uid)
+        worker.end()
+    lines = logged(worker)
+
+    (own,) = [line for line in lines if line["message"] == "charging"]
+    assert (own["logger"], own["verb"], own["entry_id"]) == ("verbworker.verb", shop.verb, str(begun.entry_id))
+    assert [line["message"] for line in lines][-1] == "drained"
+
+
+async def test_a_drain_finishes_what_runs_and_ends_well(shop: Shop, dsn: str, broker: Gateway) -> None:
+    shop.put("hold")
+    with worker_process(shop, dsn, broker.address) as worker:
+        worker.until("/ready", 200)
+        async with counter(shop, dsn, broker.address) as desk:
+            begun = await desk.order()
+            wait_until(shop.has_begun, "the verb never began")
+            worker.send(signal.SIGTERM)
+            unready = worker.until("/ready", 503)
+            shop.take("hold")
+            frame = await frame_of(dsn, begun.instance_uid)
+        code = worker.exit_code()
+
+    assert unready["checks"]["draining"] == "no more jobs are taken"
+    assert (frame["state"], frame["epoch"], code) == ("completed", 1, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_second_signal_ends_at_once(number: signal.Signals, shop: Shop, dsn: str, broker: Gateway) -> None:
+    shop.put("hold")
+    with worker_process(shop, dsn, broker.address) as worker:
+        worker.until("/ready", 200)
+        async with counter(shop, dsn, broker.address) as desk:
+            await desk.order()
+            wait_until(shop.has_begun, "the verb never began")
+        worker.send(number)
+        worker.until_logged("draining")
+        worker.send(number)
+        code = worker.exit_code()
+
+    assert code == 128 + number
+
+
+@pytest.mark.req("FAIL-04", "FAIL-05", "FAIL-10")
+async def test_a_held_job_is_listed_explained_released_and_runs(
+    shop: Shop, dsn: str, broker: Gateway, tmp_path: Path
+) -> None:
+    def frames(*words: str) -> str:
+        said = verbworker(
+            "frames", *words, directory=tmp_path, dsn=dsn, VERBWORKER_ENGINE_ID=ENGINE_ID, ZEEBE_ADDRESS=broker.address
+        )
+        assert said.code == 0, said
+        return said.out
+
+    shop.put("refuse")
+    with worker_process(shop, dsn, broker.address) as worker:
+        worker.until("/ready", 200)
+        async with counter(shop, dsn, broker.address) as desk:
+            begun = await desk.order()
+            held = await frame_of(dsn, begun.instance_uid, "incident")
+            key = str(held["job_key"])
+            listed = json.loads(frames("list", "--json"))
+            before = frames("explain", key)
+            shop.take("refuse")
+            released = frames("release", key, "--reason", "customer added", "--by", "eve")
+            await resolve(desk.engine, held["job_key"])
+            await frame_of(dsn, begun.instance_uid)
+        worker.end()
+    after = frames("explain", key)
+
+    assert [(row["job_key"], row["fail_code"]) for row in listed] == [(held["job_key"], "NoCustomer")]
+    assert "was stopped for a person (PermanentContract NoCustomer: no such customer)." in before
+    assert "told the engine, which raised an incident" in before
+    assert (
+        released
+        == "the frame is released and the job has 3 retries; resolve its incident in the engine to let it run\n"
+    )
+    assert "Eve released the job under the same idempotency key (customer added); 3 retries are left." in after
+    assert "claimed it as epoch 2 and began run 1: a person had released it." in after
+    assert "The engine acknowledged the verdict." in after
+
+
+async def resolve(engine: Any, job_key: int) -> None:
+    """Resolve the job's incident as an operator would; its key is one of the next ones the engine gave out."""
+    for key in range(job_key + 1, job_key + 200):
+        try:
+            await engine.release(job_key, retries=3, incident_key=key)
+        except Exception as error:
+            if "JobGone" not in type(error).__name__:
+                raise
+        else:
+            return
+    raise AssertionError("the incident was not found")
+
+
+def test_an_engine_that_is_away_is_waited_for(shop: Shop, dsn: str) -> None:
+    (nobody,) = free_ports(1)
+    with worker_process(shop, dsn, f"{LOOPBACK}:{nobody}") as worker:
+        unready = worker.until("/ready", 503)
+        alive, _ = worker.get("/live")
+        code = worker.end()
+
+    assert unready["checks"]["gateway"] == "EngineUnavailable"
+    assert unready["checks"]["database"] == "ok"
+    assert (alive, code) == (200, 0)
+
+
+async def test_a_worker_outlives_a_crash_of_its_database(shop: Shop, broker: Gateway, tmp_path: Path) -> None:
+    with Postgres() as server:
+        verbworker("db", "migrate", directory=tmp_path, dsn=server.dsn)
+        with worker_process(shop, server.dsn, broker.address) as worker:
+            worker.until("/ready", 200)
+            server.restart_immediate()
+            worker.until("/ready", 200)
+            async with counter(shop, server.dsn, broker.address) as desk:
+                begun = await desk.order()
+                frame = await frame_of(server.dsn, begun.instance_uid)
+            code = worker.end()
+
+    assert (frame["state"], code) == ("completed", 0)
+
+
+REFUSALS = {
+    "no such module": (["--app", "nowhere:registry"], {}, "there is no module nowhere in"),
+    "no such attribute": (["--app", "shop:nothing"], {}, "the module shop has no nothing"),
+    "no registry": (["--app", "shop:HERE"], {}, "not a Registry"),
+    "no place": (["--app", "shop"], {}, "write it as module:attribute"),
+    "a module that raises": (["--app", "broken:registry"], {}, "importing broken raised ZeroDivisionError"),
+    "a module that needs another": (["--app", "needy:registry"], {}, "needy imports nobody_has_this"),
+    "a wrong contract": (["--app", "wrong:registry"], {}, "tide: unknown field"),
+    "no verbs": (["--app", "empty:registry"], {}, "the registry has no verb"),
+    "no engine id": ([], {"VERBWORKER_ENGINE_ID": ""}, "no engine id is set"),
+    "no database": ([], {"VERBWORKER_DSN": ""}, "no database is set"),
+    "a database that is away": ([], {"VERBWORKER_DSN": "postgresql://u:secret@127.0.0.1:1/x"}, "cannot be reached"),
+    "a setting nobody knows": ([], {"file": "leaze = 3\n"}, "verbworker.toml has no setting 'leaze'"),
+    "a wrong number": (["--http-port", "99999"], {}, "setting http_port"),
+    "an unknown engine": (["--engine", "other"], {}, "setting engine"),
+    "a tenant of a cluster without tenants": ([], {"VERBWORKER_TENANT_IDS": "acme"}, "does not let this worker in"),
+}
+
+
+@pytest.mark.parametrize(("options", "settings", "words"), REFUSALS.values(), ids=REFUSALS)
+def test_what_cannot_run_is_one_sentence_and_exit_code_two(
+    options: list[str], settings: dict[str, str], words: str, shop: Shop, dsn: str, broker: Gateway, tmp_path: Path
+) -> None:
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    (tmp_path / "needy.py").write_text("import nobody_has_this\n")
+    (tmp_path / "empty.py").write_text("from verbworker import Registry\nregistry = Registry()\n")
+    (tmp_path / "wrong").mkdir()
+    (tmp_path / "wrong" / "order.yaml").write_text((tmp_path / "contracts" / "order.yaml").read_text() + "tide: high\n")
+    (tmp_path / "wrong.py").write_text("from verbworker import Registry\nregistry = Registry().load('wrong')\n")
+    (tmp_path / "verbworker.toml").write_text(settings.get("file", ""))
+    given = {name: value for name, value in settings.items() if name != "file"}
+
+    said = verbworker(
+        "worker",
+        *(options if "--app" in options else ["--app", "shop:registry", *options]),
+        directory=tmp_path,
+        **{
+            "VERBWORKER_DSN": dsn,
+            "VERBWORKER_ENGINE_ID": ENGINE_ID,
+            "VERBWORKER_HTTP_PORT": "0",
+            "ZEEBE_ADDRESS": broker.address,
+            **given,
+        },
+    )
+
+    assert said.code == 2
+    assert words in said.sentence()
+    assert "secret" not in said.err
+
+
+def test_an_unmigrated_database_is_refused_with_the_command_that_helps(
+    shop: Shop, postgres: Postgres | ForeignPostgres, tmp_path: Path
+) -> None:
+    with empty_database(postgres.dsn) as dsn:
+        said = verbworker("worker", "--app", "shop:registry", "--engine-id", "e", directory=tmp_path, dsn=dsn)
+
+    assert (said.code, "run: verbworker db migrate" in said.sentence()) == (2, True)
+
+
+def test_a_server_that_does_not_flush_is_refused(shop: Shop, tmp_path: Path) -> None:
+    with Postgres({"fsync": "off"}) as server:
+        verbworker("db", "migrate", directory=tmp_path, dsn=server.dsn)
+        said = verbworker("worker", "--app", "shop:registry", "--engine-id", "e", directory=tmp_path, dsn=server.dsn)
+
+    assert (said.code, "turn fsync on" in said.sentence()) == (2, True)
+
+
+@pytest.mark.req("PAY-07")
+def test_signed_payloads_without_a_key_are_refused(tmp_path: Path, suffix: str, dsn: str) -> None:
+    make_shop(tmp_path, suffix, integrity="signed")
+
+    said = verbworker("worker", "--app", "shop:registry", "--engine-id", "e", directory=tmp_path, dsn=dsn)
+
+    assert (said.code, "set VERBWORKER_INTEGRITY_KEYS" in said.sentence()) == (2, True)
+
+
+async def test_a_taken_health_port_is_refused(shop: Shop, dsn: str, broker: Gateway, tmp_path: Path) -> None:
+    server = await asyncio.start_server(lambda reader, writer: writer.close(), LOOPBACK, 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        said = await asyncio.to_thread(
+            verbworker,
+            "worker",
+            "--app",
+            "shop:registry",
+            "--engine-id",
+            "e",
+            "--http-port",
+            str(port),
+            "--log-level",
+            "error",
+            directory=tmp_path,
+            dsn=dsn,
+            ZEEBE_ADDRESS=broker.address,
+        )
+
+    assert (said.code, "cannot serve health" in said.sentence()) == (2, True)
