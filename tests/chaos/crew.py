@@ -176,10 +176,18 @@ class Crew:
             value for hand in self.hands for (_, name), value in hand.counters.items() if name.startswith(prefix)
         )
 
+    def bugs(self) -> list[str]:
+        """What the workers themselves called a bug."""
+        return [line for hand in self.hands for line in _read(hand.log).splitlines() if " bug" in line]
+
 
 def last_words(log: Path, lines: int = 15) -> str:
     """The end of a log."""
-    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
+    return "\n".join(_read(log).splitlines()[-lines:])
+
+
+def _read(log: Path) -> str:
+    return log.read_text(errors="replace") if log.exists() else ""
 
 
 def _samples(text: str) -> list[tuple[str, float]]:

@@ -82,6 +82,11 @@ class Load:
                 version=started.version,
             )
 
+    @property
+    def arrived(self) -> int:
+        """How many of the instances that surely were started have come to their audit."""
+        return len(self.audited.keys() & set(self.started.values()))
+
     async def audit(self) -> None:
         """Complete the audits and keep what each instance carried when it arrived there, until cancelled."""
         request = messages.ActivateJobsRequest(

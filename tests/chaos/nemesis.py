@@ -26,7 +26,6 @@ JOIN verbworker.worker_boot AS boot ON boot.owner = frame.owner
 WHERE frame.state = 'started'
 GROUP BY boot.name
 """
-_NEARLY_ALL = 0.97
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,7 @@ class Plan:
     freeze: tuple[float, float]
     postgres_crashes: tuple[float, ...] = ()
     broker_crashes: tuple[float, ...] = ()
+    until: float = 0.8  # the share after which it rests, so that the tail is not the longest part
     least: int = 2  # of kills, freezes and cut connections each, before it rests
     longest: float = 240.0  # it rests then whatever is left; what stands still by then is for the stuck detector
 
@@ -57,7 +57,7 @@ class Nemesis:
         self.log: list[str] = [f"seed {seed}"]
 
     async def run(self, done: Callable[[], float]) -> None:
-        """Strike until nearly all of the work is done and every kind of fault has struck often enough.
+        """Strike until most of the work is done and every kind of fault has struck often enough.
 
         `done` tells the share of the work that is done, from 0 to 1.
         """
@@ -65,7 +65,7 @@ class Nemesis:
         crashes += [(share, self._crash_broker) for share in self._plan.broker_crashes]
         crashes.sort(key=lambda crash: crash[0])
         async with asyncio.TaskGroup() as freezes:
-            while crashes or done() < _NEARLY_ALL or self._is_missing_something():
+            while crashes or done() < self._plan.until or self._is_missing_something():
                 await asyncio.sleep(self._dice.uniform(*self._plan.pause))
                 if self._elapsed() > self._plan.longest:
                     return

@@ -80,7 +80,7 @@ async def consult(load: Load, provider: Provider, dsn: str) -> Findings:
     return Findings(
         instances=len(sure),
         ended=await _ended(load),
-        audited=len(load.audited.keys() & set(load.started.values())),
+        audited=load.arrived,
         booked=len({row["number"] for row in booked} & sure),
         booked_twice=sum(row["rows"] - 1 for row in booked),
         sent=len(seen.keys.keys() & sure),

@@ -30,7 +30,7 @@ class Outcome:
     faults: Counter[str]
     findings: Findings
     deaths: list[Death]
-    ambiguous: float
+    bugs: list[str]
 
 
 async def chaos(
@@ -42,9 +42,10 @@ async def chaos(
     instances: int,
     seconds: float,
     command: Sequence[str] = WORKER,
+    **settings: str,
 ) -> Outcome:
     """Start `instances` spread over `seconds`, let the nemesis loose, wait for rest and count."""
-    crew = site.crew(CREW, command)
+    crew = site.crew(CREW, command, **settings)
     seed = int(os.environ.get(SEED, random.randrange(1_000_000)))
     try:
         async with site.load("book", "send") as load, asyncio.TaskGroup() as tasks:
@@ -52,20 +53,21 @@ async def chaos(
             crew.start_all()
             watching = [tasks.create_task(crew.supervise()), tasks.create_task(crew.count())]
             starting = tasks.create_task(load.start(instances, pause=seconds / instances))
-            await nemesis.run(lambda: len(load.audited) / instances)
+            await nemesis.run(lambda: load.arrived / instances)
             await starting
 
             async def progress() -> tuple[object, ...]:
-                return len(load.audited), await value(site.harness_dsn, _WAITING)
+                return load.arrived, await value(site.harness_dsn, _WAITING)
 
             async def tell() -> str:
                 return await story(crew, site.harness_dsn, nemesis.log)
 
-            await rest(progress, lambda now: now == (instances - len(load.unsure), 0), tell)
+            await rest(progress, lambda now: now == (len(load.started), 0), tell)
             for task in watching:
                 task.cancel()
             findings = await consult(load, site.provider, site.harness_dsn)
     finally:
         crew.end_all()
-    print("\n".join(nemesis.log), findings, dict(nemesis.counts), sep="\n")
-    return Outcome(nemesis.counts, findings, crew.deaths, crew.total("verbworker_ambiguous_commits_total"))
+    ambiguous = crew.total("verbworker_ambiguous_commits_total")
+    print("\n".join(nemesis.log), findings, dict(nemesis.counts), f"ambiguous commits {ambiguous:g}", sep="\n")
+    return Outcome(nemesis.counts, findings, crew.deaths, crew.bugs())

@@ -4,6 +4,7 @@ Every answer holds a fresh token, so that a second run can never pass for the fi
 """
 
 import asyncio
+import contextlib
 import os
 import random
 import secrets
@@ -112,7 +113,8 @@ def _falter(call: Call) -> None:
 
 def _tell_tasks(_number: int, _frame: FrameType | None) -> None:
     for task in asyncio.all_tasks():
-        task.print_stack(limit=6, file=sys.stderr)
+        with contextlib.suppress(TypeError):  # a coroutine of gRPC's own has no Python frame
+            task.print_stack(limit=6, file=sys.stderr)
     sys.stderr.flush()
 
 
