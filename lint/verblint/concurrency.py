@@ -7,15 +7,15 @@ gateway that waits for all of them.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from verblint.model import FlowNode, Kind, Process, Scope
+from verblint.value import value
 
 _SYNCHRONISING = (Kind.PARALLEL_GATEWAY, Kind.INCLUSIVE_GATEWAY)
 _CHOOSING = (Kind.EXCLUSIVE_GATEWAY, Kind.EVENT_BASED_GATEWAY, Kind.COMPLEX_GATEWAY)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value(eq=False)
 class Fork:
     """Where one token becomes several, and the nodes each of them can visit before they are joined."""
 

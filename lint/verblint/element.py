@@ -125,7 +125,7 @@ class Document:
         if word.encode() in content or word in "".join(self.chunks):
             return True
         # A value may write any character as a reference; what modelers write so are the line ends of labels.
-        return content.count(b"&#") > content.count(b"&#10;") + content.count(b"&#xA;")
+        return b"&" in content and content.count(b"&#") > content.count(b"&#10;") + content.count(b"&#xA;")
 
 
 @value(frozen=False, eq=False)

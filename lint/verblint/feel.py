@@ -8,7 +8,8 @@ takes some invisible characters for blanks, and it reads a keyword without looki
 
 from collections.abc import Iterator
 from enum import Enum
-from re import DOTALL, VERBOSE
+from functools import cache
+from re import DOTALL, VERBOSE, Pattern
 from re import compile as pattern
 from unicodedata import category
 
@@ -55,22 +56,10 @@ class Token:
     end: int
 
 
-# Java's identifiers admit most of Unicode, so every character beyond ASCII that is not a blank is taken for a
-# letter. A quote without its partner is one unknown character, and what follows it is still searched.
-_TOKEN = pattern(
-    rf"""
-      (?P<blank>    [{BLANKS}]+ )
-    | (?P<comment>  //[^\n]* | /\*.*?\*/ )
-    | (?P<string>   "(?:\\.|[^"\\])*" )
-    | (?P<quoted>   `[^`]+` )
-    | (?P<name>     (?:[A-Za-z_$\x00-\x08\x0e-\x1b\x7f] | (?![{BLANKS}])[^\x00-\x7f])
-                    (?:[A-Za-z_$\x00-\x08\x0e-\x1b\x7f0-9] | (?![{BLANKS}])[^\x00-\x7f])* )
-    | (?P<number>   [0-9]+(?:\.[0-9]+)? | \.[0-9]+ )
-    | (?P<operator> \*\*|<=|>=|!=|\.\.|->|[-+*/<>=(){{}}\[\].,:?@] )
-    | (?P<unknown>  . )
-    """,
-    VERBOSE | DOTALL,
-)
+_ASCII_BLANKS = r"\t\n\v\f\r "
+_ASCII_LETTERS = r"[A-Za-z_$\x00-\x08\x0e-\x1b\x7f]"
+# Java's identifiers admit most of Unicode, so every character beyond ASCII that is not a blank is taken for a letter.
+_LETTERS = rf"(?:{_ASCII_LETTERS}|(?![{BLANKS}])[^\x00-\x7f])"
 
 
 _LONGEST_VARIABLE = 256
@@ -79,9 +68,31 @@ _INVISIBLE_ASCII = dict.fromkeys((*range(33), 127))
 
 def tokenize(expression: str) -> Iterator[Token]:
     """The tokens of an expression, blanks left out. Any text has tokens; nothing is refused."""
-    for match in _TOKEN.finditer(expression):
+    for match in _token(expression.isascii()).finditer(expression):
         if match.lastgroup != "blank":
             yield Token(TokenKind(match.lastgroup), match[0], match.start(), match.end())
+
+
+@cache
+def _token(is_ascii: bool) -> Pattern[str]:
+    """What a token looks like; in plain ASCII, as most expressions are, much less can occur.
+
+    A quote without its partner is one unknown character, and what follows it is still searched.
+    """
+    blanks, letters = (_ASCII_BLANKS, _ASCII_LETTERS) if is_ascii else (BLANKS, _LETTERS)
+    return pattern(
+        rf"""
+          (?P<blank>    [{blanks}]+ )
+        | (?P<comment>  //[^\n]* | /\*.*?\*/ )
+        | (?P<string>   "(?:\\.|[^"\\])*" )
+        | (?P<quoted>   `[^`]+` )
+        | (?P<name>     {letters} (?:{letters} | [0-9])* )
+        | (?P<number>   [0-9]+(?:\.[0-9]+)? | \.[0-9]+ )
+        | (?P<operator> \*\*|<=|>=|!=|\.\.|->|[-+*/<>=(){{}}\[\].,:?@] )
+        | (?P<unknown>  . )
+        """,
+        VERBOSE | DOTALL,
+    )
 
 
 def names(expression: str) -> frozenset[str]:

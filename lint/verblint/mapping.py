@@ -1,7 +1,6 @@
 """Mappings on activities and events: which of them carry the variables of the contract through unchanged."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from verblint.binding import Mapping
 from verblint.contract import WorkflowVerb
@@ -10,12 +9,13 @@ from verblint.feel import single_name
 from verblint.grammar import is_flag
 from verblint.model import FlowNode
 from verblint.rule import Context
+from verblint.value import value
 
 PAYLOAD = "domain_payload"
 HASH = "domain_payload_hash"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value(eq=False)
 class MappedNode:
     """A node with mappings, and the verb whose variables it must carry (None when nobody knows)."""
 

@@ -1,7 +1,6 @@
 """How messages name things, and the names that belong to the runtime."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from verblint.element import BPMN, ZEEBE, Element
 
@@ -24,5 +23,13 @@ def described(element: Element) -> str:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """What to write instead of an unknown name: the nearest known one, or nothing."""
-    near = get_close_matches(name, list(known), 1)
-    return f"Write {near[0]}" if near else "Remove it"
+    near = nearest(name, known)
+    return f"Write {near}" if near else "Remove it"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name most like another, or an empty string when none is."""
+    # Loaded when a name is wrong, which is the exception.
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, list(known), 1)), "")

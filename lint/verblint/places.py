@@ -5,7 +5,6 @@ Names of flow nodes, documentation, annotations and the diagram are never evalua
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from verblint.element import AMEIDE, BPMN, VERBWORKER, ZEEBE, Element
@@ -15,6 +14,7 @@ from verblint.feel import mentions, single_name
 from verblint.grammar import is_flag
 from verblint.naming import CAMUNDA_7
 from verblint.rule import Context
+from verblint.value import value
 
 Predicate = Callable[[str], bool]
 
@@ -26,7 +26,7 @@ class Policy(Enum):
     FLAG_OR_LITERAL = "a literal, or = and one flag"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Written:
     """A value in a place: the element, the name of the attribute (empty for text), and what is written there."""
 
@@ -167,8 +167,8 @@ def foreign_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
 
 
 def _wanted_attributes(element: Element, wanted: Predicate, namespaces: tuple[str, ...]) -> Iterator[Expression]:
-    for (namespace, local), value in element.values.items():
-        if namespace in namespaces and wanted(value) and not _is_label(element, local):
+    for (namespace, local), text in element.values.items():
+        if namespace in namespaces and wanted(text) and not _is_label(element, local):
             attribute = element.attribute(local, namespace)
             assert attribute is not None
             yield Expression.of(attribute)

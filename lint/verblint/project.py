@@ -25,6 +25,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from verblint.finding import Severity
+from verblint.naming import nearest
 from verblint.reader import Limits
 from verblint.settings import ENGINES, Settings
 from verblint.value import field, fields, replace, value
@@ -208,7 +209,5 @@ def _dashed(name: str) -> str:
 
 
 def _suggestion(name: str, known: list[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, known, 1)
-    return f"; did you mean {near[0]}?" if near else f"; it has {', '.join(known)}"
+    near = nearest(name, known)
+    return f"; did you mean {near}?" if near else f"; it has {', '.join(known)}"

@@ -1,7 +1,6 @@
 """A rule and the context it looks at."""
 
 from collections.abc import Callable, Iterator, Mapping
-from inspect import cleandoc
 
 from verblint.assembly import assemble
 from verblint.branch import Branch, branches
@@ -29,6 +28,9 @@ class Rule:
     @property
     def page(self) -> str:
         """The whole explanation: what, why, wrong and right."""
+        # Pages are read by people who ask; nobody who checks a model waits for them.
+        from inspect import cleandoc
+
         return cleandoc(self.check.__doc__ or "")
 
     @property

@@ -1,9 +1,9 @@
 """A section: one mapping of a YAML document that knows its place and notes what is wrong with its fields."""
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from re import compile as pattern
 
+from verblint.naming import nearest
 from verblint.source import Position
 from verblint.strict_yaml import Document, Path, Value, YamlError, name_of
 from verblint.value import field, value
@@ -87,8 +87,8 @@ class Section:
         known = sorted(known)
         for name in self.members:
             if name not in known:
-                near = get_close_matches(name, known, 1)
-                self.fault(f"unknown field; did you mean {near[0]}?" if near else "unknown field", name)
+                near = nearest(name, known)
+                self.fault(f"unknown field; did you mean {near}?" if near else "unknown field", name)
 
     def text(self, name: str, *, default: str | None = None, like: Shape | None = None) -> str:
         """A text, required unless there is a default."""

@@ -1,6 +1,5 @@
 """The texts that a timer may have: durations, dates and cycles of ISO 8601."""
 
-from datetime import datetime
 from re import compile as pattern
 
 from verblint.event import TimerKind
@@ -41,6 +40,9 @@ def _is_duration(text: str) -> bool:
 def _is_date(text: str) -> bool:
     if _DATE.fullmatch(text) is None:
         return False
+    # Few models name a date, and none that is meant to last.
+    from datetime import datetime
+
     try:
         datetime.fromisoformat(text[:19] if text[16] == ":" else text[:16])
     except ValueError:

@@ -1,7 +1,6 @@
 """Waits: where a process stands still until a message arrives."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from re import compile as pattern
 
 from verblint.contract import WorkflowVerb
@@ -10,12 +9,13 @@ from verblint.expression import Expression
 from verblint.feel import single_name
 from verblint.model import FlowNode, Kind, MessageDeclaration, Process, Scope
 from verblint.rule import Context
+from verblint.value import value
 
 _KEY = pattern(r"corr_[a-z0-9]+(?:_[a-z0-9]+)*")
 _CATCHING = (Kind.CATCH_EVENT, Kind.BOUNDARY_EVENT, Kind.START_EVENT)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value(eq=False)
 class Wait:
     """A node that waits for a message; the message is None when the model does not declare it."""
 

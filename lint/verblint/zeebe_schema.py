@@ -5,9 +5,9 @@ refused. What a rule of its own forbids is listed all the same: it shall be refu
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from verblint.element import ZEEBE, Element
+from verblint.value import value
 
 Version = tuple[int, int]
 
@@ -21,7 +21,7 @@ _TEMPLATES = ("modelerTemplate", "modelerTemplateVersion", "modelerTemplateIcon"
 _CONFIGURATIONS = ("modelerConfigurationTemplate", "modelerConfigurationName")
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Shape:
     """One element of the extension: its attributes, its parents, the first engine that knows it.
 

@@ -1,11 +1,11 @@
 """A flag that a model reads is declared by its verb."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from verblint.condition import flags
 from verblint.expression import Expression
 from verblint.finding import Finding, Severity
+from verblint.naming import nearest
 from verblint.places import flag_places, process_id
 from verblint.rule import Context, rule
 
@@ -39,7 +39,5 @@ def _read(context: Context) -> Iterator[tuple[str, str, Expression, int]]:
 
 
 def _hint(name: str, declared: list[str]) -> str:
-    near = get_close_matches(name, declared, 1)
-    return (
-        f"Write {near[0]}" if near else f"Declare it under flags in the verb's contract, with an initial value: {name}"
-    )
+    near = nearest(name, declared)
+    return f"Write {near}" if near else f"Declare it under flags in the verb's contract, with an initial value: {name}"

@@ -1,10 +1,10 @@
 """A gate of the contract stands at a user task of the process."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from verblint.finding import Finding, Severity
 from verblint.model import Kind
+from verblint.naming import nearest
 from verblint.rule import Context, rule
 
 
@@ -23,8 +23,6 @@ def check(context: Context) -> Iterator[Finding]:
         for gate in verb.gates.values() if verb is not None else ():
             if gate.task not in tasks:
                 message = f"the gate {gate.name} stands at {gate.task}, which is no user task of this process"
-                near = get_close_matches(gate.task, tasks, 1)
-                hint = (
-                    f"Call the user task {gate.task} instead of {near[0]}" if near else f"Draw a userTask {gate.task}"
-                )
+                near = nearest(gate.task, tasks)
+                hint = f"Call the user task {gate.task} instead of {near}" if near else f"Draw a userTask {gate.task}"
                 yield context.at(process.element, message, hint=hint, detail=gate.name)

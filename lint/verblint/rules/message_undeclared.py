@@ -1,9 +1,9 @@
 """A message that a process waits for is declared in the contract."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from verblint.finding import Finding, Severity
+from verblint.naming import nearest
 from verblint.rule import Context, rule
 from verblint.waits import waits
 
@@ -21,9 +21,7 @@ def check(context: Context) -> Iterator[Finding]:
     for wait in waits(context):
         if wait.verb is None or wait.message is None or wait.message.name in ("", *wait.verb.messages):
             continue
-        near = get_close_matches(wait.message.name, list(wait.verb.messages), 1)
-        hint = (
-            f"Write {near[0]}" if near else "Declare it under messages in the verb's contract, with its correlation key"
-        )
+        near = nearest(wait.message.name, list(wait.verb.messages))
+        hint = f"Write {near}" if near else "Declare it under messages in the verb's contract, with its correlation key"
         message = f"the verb {wait.verb.name} declares no message {wait.message.name}"
         yield context.at(wait.message.element, message, hint=hint, detail=wait.node.id)

@@ -1,9 +1,9 @@
 """An executable process is the process of a workflow verb."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from verblint.finding import Finding, Severity
+from verblint.naming import nearest
 from verblint.rule import Context, rule
 
 
@@ -23,6 +23,6 @@ def check(context: Context) -> Iterator[Finding]:
     for process in context.model.executable:
         if process.id not in keys:
             message = f"no workflow verb has the process {process.id or 'without an id'}"
-            near = get_close_matches(process.id, keys, 1)
-            hint = f"Write {near[0]}" if near else "Name it as process in the contract of a workflow verb"
+            near = nearest(process.id, keys)
+            hint = f"Write {near}" if near else "Name it as process in the contract of a workflow verb"
             yield context.at(process.element, message, hint=hint)

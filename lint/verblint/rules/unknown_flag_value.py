@@ -1,11 +1,11 @@
 """A value that a condition compares an enum flag with is one of the flag's values."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from verblint.condition import Comparison, Flag, Literal, Membership, Test, walk
 from verblint.contract import FlagType
 from verblint.finding import Finding, Severity
+from verblint.naming import nearest
 from verblint.rule import Context, rule
 
 
@@ -46,5 +46,5 @@ def _compared(test: Test) -> Iterator[tuple[Flag, Literal]]:
 
 
 def _hint(value: str, values: tuple[str, ...]) -> str:
-    near = get_close_matches(value, values, 1)
-    return f'Write "{near[0]}"' if near else "Write one of: " + ", ".join(f'"{known}"' for known in values)
+    near = nearest(value, values)
+    return f'Write "{near}"' if near else "Write one of: " + ", ".join(f'"{known}"' for known in values)

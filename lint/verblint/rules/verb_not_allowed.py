@@ -1,11 +1,10 @@
 """A process calls sub-verbs of its verb's allow-list only."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from verblint.finding import Finding, Severity
 from verblint.jobs import handlers, jobs
-from verblint.naming import FOREIGN_JOBS, OWN_JOBS
+from verblint.naming import FOREIGN_JOBS, OWN_JOBS, nearest
 from verblint.rule import Context, rule
 
 
@@ -28,7 +27,7 @@ def check(context: Context) -> Iterator[Finding]:
             is_own = name.startswith((OWN_JOBS, FOREIGN_JOBS))
             if not name or is_own or name in verb.sub_verbs or node.is_for_compensation or node.id in handlers(scope):
                 continue
-            near = get_close_matches(name, verb.sub_verbs, 1)
-            hint = f"Write {near[0]}" if near else f"List {name} under sub_verbs of {verb.name}, or name another verb"
+            near = nearest(name, verb.sub_verbs)
+            hint = f"Write {near}" if near else f"List {name} under sub_verbs of {verb.name}, or name another verb"
             message = f"{name} is not in the allow-list of {verb.name}"
             yield context.at(node.binding.type or node.element, message, hint=hint)
