@@ -14,6 +14,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     service_tasks: int = 15
     allow_identity_mappings: bool = False
+    strict_v1: bool = False
 
     @property
     def engine_version(self) -> tuple[int, int]:

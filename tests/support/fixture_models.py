@@ -69,9 +69,16 @@ def _open(path: Path) -> FixtureModel:
     return FixtureModel(path, _settings(**options), known, expected)
 
 
-def _settings(*, engine: str = "8.8", service_tasks: str = "15", allow_identity_mappings: str = "false") -> Settings:
+def _settings(
+    *,
+    engine: str = "8.8",
+    service_tasks: str = "15",
+    allow_identity_mappings: str = "false",
+    strict_v1: str = "false",
+) -> Settings:
     return Settings(
         engine=engine,
         service_tasks=int(service_tasks),
         allow_identity_mappings=allow_identity_mappings == "true",
+        strict_v1=strict_v1 == "true",
     )

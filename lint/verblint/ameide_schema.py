@@ -1,0 +1,79 @@
+"""The Ameide extension as data: a closed world of elements, attributes and places.
+
+A schema of XML would let unknown elements pass, because BPMN does not look into extensions. Here what is not listed is
+wrong, and so is a listed element in another place.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from verblint.element import AMEIDE, Attribute, Element
+from verblint.rule import Context
+from verblint.template import Placeholder, TemplateError, parse
+from verblint.value import value
+
+WORK = ("serviceTask", "sendTask", "intermediateThrowEvent")
+
+
+@value
+class Shape:
+    """One element of the extension: where it stands, what it must and may have."""
+
+    parents: tuple[str, ...]
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    is_repeatable: bool = False
+
+
+SHAPES: Mapping[str, Shape] = {
+    "workflowDefinition": Shape(("process",), ("definitionId", "workflowIdTemplate"), ("workflowType",)),
+    "taskDefinition": Shape((*WORK, "endEvent"), ("type", "policyRef"), ("idempotencyKeyTemplate",)),
+    "taskHeaders": Shape((*WORK, "endEvent")),
+    "header": Shape(("ameide:taskHeaders",), ("key", "value"), is_repeatable=True),
+    "ioMapping": Shape((*WORK, "endEvent")),
+    "input": Shape(("ameide:ioMapping",), ("source", "target"), is_repeatable=True),
+    "output": Shape(("ameide:ioMapping",), ("source", "target"), is_repeatable=True),
+    "subscription": Shape(("message",), ("correlationKeyTemplate", "messageIdPath")),
+    "updateDefinition": Shape(("userTask",), (), ("name",)),
+}
+# Roots of the paths in a mapping: (of the source, of the target).
+ROOTS = {"input": ("state", "request"), "output": ("result", "state")}
+
+
+def is_used(context: Context) -> bool:
+    """True when a file has anything of the extension: then all of its rules hold."""
+    return any(namespace == AMEIDE for namespace, _ in context.elements)
+
+
+def extensions(element: Element, local: str) -> list[Element]:
+    """The elements of the extension with a name that belong to a BPMN element."""
+    return [found for holder in element.find_all("extensionElements") for found in holder.find_all(local, AMEIDE)]
+
+
+def place_of(element: Element) -> str:
+    """What an element of the extension stands in, in the words of a Shape; empty where none may stand."""
+    holder = element.parent
+    if holder is None:
+        return ""
+    if holder.namespace == AMEIDE:
+        return f"ameide:{holder.local}"
+    return holder.parent.local if holder.is_a("extensionElements") and holder.parent is not None else ""
+
+
+def templates(context: Context) -> Iterator[Attribute]:
+    """Every attribute of the extension that is a template."""
+    for element in context.within(AMEIDE):
+        yield from (attribute for attribute in element.attributes if attribute.local.endswith("Template"))
+
+
+def is_template(attribute: Attribute) -> bool:
+    """True when the value follows the grammar of templates."""
+    try:
+        parse(attribute.value)
+    except TemplateError:
+        return False
+    return True
+
+
+def placeholders(attribute: Attribute) -> tuple[Placeholder, ...]:
+    """The placeholders of a template; none when it does not follow the grammar."""
+    return parse(attribute.value).placeholders if is_template(attribute) else ()

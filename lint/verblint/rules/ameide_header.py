@@ -1,0 +1,39 @@
+"""A header of the Ameide extension has a plain key and a literal value."""
+
+from collections.abc import Iterator
+from re import compile as pattern
+
+from verblint.element import AMEIDE
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+
+_KEY = pattern("[a-z0-9][a-z0-9_.-]{0,63}")
+
+
+@rule("AM716", "ameide-header", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A header of the Ameide extension has a plain key and a literal value.
+
+    Keys are lower-case letters, digits, dots, dashes and underscores, at most 64 of them, each once. Values are never
+    empty, never evaluated, and never an address of some environment.
+
+    Wrong:  <ameide:header key="API URL" value="https://api.example.com" />
+    Right:  <ameide:header key="letter" value="reminder" />
+    """
+    for group in context.every("taskHeaders", namespace=AMEIDE):
+        keys = [header.get("key") or "" for header in group.find_all("header", AMEIDE)]
+        for number, header in enumerate(group.find_all("header", AMEIDE)):
+            for wrong in _wrong(keys[number], header.get("value") or "", keys[:number]):
+                hint = "Write a plain key of its own, and a literal that is the same everywhere"
+                yield context.at(header, f"the header {wrong}", hint=hint, detail=f"{number} {wrong}")
+
+
+def _wrong(key: str, text: str, before: list[str]) -> Iterator[str]:
+    if _KEY.fullmatch(key) is None:
+        yield f"has the key {key!r}"
+    if key in before:
+        yield f"{key} is written twice"
+    if text.startswith(("=", "${", "#{")):
+        yield f"{key} has an expression as its value"
+    if "://" in text:
+        yield f"{key} holds an address"

@@ -1,0 +1,30 @@
+"""Every element of the Ameide extension stands in the extensionElements of what it describes."""
+
+from collections.abc import Iterator
+
+from verblint.ameide_schema import SHAPES, place_of
+from verblint.element import AMEIDE
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+
+
+@rule("AM702", "ameide-misplaced", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Every element of the Ameide extension stands in the extensionElements of what it describes.
+
+    A subscription belongs to the message and not to the event, a task definition to the task. Anywhere else it
+    describes nothing.
+
+    Wrong:  <intermediateCatchEvent ...> with <ameide:subscription ... />
+    Right:  <message id="docs" ...> with <ameide:subscription ... />
+    """
+    for element in context.within(AMEIDE):
+        shape = SHAPES.get(element.local)
+        if shape is not None and place_of(element) not in shape.parents:
+            where = " or ".join(shape.parents)
+            message = (
+                f"{element.local} stands in {place_of(element) or 'no extensionElements'}, where it describes nothing"
+            )
+            yield context.at(
+                element, message, hint=f"Move it into the extensionElements of {where}", detail=element.local
+            )

@@ -1,0 +1,28 @@
+"""An element of the Ameide extension stands once where it stands."""
+
+from collections.abc import Iterator
+
+from verblint.ameide_schema import SHAPES
+from verblint.element import AMEIDE
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+
+
+@rule("AM704", "ameide-twice", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """An element of the Ameide extension stands once where it stands.
+
+    Two task definitions on one task are two contracts for one step, and nobody knows which of them holds.
+
+    Wrong:  two <ameide:taskDefinition> in one serviceTask
+    Right:  one
+    """
+    for element in context.within(AMEIDE):
+        shape = SHAPES.get(element.local)
+        if shape is None or shape.is_repeatable or element.parent is None:
+            continue
+        siblings = list(element.parent.find_all(element.local, AMEIDE))
+        if siblings[0] is not element:
+            message = f"{element.local} is written a second time; the first is in line {siblings[0].line}"
+            number = sum(sibling.start < element.start for sibling in siblings)
+            yield context.at(element, message, hint="Keep one of them", detail=f"{element.local} {number}")

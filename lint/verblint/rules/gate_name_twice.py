@@ -1,0 +1,31 @@
+"""Every gate has a name of its own."""
+
+from collections.abc import Iterator
+
+from verblint.ameide_schema import extensions
+from verblint.finding import Finding, Severity
+from verblint.model import Kind
+from verblint.rule import Context, rule
+
+
+@rule("AM724", "gate-name-twice", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """Every gate has a name of its own.
+
+    A decision is given to a gate by its name, which is `Update_` and the id of the user task unless an updateDefinition
+    says otherwise. Two gates of one name would compete for one decision.
+
+    Wrong:  two user tasks with <ameide:updateDefinition name="Update_Review" />
+    Right:  Update_Review and Update_SecondReview
+    """
+    for process in context.model.processes:
+        seen: set[str] = set()
+        for _, node in process.walk():
+            if node.kind is not Kind.USER_TASK:
+                continue
+            given = [update.get("name") for update in extensions(node.element, "updateDefinition")]
+            name = next((text for text in given if text), f"Update_{node.id}")
+            if name in seen:
+                message = f"another gate is called {name}"
+                yield context.at(node.element, message, hint="Give it another name in its updateDefinition")
+            seen.add(name)

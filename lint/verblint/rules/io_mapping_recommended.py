@@ -1,0 +1,24 @@
+"""A step with the Ameide extension says what it takes and what it gives."""
+
+from collections.abc import Iterator
+
+from verblint.ameide_schema import extensions
+from verblint.finding import Finding, Severity
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("AM722", "io-mapping-recommended", Severity.WARNING)
+def check(context: Context) -> Iterator[Finding]:
+    """A step with the Ameide extension says what it takes and what it gives.
+
+    Without an ioMapping the verb gets the whole state. That works, and hides what the step depends on.
+
+    Wrong:  <serviceTask id="ask"> with an ameide:taskDefinition only
+    Right:  an ameide:ioMapping beside it
+    """
+    for process in context.model.processes:
+        for _, node in process.walk():
+            if extensions(node.element, "taskDefinition") and not extensions(node.element, "ioMapping"):
+                message = f"the {described(node.element)} does not say what it takes and gives"
+                yield context.at(node.element, message, hint="Add an ameide:ioMapping")

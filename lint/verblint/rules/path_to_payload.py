@@ -1,0 +1,26 @@
+"""No path and no template leads to the payload as the engine carries it."""
+
+from collections.abc import Iterator
+
+from verblint.element import AMEIDE
+from verblint.finding import Finding, Severity
+from verblint.mapping import PAYLOAD
+from verblint.rule import Context, rule
+
+
+@rule("AM713", "path-to-payload", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """No path and no template leads to the payload as the engine carries it.
+
+    `state` is the data inside the payload. The variables `domain_payload` and `domain_payload_hash` are its wrapping,
+    and a path through them has taken one for the other.
+
+    Wrong:  source="state.domain_payload.case_id"
+    Right:  source="state.case_id"
+    """
+    for element in context.within(AMEIDE):
+        for attribute in element.attributes:
+            if PAYLOAD in attribute.value:
+                message = f"{attribute.local} leads to {PAYLOAD}, which is not state but what carries it"
+                hint = "Write the path inside the data: state.<path>"
+                yield context.at(attribute.place, message, hint=hint, detail=f"{element.local} {attribute.value}")

@@ -1,0 +1,37 @@
+"""A policy that a task names is in the catalogue, and is the one of the contract."""
+
+from collections.abc import Iterator
+
+from verblint.ameide_schema import extensions
+from verblint.finding import Finding, Severity
+from verblint.jobs import jobs
+from verblint.naming import suggestion
+from verblint.rule import Context, rule
+
+
+@rule("AM715", "policy-unknown", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A policy that a task names is in the catalogue, and is the one of the contract.
+
+    The policy bounds the step: how often, how long. A name without a policy bounds nothing, and two different answers
+    are one too many.
+
+    Wrong:  policyRef="pateint"
+    Right:  policyRef="patient"
+    """
+    policies = context.contracts.policies
+    for process in context.model.processes if policies else ():
+        verb = context.contracts.of_process(process.id)
+        for _, node in jobs(process):
+            for element in extensions(node.element, "taskDefinition"):
+                reference = element.attribute("policyRef")
+                name = reference.value if reference is not None else ""
+                wanted = verb.policy_of(node.binding.job_type) if verb is not None else ""
+                if reference is not None and name and name not in policies:
+                    message = f"no policy is called {name}"
+                    yield context.at(
+                        reference.place, message, hint=suggestion(name, policies).replace("Remove it", "Declare it")
+                    )
+                elif reference is not None and name and wanted and name != wanted:
+                    message = f"policyRef is {name}, and the contract says {wanted}"
+                    yield context.at(reference.place, message, hint=f"Write {wanted}, or change the contract")

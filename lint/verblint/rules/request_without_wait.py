@@ -1,0 +1,50 @@
+"""A request to the outside is followed by a wait for its answer."""
+
+from collections.abc import Iterator
+from re import compile as pattern
+
+from verblint.ameide_schema import is_used
+from verblint.event import Message
+from verblint.finding import Finding, Severity
+from verblint.jobs import jobs
+from verblint.model import FlowNode, Kind, Scope
+from verblint.rule import Context, rule
+
+_REQUEST = pattern(r"\.request\.v[0-9]+$")
+
+
+@rule("AM723", "request-without-wait", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A request to the outside is followed by a wait for its answer.
+
+    A verb whose type ends in `.request.v` and a number only asks. The answer comes as a message, and the next thing the
+    process does is to wait for it.
+
+    Wrong:  a serviceTask of type scoring.request.v1, then a serviceTask
+    Right:  a serviceTask of type scoring.request.v1, then a receiveTask
+    """
+    for process in context.model.processes if is_used(context) else ():
+        for scope, node in jobs(process):
+            if _REQUEST.search(node.binding.job_type) and not any(_waits(step) for step in _next(scope, node)):
+                message = f"nothing waits for the answer to {node.binding.job_type}"
+                yield context.at(node.element, message, hint="Draw a receiveTask or a message event behind it")
+
+
+def _next(scope: Scope, node: FlowNode) -> Iterator[FlowNode]:
+    """The first nodes behind a node that are not gateways."""
+    pending = [node]
+    seen: set[str] = set()
+    while pending:
+        for flow in scope.outgoing(pending.pop()):
+            step = scope.by_id.get(flow.target)
+            if step is None or step.id in seen:
+                continue
+            seen.add(step.id)
+            if step.kind.is_gateway:
+                pending.append(step)
+            else:
+                yield step
+
+
+def _waits(node: FlowNode) -> bool:
+    return node.kind is Kind.RECEIVE_TASK or (node.kind is Kind.CATCH_EVENT and isinstance(node.event, Message))

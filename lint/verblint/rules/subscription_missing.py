@@ -1,0 +1,34 @@
+"""In a file with the Ameide extension every message that is waited for has a subscription."""
+
+from collections.abc import Iterator
+
+from verblint.ameide_schema import extensions, is_used
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+from verblint.waits import waits
+
+
+@rule("AM707", "subscription-missing", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """In a file with the Ameide extension every message that is waited for has a subscription.
+
+    The subscription says from which state the correlation key is made, and that deliveries are told apart by their
+    `message_id`.
+
+    Wrong:  <message id="docs" name="documents-received"> with a zeebe:subscription only
+    Right:  <ameide:subscription correlationKeyTemplate="${state.case_id}" messageIdPath="message_id" /> beside it
+    """
+    reported: set[str] = set()
+    for wait in waits(context) if is_used(context) else ():
+        message = wait.message
+        if (
+            message is None
+            or not wait.needs_key
+            or message.id in reported
+            or extensions(message.element, "subscription")
+        ):
+            continue
+        reported.add(message.id)
+        text = f"the message {message.name or message.id} has no subscription of the Ameide extension"
+        hint = 'Add <ameide:subscription correlationKeyTemplate="..." messageIdPath="message_id" />'
+        yield context.at(message.element, text, hint=hint)

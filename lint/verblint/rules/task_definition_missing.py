@@ -1,0 +1,27 @@
+"""In a file with the Ameide extension every automated step has a task definition."""
+
+from collections.abc import Iterator
+
+from verblint.ameide_schema import extensions, is_used
+from verblint.finding import Finding, Severity
+from verblint.jobs import jobs
+from verblint.naming import COMPENSATE, described
+from verblint.rule import Context, rule
+
+
+@rule("AM706", "task-definition-missing", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """In a file with the Ameide extension every automated step has a task definition.
+
+    Service tasks, send tasks and events that throw a message name their verb and the policy that bounds it.
+
+    Wrong:  <serviceTask id="ask"> with a zeebe:taskDefinition only
+    Right:  <serviceTask id="ask"> with an ameide:taskDefinition beside it
+    """
+    for process in context.model.processes if is_used(context) else ():
+        for _, node in jobs(process):
+            # What undoes the case belongs to the runtime and has no contract of its own.
+            if node.binding.job_type != COMPENSATE and not extensions(node.element, "taskDefinition"):
+                message = f"the {described(node.element)} has no taskDefinition of the Ameide extension"
+                hint = 'Add <ameide:taskDefinition type="..." policyRef="..." />'
+                yield context.at(node.element, message, hint=hint)

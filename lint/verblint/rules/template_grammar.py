@@ -1,0 +1,27 @@
+"""A template holds text and known placeholders."""
+
+from collections.abc import Iterator
+
+from verblint.ameide_schema import templates
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+from verblint.template import VARIABLES, TemplateError, parse
+
+
+@rule("AM709", "template-grammar", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """A template holds text and known placeholders.
+
+    A placeholder is process_instance_id, process_run_id, step_id, step_instance_id, or `state.` and a path of plain
+    names. There are no functions and no other escapes than a backslash before `${`.
+
+    Wrong:  workflowIdTemplate="kyc/${now()}"
+    Right:  workflowIdTemplate="kyc/${state.entity_ref}"
+    """
+    for attribute in templates(context):
+        try:
+            parse(attribute.value)
+        except TemplateError as error:
+            place = attribute.part(error.start, error.end)
+            hint = f"Write one of {', '.join(f'${{{name}}}' for name in VARIABLES)}, or ${{state.<path>}}"
+            yield context.at(place, error.message, hint=hint, detail=attribute.local)

@@ -1,0 +1,42 @@
+"""In a file with the Ameide extension a loop is bounded by a counter."""
+
+from collections.abc import Iterator
+
+from verblint.ameide_schema import is_used
+from verblint.branch import Branch
+from verblint.condition import Comparison, walk
+from verblint.finding import Finding, Severity
+from verblint.graph import looping
+from verblint.model import Scope
+from verblint.rule import Context, rule
+
+_HINT = "Let a gateway in the loop look at an integer flag that counts the rounds"
+
+
+@rule("AM721", "unbounded-loop", Severity.WARNING)
+def check(context: Context) -> Iterator[Finding]:
+    """In a file with the Ameide extension a loop is bounded by a counter.
+
+    A loop that ends when some flag changes may never end. A gateway in it that also looks at an integer flag, which a
+    sub-verb counts up, bounds it.
+
+    Wrong:  a loop that is left when orch_docs_received = true
+    Right:  a loop that is left when orch_docs_received = true or orch_attempts >= 5
+    """
+    for process in context.model.processes if is_used(context) else ():
+        for scope in process.scope.scopes():
+            loop = looping(scope)
+            names = {node.id for node in loop}
+            if loop and not any(_counts(branch) for branch in context.branches if _leaves(branch, scope, names)):
+                path = ", ".join(node.id for node in loop)
+                yield context.at(loop[0].element, f"nothing bounds the loop through {path}", hint=_HINT)
+
+
+def _leaves(branch: Branch, scope: Scope, names: set[str]) -> bool:
+    return branch.scope is scope and branch.flow.source in names
+
+
+def _counts(branch: Branch) -> bool:
+    """True when a condition compares an integer."""
+    tests = walk(branch.test) if branch.test is not None else iter(())
+    return any(isinstance(test, Comparison) and type(test.literal.value) is int for test in tests)

@@ -1,0 +1,32 @@
+"""In a file with the Ameide extension every step can be reached, and leads somewhere."""
+
+from collections.abc import Iterator
+
+from verblint.ameide_schema import is_used
+from verblint.finding import Finding, Severity
+from verblint.graph import reachable
+from verblint.model import Kind
+from verblint.naming import described
+from verblint.rule import Context, rule
+
+
+@rule("AM719", "unreachable-node", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """In a file with the Ameide extension every step can be reached, and leads somewhere.
+
+    A step that no token reaches is a promise that nobody keeps. A start event or a gateway that leads nowhere loses the
+    token.
+
+    Wrong:  <serviceTask id="ask"> with no flow that enters it
+    Right:  a flow from the start to it
+    """
+    for process in context.model.processes if is_used(context) else ():
+        for scope in process.scope.scopes():
+            reached = reachable(scope)
+            for node in scope.nodes:
+                if node.id not in reached:
+                    message = f"no token can reach the {described(node.element)}"
+                    yield context.at(node.element, message, hint="Draw a flow to it, or remove it", detail="in")
+                if (node.kind is Kind.START_EVENT or node.kind.is_gateway) and not scope.outgoing(node):
+                    message = f"the {described(node.element)} leads nowhere"
+                    yield context.at(node.element, message, hint="Draw a flow from it", detail="out")

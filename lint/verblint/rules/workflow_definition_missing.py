@@ -1,0 +1,23 @@
+"""In a file with the Ameide extension every executable process has a workflow definition."""
+
+from collections.abc import Iterator
+
+from verblint.ameide_schema import extensions, is_used
+from verblint.finding import Finding, Severity
+from verblint.rule import Context, rule
+
+
+@rule("AM705", "workflow-definition-missing", Severity.ERROR)
+def check(context: Context) -> Iterator[Finding]:
+    """In a file with the Ameide extension every executable process has a workflow definition.
+
+    It says which definition this is and how its instances are told apart. Without it nothing can be compiled.
+
+    Wrong:  <process ...> without <ameide:workflowDefinition>
+    Right:  <ameide:workflowDefinition definitionId="kyc-open-case/1" workflowIdTemplate="kyc/${state.entity_ref}" />
+    """
+    for process in context.model.executable if is_used(context) else ():
+        if not extensions(process.element, "workflowDefinition"):
+            message = f"the process {process.id} has no workflowDefinition"
+            hint = "Add an ameide:workflowDefinition to its extensionElements"
+            yield context.at(process.element, message, hint=hint)
