@@ -1,0 +1,1 @@
+"""Figures, measured as ratios within one run; never asserted as wall-clock time."""

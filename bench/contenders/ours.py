@@ -1,0 +1,79 @@
+"""verbworker, as `verbworker worker` runs it: `ours.py ADDRESS DSN DOMAIN JOBS IN_FLIGHT external|transactional`."""
+
+import asyncio
+import logging
+import sys
+from typing import Any, Literal
+
+from meter import Meter
+from model import workflow
+from pydantic import BaseModel
+
+from verbworker.engine import Ask
+from verbworker.engines.zeebe.connection import Connection
+from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.job import Job
+from verbworker.ops import app
+from verbworker.ops.config import Settings
+from verbworker.registry import Registry
+
+
+class Case(BaseModel):
+    """What the empty verb sees of the payload."""
+
+    text: str
+
+
+class Metered(ZeebeEngine):
+    """Zeebe, with arrivals and acknowledgements noted."""
+
+    def __init__(self, address: str, meter: Meter, done: asyncio.Event) -> None:
+        super().__init__(Connection(address=address), engine_id="bench")
+        self._meter = meter
+        self._done = done
+
+    async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
+        jobs = await super().activate(ask, limit, wait_ms)
+        for job in jobs:
+            self._meter.took(job.key)
+        return jobs
+
+    async def stream(self, ask: Ask) -> Any:
+        async for job in super().stream(ask):
+            self._meter.took(job.key)
+            yield job
+
+    async def complete(self, job_key: int, variables: Any) -> None:
+        await super().complete(job_key, variables)
+        if self._meter.acked(job_key):
+            self._done.set()
+
+
+def registry(domain: str, mode: Literal["external", "transactional"], in_flight: int, meter: Meter) -> Registry:
+    """One empty verb."""
+    verbs = Registry()
+
+    @verbs.verb(f"{domain}.go", mode=mode, writes=(), concurrency=in_flight)
+    async def go(case: Case) -> Case:
+        """Do nothing."""
+        meter.ran()
+        return case
+
+    verbs._take([workflow(domain)], [])
+    return verbs
+
+
+async def main(address: str, dsn: str, domain: str, jobs: int, in_flight: int, mode: str) -> None:
+    """Complete the jobs with an empty verb."""
+    meter, done = Meter(jobs), asyncio.Event()
+    verbs = registry(domain, "transactional" if mode == "transactional" else "external", in_flight, meter)
+    settings = Settings(dsn=dsn, engine_id="bench", http_port=0, poll_wait=2)  # type: ignore[arg-type]
+    async with app.opened(settings, verbs, Metered(address, meter, done)) as opened:
+        meter.begin()
+        await opened.run(done)
+    meter.tell()
+
+
+if __name__ == "__main__":
+    logging.disable(logging.CRITICAL)
+    asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]), sys.argv[6]))

@@ -1,0 +1,243 @@
+"""Jobs per second and CPU per job on one broker: bare pyzeebe, the official SDK, and verbworker with its frames.
+
+`python -m bench.zeebe_jobs [--jobs 2000] [--runs 3]`. Runs are interleaved and medians printed; only ratios within
+one run mean anything. Nothing here asserts a time.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+
+from bench.contenders.model import workflow
+from tests.support.models import one_task
+from tests.support.postgres import Postgres
+from tests.support.start import prepare
+from tests.support.zeebe import Broker
+from verbworker.engine import Resource, Start
+from verbworker.engines.zeebe.connection import Connection
+from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.errors import EngineUnavailable
+from verbworker.stores import _schema
+from verbworker.stores._database import Database
+
+HERE = Path(__file__).parent
+OTHERS = Path(".venv-bench")
+PAYLOAD = "x" * 1700  # about 2 KB with its envelope
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One client at one setting; `paced` is the jobs per second that arrive while it runs, 0 a backlog."""
+
+    name: str
+    script: str
+    in_flight: int
+    kind: str = ""
+    paced: int = 0
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one run of one contender measured, per job where it says so."""
+
+    rate: float
+    worker_ms: float
+    broker_ms: float
+    postgres_ms: float
+    p50_ms: float
+    p99_ms: float
+    duplicates: float
+
+
+BACKLOG = (
+    Contender("pyzeebe poll 32", "bare", 32, "poll"),
+    Contender("pyzeebe poll 128", "bare", 128, "poll"),
+    Contender("official SDK 128", "official", 128),
+    Contender("verbworker external 32", "ours", 32, "external"),
+    Contender("verbworker external 128", "ours", 128, "external"),
+    Contender("verbworker transactional 32", "ours", 32, "transactional"),
+)
+PACED = (
+    Contender("pyzeebe stream, 50/s", "bare", 32, "stream", paced=50),
+    Contender("pyzeebe poll, 50/s", "bare", 32, "poll", paced=50),
+    Contender("verbworker external, 50/s", "ours", 32, "external", paced=50),
+    Contender("verbworker transactional, 50/s", "ours", 32, "transactional", paced=50),
+)
+
+
+class Ground:
+    """One broker and one Postgres, both warm, on which everybody runs."""
+
+    def __init__(self, broker: Broker, postgres: Postgres, engine: ZeebeEngine, database: Database, dsn: str) -> None:
+        self.broker = broker
+        self.postgres = postgres
+        self.engine = engine
+        self.database = database
+        self.dsn = dsn
+
+    async def deploy(self) -> str:
+        """A process of its own for every run; returns its domain."""
+        domain = f"bench-{uuid4().hex[:8]}"
+        model = one_task(workflow(domain).process, f"{domain}.go")
+        await self.engine.deploy([Resource(f"{domain}.bpmn", model)])
+        return domain
+
+    async def start(self, domain: str, count: int, *, per_second: int = 0) -> None:
+        """Start instances, as fast as the broker takes them or at a pace."""
+        turn = asyncio.Semaphore(32)
+
+        async def one() -> None:
+            async with turn:
+                ready = await prepare(self.database, "bench", workflow(domain), {"text": PAYLOAD})
+                while True:
+                    try:
+                        await self.engine.start(Start(workflow(domain).process, ready.variables))
+                        return
+                    except EngineUnavailable:
+                        await asyncio.sleep(0.05)
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(count):
+                tasks.create_task(one())
+                if per_second:
+                    await asyncio.sleep(1 / per_second)
+
+    async def run(self, contender: Contender, jobs: int) -> Figures:
+        """Let one contender complete `jobs` jobs."""
+        domain = await self.deploy()
+        if not contender.paced:
+            await self.start(domain, jobs)
+        before = (cpu(self.broker.pid), cpu(self.postgres.pid))
+        process = await asyncio.create_subprocess_exec(
+            *command(contender, self, domain, jobs), cwd=HERE.parent, stdout=subprocess.PIPE
+        )
+        async with asyncio.TaskGroup() as tasks:
+            if contender.paced:
+                await asyncio.sleep(3)
+                tasks.create_task(self.start(domain, jobs, per_second=contender.paced))
+            output, _ = await process.communicate()
+        told = json.loads(output)
+        after = (cpu(self.broker.pid), cpu(self.postgres.pid))
+        return Figures(
+            rate=jobs / told["seconds"],
+            worker_ms=told["cpu"] / jobs * 1000,
+            broker_ms=(after[0] - before[0]) / jobs * 1000,
+            postgres_ms=(after[1] - before[1]) / jobs * 1000,
+            p50_ms=told["p50"] * 1000,
+            p99_ms=told["p99"] * 1000,
+            duplicates=told["duplicates"],
+        )
+
+
+def command(contender: Contender, ground: Ground, domain: str, jobs: int) -> list[str]:
+    """How to start a contender."""
+    script = str(HERE / "contenders" / f"{contender.script}.py")
+    number = [str(jobs), str(contender.in_flight)]
+    match contender.script:
+        case "ours":
+            return [sys.executable, script, ground.broker.address, ground.dsn, domain, *number, contender.kind]
+        case "official":
+            return [str(OTHERS / "bin/python"), script, ground.broker.rest_address, f"{domain}.go", *number]
+        case _:
+            return [sys.executable, script, ground.broker.address, f"{domain}.go", *number, contender.kind]
+
+
+def cpu(pid: int) -> float:
+    """CPU-seconds of a process and everything it ever started."""
+    parent = psutil.Process(pid)
+    own = parent.cpu_times()
+    total = own.user + own.system + own.children_user + own.children_system
+    for child in parent.children(recursive=True):
+        times = child.cpu_times()
+        total += times.user + times.system
+    return total
+
+
+def show(title: str, found: dict[str, list[Figures]]) -> None:
+    """Print medians."""
+    print(f"\n{title}")
+    print(f"{'':34}{'jobs/s':>8}{'worker':>9}{'broker':>9}{'postgres':>9}{'p50 ms':>9}{'p99 ms':>9}{'dup':>5}")
+    for name, runs in found.items():
+        medians = [statistics.median(getattr(run, column) for run in runs) for column in Figures.__annotations__]
+        rate, worker, broker, postgres, p50, p99, duplicates = medians
+        print(f"{name:34}{rate:8.0f}{worker:9.2f}{broker:9.2f}{postgres:9.2f}{p50:9.1f}{p99:9.1f}{duplicates:5.0f}")
+
+
+def ratios(found: dict[str, list[Figures]]) -> None:
+    """Print what the goals are stated in."""
+    median = {name: statistics.median(run.rate for run in runs) for name, runs in found.items()}
+    cost = {name: statistics.median(run.worker_ms for run in runs) for name, runs in found.items()}
+    if not any(name.startswith("pyzeebe") for name in median):
+        return
+    bare = max((rate, name) for name, rate in median.items() if name.startswith("pyzeebe"))
+    for name in (name for name in median if name.startswith("verbworker")):
+        line = f"{name}: {median[name] / bare[0]:.2f} x the best bare pyzeebe ({bare[1]})"
+        line += f", worker CPU {cost[name] / min(c for n, c in cost.items() if n.startswith('pyzeebe')):.2f} x"
+        if "official SDK 128" in median:
+            line += f", {median[name] / median['official SDK 128']:.1f} x the official SDK"
+        print(line)
+
+
+def official_environment() -> bool:
+    """The official SDK in an environment of its own, by name; False when it cannot be had."""
+    python = OTHERS / "bin/python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(OTHERS)], check=True)
+    install = [str(python), "-m", "pip", "install", "--quiet", "camunda-orchestration-sdk"]
+    return subprocess.run(install, check=False).returncode == 0
+
+
+async def measure(contenders: Sequence[Contender], jobs: int, paced_jobs: int, runs: int) -> None:
+    """Run everybody in turn, `runs` times, on one broker."""
+    postgres, broker = Postgres(settings={"fsync": "on"}), Broker(flags=("-Xmx1g",), controlled_clock=False)
+    postgres.start()
+    try:
+        broker.start()
+        await _schema.migrate(postgres.dsn)
+        engine = ZeebeEngine(Connection(address=broker.address), engine_id="bench")
+        async with engine, Database(postgres.dsn, size=8) as database:
+            ground = Ground(broker, postgres, engine, database, postgres.dsn)
+            await ground.run(contenders[0], 500)  # warm the broker's compiler
+            found: dict[str, list[Figures]] = {contender.name: [] for contender in contenders}
+            for number in range(runs):
+                for contender in contenders:
+                    count = paced_jobs if contender.paced else jobs
+                    found[contender.name].append(await ground.run(contender, count))
+                    print(
+                        f"run {number + 1}: {contender.name}: {found[contender.name][-1].rate:.0f} jobs/s", flush=True
+                    )
+            backlog = {name: runs for name, runs in found.items() if "/s" not in name}
+            show("A backlog, empty verb, 2 KB payload; CPU in ms per job", backlog)
+            ratios(backlog)
+            show("Paced arrivals", {name: runs for name, runs in found.items() if "/s" in name})
+    finally:
+        broker.stop()
+        postgres.stop()
+
+
+def main() -> None:
+    """Parse the options and measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=2000)
+    parser.add_argument("--paced-jobs", type=int, default=500)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", default="", help="part of a contender's name")
+    options = parser.parse_args()
+    chosen = [contender for contender in (*BACKLOG, *PACED) if options.only in contender.name]
+    if any(contender.script == "official" for contender in chosen) and not official_environment():
+        print("the official SDK cannot be installed here; it is left out")
+        chosen = [contender for contender in chosen if contender.script != "official"]
+    asyncio.run(measure(chosen, options.jobs, options.paced_jobs, options.runs))
+
+
+if __name__ == "__main__":
+    main()
