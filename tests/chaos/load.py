@@ -40,21 +40,23 @@ class Load:
     workflow: WorkflowVerb
     engine: ZeebeEngine
     database: Database
+    line: Sequence[str]
+    first: int = 0
     started: dict[int, int] = field(default_factory=dict)
     unsure: set[int] = field(default_factory=set)
     audited: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     # Held while an outage would leave it open whether an instance was started.
     calm: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def deploy(self, verbs: Sequence[str]) -> None:
-        """Deploy a line of verbs with the audit behind it. A spent retry would be an incident, so none is to spare."""
-        types = [f"{self.domain}.{verb}" for verb in (*verbs, "audit")]
+    async def deploy(self) -> None:
+        """Deploy the line of verbs with the audit behind it. A spent retry would be an incident: none is to spare."""
+        types = [f"{self.domain}.{verb}" for verb in (*self.line, "audit")]
         model = line(self.workflow.process, types, retries=1)
         await self.engine.deploy([Resource(f"{self.workflow.process}.bpmn", model)])
 
     async def start(self, count: int, *, pause: float = 0.0) -> None:
         """Start so many instances, with a pause after each."""
-        first = len(self.started) + len(self.unsure)
+        first = self.first + len(self.started) + len(self.unsure)
         for number in range(first, first + count):
             async with self.calm:
                 await self._start_one(number)
@@ -113,12 +115,13 @@ class Load:
 
 
 @asynccontextmanager
-async def loaded(domain: str, dsn: str, address: str) -> AsyncIterator[Load]:
-    """A load on a migrated database and a running broker, its audits served."""
+async def loaded(domain: str, line: Sequence[str], dsn: str, address: str, first: int = 0) -> AsyncIterator[Load]:
+    """A load on a migrated database and a running broker: deployed, its audits served; numbers begin at `first`."""
     engine = ZeebeEngine(Connection(address=address), engine_id=ENGINE_ID)
     ours = {"application_name": HARNESS}
     async with engine, Database(dsn, size=2, settings=ours) as database, asyncio.TaskGroup() as tasks:
-        load = Load(domain, address, workflow_of(domain), engine, database)
+        load = Load(domain, address, workflow_of(domain, line), engine, database, line, first)
+        await load.deploy()
         auditing = tasks.create_task(load.audit())
         try:
             yield load

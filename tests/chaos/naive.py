@@ -13,7 +13,7 @@ from pyzeebe.proto import gateway_pb2 as messages
 from pyzeebe.proto.gateway_pb2_grpc import GatewayStub
 
 from tests.chaos.provider import call_provider
-from tests.chaos.verbs import DOMAINS, PROVIDER, WORK
+from tests.chaos.verbs import APP, PROVIDER, WORK
 from verbworker.job import PAYLOAD
 
 _AT_ONCE = 8
@@ -21,7 +21,7 @@ _AT_ONCE = 8
 
 async def work() -> None:
     """Work for both verbs until killed."""
-    domain = os.environ[DOMAINS]
+    domain, _, _ = os.environ[APP].partition("=")
     async with (
         asyncpg.create_pool(os.environ["VERBWORKER_DSN"], min_size=1, max_size=_AT_ONCE) as pool,
         grpc.aio.insecure_channel(os.environ["ZEEBE_ADDRESS"]) as channel,

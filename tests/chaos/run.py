@@ -11,16 +11,13 @@ from tests.chaos.crew import WORKER, Death
 from tests.chaos.nemesis import Nemesis, Plan
 from tests.chaos.oracle import Findings, consult
 from tests.chaos.site import Site
-from tests.chaos.stuck import rest, story
-from tests.support.databases import value
+from tests.chaos.stuck import at_rest
 from tests.support.postgres import Postgres
 from tests.support.zeebe import Broker
 
 CREW = 4
 SEED = "CHAOS_SEED"
 """The environment variable that repeats a run's dice; what the machine does in between it cannot repeat."""
-
-_WAITING = "SELECT count(*) FROM verbworker.job_frame WHERE acked_at IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,7 @@ async def chaos(
     **settings: str,
 ) -> Outcome:
     """Start `instances` spread over `seconds`, let the nemesis loose, wait for rest and count."""
-    crew = site.crew(CREW, command, **settings)
+    crew = site.crew(CREW, "book", "send", command=command, **settings)
     seed = int(os.environ.get(SEED, random.randrange(1_000_000)))
     try:
         async with site.load("book", "send") as load, asyncio.TaskGroup() as tasks:
@@ -55,14 +52,7 @@ async def chaos(
             starting = tasks.create_task(load.start(instances, pause=seconds / instances))
             await nemesis.run(lambda: load.arrived / instances)
             await starting
-
-            async def progress() -> tuple[object, ...]:
-                return load.arrived, await value(site.harness_dsn, _WAITING)
-
-            async def tell() -> str:
-                return await story(crew, site.harness_dsn, nemesis.log)
-
-            await rest(progress, lambda now: now == (len(load.started), 0), tell)
+            await at_rest(crew, site.harness_dsn, [load], nemesis.log)
             for task in watching:
                 task.cancel()
             findings = await consult(load, site.provider, site.harness_dsn)

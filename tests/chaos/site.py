@@ -30,33 +30,33 @@ class Site:
         """The same database for the test itself, under a name the nemesis spares."""
         return f"{self.dsn}?application_name={HARNESS}"
 
-    def environment(
-        self, *, work: str = "0.05:0.3", lease: float = LEASE, engine_timeout: float = ENGINE_TIMEOUT, **more: str
-    ) -> dict[str, str]:
-        """What a worker process of this site is told."""
+    def environment(self) -> dict[str, str]:
+        """What a worker process of this site is told, but for the verbs it has."""
         return {
-            verbs.DOMAINS: self.domain,
             verbs.PROVIDER: self.provider.address,
-            verbs.WORK: work,
+            verbs.WORK: "0.05:0.3",
             "ZEEBE_ADDRESS": self.address,
             "VERBWORKER_DSN": self.dsn,
             "VERBWORKER_ENGINE_ID": ENGINE_ID,
-            "VERBWORKER_LEASE": str(lease),
-            "VERBWORKER_ENGINE_TIMEOUT": str(engine_timeout),
+            "VERBWORKER_LEASE": str(LEASE),
+            "VERBWORKER_ENGINE_TIMEOUT": str(ENGINE_TIMEOUT),
             "VERBWORKER_POLL_WAIT": "2",
             "VERBWORKER_LOG_FORMAT": "text",
-            **more,
         }
 
-    def crew(self, size: int, command: Sequence[str] = WORKER, **settings: str) -> Crew:
-        """Workers of this site; none is started yet."""
-        return Crew(size, self.environment() | settings, self.directory, command)
+    def crew(self, size: int, *line: str, command: Sequence[str] = WORKER, **settings: str) -> Crew:
+        """Workers of this site for a line of verbs; none is started yet."""
+        app = {verbs.APP: verbs.app_of({self.domain: line})}
+        return Crew(size, self.environment() | app | settings, self.directory, command)
+
+    async def open(self) -> None:
+        """Make the ledger and wait for the provider."""
+        await execute(self.harness_dsn, verbs.LEDGER)
+        await self.provider.ready()
 
     @asynccontextmanager
     async def load(self, *line: str) -> AsyncIterator[Load]:
         """Instances of this site that run a line of verbs: none is started yet."""
-        await execute(self.harness_dsn, verbs.LEDGER)
-        await self.provider.ready()
-        async with loaded(self.domain, self.harness_dsn, self.address) as load:
-            await load.deploy(line)
+        await self.open()
+        async with loaded(self.domain, line, self.harness_dsn, self.address) as load:
             yield load

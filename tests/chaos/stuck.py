@@ -3,15 +3,17 @@
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from tests.chaos.crew import Crew, last_words
-from tests.support.databases import plain
+from tests.chaos.load import Load
+from tests.support.databases import plain, value
 
 _LOOK = 0.5
+_UNACKNOWLEDGED = "SELECT count(*) FROM verbworker.job_frame WHERE acked_at IS NULL"
 _FRAMES = """
 SELECT job_key, verb, state, epoch, runs, deliveries, claimed_from, lease_until - clock_timestamp() AS lease,
   next_retry_at, fail_class, fail_code, fail_text, reported_at,
@@ -57,7 +59,19 @@ async def rest(
             pytest.fail(f"stuck at {last}\n{await tell()}", pytrace=False)
 
 
-async def story(crew: Crew, dsn: str, log: list[str]) -> str:
+async def at_rest(crew: Crew, dsn: str, loads: Sequence[Load], log: Sequence[str] = ()) -> None:
+    """Return when every instance of the loads has come to its audit and the engine has every verdict."""
+
+    async def progress() -> tuple[object, ...]:
+        return sum(load.arrived for load in loads), await value(dsn, _UNACKNOWLEDGED)
+
+    async def tell() -> str:
+        return await story(crew, dsn, log)
+
+    await rest(progress, lambda now: now == (sum(len(load.started) for load in loads), 0), tell)
+
+
+async def story(crew: Crew, dsn: str, log: Sequence[str]) -> str:
     """Frames, events, sessions, tasks of every worker, and the faults so far."""
     for hand in crew.hands:
         if hand.is_running():

@@ -10,6 +10,7 @@ import random
 import secrets
 import signal
 import sys
+from collections.abc import Mapping, Sequence
 from types import FrameType
 
 from pydantic import BaseModel
@@ -20,10 +21,10 @@ from verbworker.registry import Registry
 from verbworker.verb import Call, Db
 from verbworker.workflow import WorkflowVerb
 
-DOMAINS = "CHAOS_DOMAINS"
+APP = "CHAOS_APP"
 PROVIDER = "CHAOS_PROVIDER"
 WORK = "CHAOS_WORK"
-"""The environment variables that say which verbs there are, whom they call, and how long they work (least:most)."""
+"""The environment variables: which verbs there are (see `app_of`), whom they call, how long they work (least:most)."""
 
 LEDGER = "CREATE TABLE ledger (number integer, key text, epoch bigint, token text)"
 _BOOK = "INSERT INTO ledger (number, key, epoch, token) VALUES ($1, $2, $3, $4)"
@@ -73,14 +74,32 @@ def verbs_of(domain: str) -> Registry:
     return verbs
 
 
-def workflow_of(domain: str) -> WorkflowVerb:
-    """The workflow verb that may call every verb of a domain."""
+def app_of(lines: Mapping[str, Sequence[str]]) -> str:
+    """The value of `APP` for a worker that has these verbs of these domains and no others."""
+    return " ".join(f"{domain}={','.join(verbs)}" for domain, verbs in lines.items())
+
+
+def registry_of(app: str) -> Registry:
+    """The registry that such a value names."""
+    chosen = Registry()
+    for domain, _, names in (part.partition("=") for part in app.split()):
+        verbs = verbs_of(domain)
+        for name in names.split(","):
+            verb = verbs.find(f"{domain}.{name}")
+            assert verb is not None, f"there is no verb {name}"
+            chosen._add(verb)
+        chosen._take([workflow_of(domain, names.split(","))], [])
+    return chosen
+
+
+def workflow_of(domain: str, verbs: Sequence[str]) -> WorkflowVerb:
+    """The workflow verb of a domain, which may call these verbs."""
     return WorkflowVerb(
         name=f"{domain}.run",
         version=1,
         process=f"{domain}-run",
         schema=f"{domain}.run/v1",
-        sub_verbs=tuple(f"{domain}.{verb}" for verb in ("book", "send", "falter-book", "falter-send", "poison")),
+        sub_verbs=tuple(f"{domain}.{verb}" for verb in verbs),
     )
 
 
@@ -121,5 +140,4 @@ def _tell_tasks(_number: int, _frame: FrameType | None) -> None:
 # The stuck detector asks for this; a signal is heard even where the loop waits.
 signal.signal(signal.SIGUSR2, _tell_tasks)
 
-registry = Registry.of(*(verbs_of(domain) for domain in os.environ.get(DOMAINS, "chaos").split(",")))
-registry._take([workflow_of(domain) for domain in os.environ.get(DOMAINS, "chaos").split(",")], [])
+registry = registry_of(os.environ.get(APP, ""))
