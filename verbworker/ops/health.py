@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -16,6 +17,8 @@ from verbworker.metrics import REGISTRY
 _log = logging.getLogger(__name__)
 
 _LONGEST_REQUEST = 8_192
+_MOST_SWALLOWED = 1_000_000
+_SWALLOWING = 0.5
 _PATIENCE = 5.0
 _AT_ONCE = 32
 _REASONS = {
@@ -48,11 +51,14 @@ class Answer:
 class Health:
     """The little server. It opens with `async with` and answers until it is left."""
 
-    def __init__(self, host: str, port: int, probes: Probes) -> None:
+    def __init__(self, host: str, port: int, probes: Probes, *, patience: float = _PATIENCE) -> None:
         self._host = host
         self._port = port
         self._probes = probes
+        self._patience = patience
         self._open = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._server: asyncio.Server | None = None
 
     @property
@@ -77,30 +83,38 @@ class Health:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Listen no more; answers under way are cut off."""
+        """Listen no more; answers under way are waited for as long as one may take."""
         if self._server is not None:
             self._server.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience):
+                await self._idle.wait()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open += 1
+        self._idle.clear()
         try:
-            async with asyncio.timeout(_PATIENCE):
-                if self._open > _AT_ONCE:
-                    method, answer = "GET", _told(503, "too many requests at once")
-                else:
-                    method, answer = await self._respond(reader)
-                writer.write(_written(answer, with_body=method != "HEAD"))
+            method, answer = await self._respond(reader)
+            writer.write(_written(answer, with_body=method != "HEAD"))
+            async with asyncio.timeout(self._patience):
                 await writer.drain()
         except (TimeoutError, OSError) as error:
-            _log.debug("a health request broke off", extra={"reason": type(error).__name__})
+            _log.debug("a health answer was not taken", extra={"reason": type(error).__name__})
         finally:
-            self._open -= 1
             writer.close()
+            self._open -= 1
+            if self._open == 0:
+                self._idle.set()
 
     async def _respond(self, reader: asyncio.StreamReader) -> tuple[str, Answer]:
+        is_late = self._open > _AT_ONCE
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
+            async with asyncio.timeout(self._patience):
+                head = await reader.readuntil(b"\r\n\r\n")
+        except TimeoutError:
+            return "GET", _told(408, "the request did not end")
         except asyncio.LimitOverrunError:
+            await _swallow(reader)
             return "GET", _told(431, "the request is too long")
         except asyncio.IncompleteReadError:
             return "GET", _told(400, "the request is incomplete")
@@ -108,7 +122,13 @@ class Health:
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
             return "GET", _told(400, "this is no HTTP/1 request")
         method = words[0].decode("latin-1")
-        return method, await self.answer(method, words[1].decode("latin-1").partition("?")[0])
+        if is_late:
+            return method, _told(503, "too many requests at once")
+        try:
+            async with asyncio.timeout(self._patience):
+                return method, await self.answer(method, words[1].decode("latin-1").partition("?")[0])
+        except TimeoutError:
+            return method, _told(503, "no answer in time")
 
     async def answer(self, method: str, path: str) -> Answer:
         """What a request for `path` is answered with."""
@@ -119,6 +139,15 @@ class Health:
         if path == "/metrics":
             return Answer(200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST)
         return _judged(self._probes.live() if path == "/live" else await self._probes.ready())
+
+
+async def _swallow(reader: asyncio.StreamReader) -> None:
+    """Read on for a moment: closing with bytes unread would reset the connection before the answer is seen."""
+    swallowed = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SWALLOWING):
+            while swallowed < _MOST_SWALLOWED and (more := await reader.read(_LONGEST_REQUEST)):
+                swallowed += len(more)
 
 
 def _judged(troubles: Mapping[str, str | None]) -> Answer:

@@ -17,6 +17,7 @@ from verbworker.ops.cli.output import complain, run, say, show
 from verbworker.ops.config import Settings
 from verbworker.ops.explain import explain as story
 from verbworker.ops.explain import headline
+from verbworker.stores import _schema
 from verbworker.stores._database import Database
 from verbworker.stores.frames import Frames
 from verbworker.stores.histories import Histories, History
@@ -108,6 +109,7 @@ async def _release(settings: Settings, wanted: Release, *, frame_only: bool) -> 
     engine_id = settings.cluster()
     async with AsyncExitStack() as stack:
         engine = None if frame_only else await stack.enter_async_context(choose_engine(settings))
+        await _schema.require(settings.database())
         database = await stack.enter_async_context(Database(settings.database(), size=1))
         frames = Frames(database, engine_id=engine_id, owner=uuid4())
         return await Releases(frames, Histories(database, engine_id=engine_id), engine).release(wanted)
@@ -116,6 +118,7 @@ async def _release(settings: Settings, wanted: Release, *, frame_only: bool) -> 
 @asynccontextmanager
 async def _histories(settings: Settings) -> AsyncIterator[Histories]:
     engine_id = settings.cluster()
+    await _schema.require(settings.database())
     async with Database(settings.database(), size=1) as database:
         yield Histories(database, engine_id=engine_id)
 
