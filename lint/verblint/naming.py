@@ -12,6 +12,7 @@ FOREIGN_JOBS = "io.camunda"
 
 CAMUNDA_7 = "http://camunda.org/schema/1.0/bpmn"
 
+_COMPARABLE = 1000
 _PREFIXES = {BPMN: "", ZEEBE: "zeebe:"}
 
 
@@ -28,8 +29,20 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name most like another, or an empty string when none is."""
+    """The known name most like another, or an empty string when none is, or when there are too many to compare."""
+    candidates = list(known)
+    if len(candidates) > _COMPARABLE:
+        return ""
+    # Comparing takes a thousand times longer than looking, and a file may be wrong in every line.
+    alike = [other for other in candidates if _could_be(other, name)]
+    if not alike:
+        return ""
     # Loaded when a name is wrong, which is the exception.
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(name, list(known), 1)), "")
+    return next(iter(get_close_matches(name, alike, 1)), "")
+
+
+def _could_be(other: str, name: str) -> bool:
+    """A slip of the pen leaves the length about right, and the first or the last letter."""
+    return abs(len(other) - len(name)) <= 2 and (other[:1] == name[:1] or other[-1:] == name[-1:])
