@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.collector import collector
 from tests.support.command import verbworker
 from tests.support.databases import empty_database, plain
 from tests.support.engines import Gateway
@@ -108,6 +109,25 @@ async def test_the_log_is_json_with_the_verbs_own_lines(shop: Shop, dsn: str, br
     (own,) = [line for line in lines if line["message"] == "charging"]
     assert (own["logger"], own["verb"], own["entry_id"]) == ("verbworker.verb", shop.verb, str(begun.entry_id))
     assert [line["message"] for line in lines][-1] == "drained"
+
+
+async def test_a_job_is_a_span_when_tracing_is_on(shop: Shop, dsn: str, broker: Gateway) -> None:
+    with (
+        collector() as collected,
+        worker_process(
+            shop, dsn, broker.address, VERBWORKER_OTEL="true", OTEL_EXPORTER_OTLP_ENDPOINT=collected.address
+        ) as worker,
+    ):
+        worker.until("/ready", 200)
+        async with counter(shop, dsn, broker.address) as desk:
+            begun = await desk.order()
+            frame = await frame_of(dsn, begun.instance_uid)
+        worker.end()
+
+    (span,) = collected.spans
+    assert (span["name"], span["verbworker.outcome"], span["verbworker.attempt"]) == (shop.verb, "completed", 1)
+    assert span["verbworker.job_key"] == frame["job_key"]
+    assert ITEM.encode() not in b"".join(collected.bodies)
 
 
 async def test_a_drain_finishes_what_runs_and_ends_well(shop: Shop, dsn: str, broker: Gateway) -> None:
