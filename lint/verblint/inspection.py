@@ -8,7 +8,7 @@ from verblint.finding import Finding
 from verblint.reader import ModelError, read
 from verblint.report import Suppressed
 from verblint.rule import CRASHED, Context, Rule
-from verblint.rulebook import find, rules
+from verblint.rulebook import find, shelf
 from verblint.settings import Settings
 from verblint.suppression import current_date, sort_out
 from verblint.value import replace, value
@@ -44,11 +44,12 @@ def inspect(
         context = Context.of(root, settings, contracts)
     except Exception as error:
         return Inspection((_failure(error, root),))
-    return _look(replace(context, today=today), tuple(rules() if chosen is None else chosen))
+    return _look(replace(context, today=today), tuple(shelf() if chosen is None else chosen))
 
 
 def _look(context: Context, chosen: tuple[Rule, ...]) -> Inspection:
-    findings = [finding for rule in chosen for finding in rule.run(context)]
+    marks = context.marks
+    findings = [finding for rule in chosen if rule.concerns(marks) for finding in rule.run(context)]
     suppressed: list[Suppressed] = []
     if any(namespace == VERBWORKER for namespace, _ in context.elements):
         today = context.today or current_date()

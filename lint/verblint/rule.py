@@ -1,6 +1,6 @@
 """A rule and the context it looks at."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 
 from verblint.assembly import assemble
 from verblint.branch import Branch, branches
@@ -15,15 +15,30 @@ from verblint.value import value
 
 Check = Callable[["Context"], Iterator[Finding]]
 
+# What a file may have beside elements and namespaces, for rules that need it.
+CONTRACTS = "contracts"
+COMMENTS = "comments"
+STRICT_V1 = "strict-v1"
+
+
+def attribute_mark(namespace: str) -> str:
+    """The mark of a file that has attributes in a namespace."""
+    return f"@{namespace}"
+
 
 @value
 class Rule:
-    """One check under one code and one slug; its docstring is the page that `explain` shows."""
+    """One check under one code and one slug; its docstring is the page that `explain` shows.
+
+    `on` names what the rule is about: elements, namespaces and other marks of a file. In a file that has none of them
+    the rule finds nothing, and is not even loaded. A rule without `on` looks at every file.
+    """
 
     code: str
     slug: str
     severity: Severity
     check: Check
+    on: tuple[str, ...] = ()
 
     @property
     def page(self) -> str:
@@ -43,6 +58,10 @@ class Rule:
         """True when a model may answer for a finding of this rule."""
         return is_suppressible(self.code)
 
+    def concerns(self, marks: Set[str]) -> bool:
+        """False when a file with these marks cannot have a finding of this rule."""
+        return not self.on or not marks.isdisjoint(self.on)
+
     def run(self, context: "Context") -> Iterator[Finding]:
         """The findings of this rule in one file. A rule that crashes yields one more and stops nobody else."""
         try:
@@ -53,9 +72,9 @@ class Rule:
             yield context.under(CRASHED).at(context.root, message, hint=hint, detail=self.slug)
 
 
-def rule(code: str, slug: str, severity: Severity) -> Callable[[Check], Rule]:
+def rule(code: str, slug: str, severity: Severity, *, on: tuple[str, ...] = ()) -> Callable[[Check], Rule]:
     """Turn a generator of findings into a Rule, which takes its name in the module that defines it."""
-    return lambda check: Rule(code, slug, severity, check)
+    return lambda check: Rule(code, slug, severity, check, on)
 
 
 def _crashed(context: "Context") -> Iterator[Finding]:
@@ -100,6 +119,21 @@ class Context:
     def elements(self) -> Mapping[tuple[str, str], list[Element]]:
         """The elements of the file by name, those of one name in document order; a diagram's inside is left out."""
         return self.root.document.elements
+
+    @property
+    def marks(self) -> Set[str]:
+        """What the file has that a rule may be about."""
+        document = self.root.document
+        marks = {part for name in document.elements for part in name}
+        marks.update(attribute_mark(namespace) for namespace, _ in document.attribute_names if namespace)
+        marks.update(branch.error.code for branch in self.branches if branch.error is not None)
+        if document.interruptions:
+            marks.add(COMMENTS)
+        if self.settings.strict_v1:
+            marks.add(STRICT_V1)
+        if self.contracts.workflows or self.contracts.directs or self.contracts.policies:
+            marks.add(CONTRACTS)
+        return marks
 
     def under(self, rule: Rule) -> "Context":
         """The context in which a rule runs."""

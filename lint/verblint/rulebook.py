@@ -1,30 +1,54 @@
 """The rulebook: every rule there is.
 
-A module in `verblint.rules` is a rule because it is there: nobody keeps a second list.
+A module in `verblint.rules` is a rule because it is there. The shelf lists them without loading them; it is written by
+`python -m verblint.shelving`, and a test holds it to the folder.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 
-import verblint.rules
-from verblint.rule import CRASHED, Rule
+from verblint.finding import Finding, Severity
+from verblint.rule import CRASHED, Check, Context, Rule
+from verblint.shelf import SHELF
+
+
+@cache
+def shelf() -> tuple[Rule, ...]:
+    """The rules as a run needs them, by code: each is loaded when a file has something for it."""
+    return tuple(Rule(code, slug, Severity(level), _deferred(slug), on) for code, slug, level, on in SHELF)
 
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """The rules of the folder, by code. The one for a rule that crashes has no model and is not among them."""
-    found = (_rule_of(module.name) for module in iter_modules(verblint.rules.__path__))
+    """The rules of the folder, loaded, by code. The one for a rule that crashes has no model and is not among them."""
+    from pkgutil import iter_modules
+
+    import verblint.rules
+
+    found = (_loaded(module.name) for module in iter_modules(verblint.rules.__path__))
     return tuple(sorted(found, key=lambda rule: rule.code))
 
 
 def find(name: str) -> Rule | None:
-    """The rule with this code or slug, whatever its case, or None."""
+    """The rule with this code or slug, whatever its case, loaded; or None."""
     wanted = name.lower()
-    return next((rule for rule in (*rules(), CRASHED) if wanted in (rule.code.lower(), rule.slug)), None)
+    if wanted in (CRASHED.code.lower(), CRASHED.slug):
+        return CRASHED
+    slugs = (rule.slug for rule in shelf() if wanted in (rule.code.lower(), rule.slug))
+    return next(map(_loaded, slugs), None)
 
 
-def _rule_of(module: str) -> Rule:
-    found = import_module(f"verblint.rules.{module}").check
-    assert isinstance(found, Rule), f"verblint.rules.{module} defines no rule called check"
+def _deferred(slug: str) -> Check:
+    def check(context: Context) -> Iterator[Finding]:
+        return _loaded(slug).check(context)
+
+    return check
+
+
+@cache
+def _loaded(slug: str) -> Rule:
+    name = slug.replace("-", "_")
+    found = import_module(f"verblint.rules.{name}").check
+    assert isinstance(found, Rule), f"verblint.rules.{name} defines no rule called check"
     return found

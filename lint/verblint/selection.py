@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from verblint.globbing import matches
 from verblint.project import Project, SettingError
 from verblint.rule import Rule
-from verblint.rulebook import rules
+from verblint.rulebook import shelf
 from verblint.value import replace
 
 _ALL = "all"
@@ -17,12 +17,12 @@ class Selection:
     def __init__(self, project: Project) -> None:
         """Resolve every name of the settings, or raise SettingError for one that names no rule."""
         self._project = project
-        selected = _codes(project.select) if project.select else {rule.code for rule in rules()}
+        selected = _codes(project.select) if project.select else {rule.code for rule in shelf()}
         ignored = _codes(project.ignore, may_guard=False)
         levels = {code: level for name, level in project.severity.items() for code in _codes([name], may_guard=False)}
         self._chosen = tuple(
             replace(rule, severity=levels[rule.code]) if rule.code in levels else rule
-            for rule in rules()
+            for rule in shelf()
             if _guards(rule) or (rule.code in selected and rule.code not in ignored)
         )
         self._ignored_in = {
@@ -48,7 +48,7 @@ def _codes(names: Iterable[str], *, may_guard: bool = True) -> set[str]:
 
 def _named(name: str, may_guard: bool) -> Iterator[str]:
     """The codes a name stands for: a code, the beginning of some, a rule's name, or all."""
-    found = [rule for rule in rules() if name.lower() in (_ALL, rule.slug) or rule.code.startswith(name.upper())]
+    found = [rule for rule in shelf() if name.lower() in (_ALL, rule.slug) or rule.code.startswith(name.upper())]
     if not found:
         raise SettingError(f"{name}: no rule has this code or name; see verblint rules")
     if not may_guard and all(_guards(rule) for rule in found):

@@ -8,7 +8,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB106", "ad-hoc-sub-process", Severity.ERROR)
+@rule("HB106", "ad-hoc-sub-process", Severity.ERROR, on=("adHocSubProcess", "adHoc"))
 def check(context: Context) -> Iterator[Finding]:
     """A process has no ad-hoc subprocess.
 

@@ -9,7 +9,7 @@ from verblint.naming import suggestion
 from verblint.rule import Context, rule
 
 
-@rule("AM703", "ameide-attribute", Severity.ERROR)
+@rule("AM703", "ameide-attribute", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """Every element of the Ameide extension has the attributes it needs, and no others.
 

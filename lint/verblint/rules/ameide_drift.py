@@ -8,7 +8,7 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("AM717", "ameide-drift", Severity.ERROR)
+@rule("AM717", "ameide-drift", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """What the Ameide extension says, the zeebe extension says too.
 

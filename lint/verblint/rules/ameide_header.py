@@ -10,7 +10,7 @@ from verblint.rule import Context, rule
 _KEY = pattern("[a-z0-9][a-z0-9_.-]{0,63}")
 
 
-@rule("AM716", "ameide-header", Severity.ERROR)
+@rule("AM716", "ameide-header", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """A header of the Ameide extension has a plain key and a literal value.
 

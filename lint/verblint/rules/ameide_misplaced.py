@@ -8,7 +8,7 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("AM702", "ameide-misplaced", Severity.ERROR)
+@rule("AM702", "ameide-misplaced", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """Every element of the Ameide extension stands in the extensionElements of what it describes.
 

@@ -8,7 +8,7 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("AM704", "ameide-twice", Severity.ERROR)
+@rule("AM704", "ameide-twice", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """An element of the Ameide extension stands once where it stands.
 

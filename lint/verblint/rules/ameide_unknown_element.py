@@ -9,7 +9,7 @@ from verblint.naming import suggestion
 from verblint.rule import Context, rule
 
 
-@rule("AM701", "ameide-unknown-element", Severity.ERROR)
+@rule("AM701", "ameide-unknown-element", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """Every element of the Ameide extension is one that the extension has.
 

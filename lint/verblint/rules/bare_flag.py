@@ -9,7 +9,7 @@ from verblint.finding import Edit, Finding, Fix, Severity
 from verblint.rule import Context, rule
 
 
-@rule("HB215", "bare-flag", Severity.ERROR)
+@rule("HB215", "bare-flag", Severity.ERROR, on=("conditionExpression",))
 def check(context: Context) -> Iterator[Finding]:
     """A flag is compared, even when it is true or false.
 

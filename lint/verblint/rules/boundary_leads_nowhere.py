@@ -8,7 +8,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB024", "boundary-leads-nowhere", Severity.ERROR)
+@rule("HB024", "boundary-leads-nowhere", Severity.ERROR, on=("boundaryEvent",))
 def check(context: Context) -> Iterator[Finding]:
     """A boundary event leads somewhere.
 

@@ -8,7 +8,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB102", "business-rule-task", Severity.ERROR)
+@rule("HB102", "business-rule-task", Severity.ERROR, on=("businessRuleTask", "calledDecision"))
 def check(context: Context) -> Iterator[Finding]:
     """A process has no business rule task.
 

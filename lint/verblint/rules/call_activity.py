@@ -8,7 +8,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB105", "call-activity", Severity.ERROR)
+@rule("HB105", "call-activity", Severity.ERROR, on=("callActivity", "calledElement"))
 def check(context: Context) -> Iterator[Finding]:
     """A process calls no other process.
 

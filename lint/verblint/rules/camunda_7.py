@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
 from verblint.naming import CAMUNDA_7
-from verblint.rule import Context, rule
+from verblint.rule import Context, attribute_mark, rule
 
 _HINT = "Remove it, and say it with a verb or a flag"
 
 
-@rule("HB110", "camunda-7", Severity.ERROR)
+@rule("HB110", "camunda-7", Severity.ERROR, on=(CAMUNDA_7, attribute_mark(CAMUNDA_7)))
 def check(context: Context) -> Iterator[Finding]:
     """A model has nothing of Camunda 7.
 

@@ -8,7 +8,12 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB026", "caught-twice", Severity.ERROR)
+@rule(
+    "HB026",
+    "caught-twice",
+    Severity.ERROR,
+    on=("messageEventDefinition", "errorEventDefinition", "escalationEventDefinition"),
+)
 def check(context: Context) -> Iterator[Finding]:
     """Nobody waits twice for the same thing in one place.
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from verblint.finding import Finding, Severity
 from verblint.jobs import jobs
 from verblint.naming import COMPENSATE
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
-@rule("HB405", "compensation-missing", Severity.WARNING)
+@rule("HB405", "compensation-missing", Severity.WARNING, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """A step that the contract can undo has somebody who would undo it.
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
 from verblint.jobs import handlers, is_job
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
-@rule("HB408", "compensation-verb", Severity.ERROR)
+@rule("HB408", "compensation-verb", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """A compensation handler is a service task that calls the verb of the manifest.
 

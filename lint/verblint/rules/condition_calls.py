@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(CALL, "condition-calls", Severity.ERROR)
+@rule(CALL, "condition-calls", Severity.ERROR, on=(CALL,))
 def check(context: Context) -> Iterator[Finding]:
     """A condition does not compute: no functions, no `if`, `for`, `some` or `every`, no dates.
 

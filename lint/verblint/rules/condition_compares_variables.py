@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(FLAG_AGAINST_VARIABLE, "condition-compares-variables", Severity.ERROR)
+@rule(FLAG_AGAINST_VARIABLE, "condition-compares-variables", Severity.ERROR, on=(FLAG_AGAINST_VARIABLE,))
 def check(context: Context) -> Iterator[Finding]:
     """A condition compares a flag with a literal, never with another variable.
 

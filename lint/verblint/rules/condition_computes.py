@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(ARITHMETIC, "condition-computes", Severity.ERROR)
+@rule(ARITHMETIC, "condition-computes", Severity.ERROR, on=(ARITHMETIC,))
 def check(context: Context) -> Iterator[Finding]:
     """A condition does not do arithmetic.
 

@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(LIST_WITHOUT_PARENTHESES, "condition-list-brackets", Severity.ERROR)
+@rule(LIST_WITHOUT_PARENTHESES, "condition-list-brackets", Severity.ERROR, on=(LIST_WITHOUT_PARENTHESES,))
 def check(context: Context) -> Iterator[Finding]:
     """The list behind `in` stands in parentheses.
 

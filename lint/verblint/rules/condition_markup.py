@@ -6,7 +6,7 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("HB224", "condition-markup", Severity.ERROR)
+@rule("HB224", "condition-markup", Severity.ERROR, on=("conditionExpression",))
 def check(context: Context) -> Iterator[Finding]:
     """A condition is text and nothing else.
 

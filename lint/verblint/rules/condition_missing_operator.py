@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(MISSING_OPERATOR, "condition-missing-operator", Severity.ERROR)
+@rule(MISSING_OPERATOR, "condition-missing-operator", Severity.ERROR, on=(MISSING_OPERATOR,))
 def check(context: Context) -> Iterator[Finding]:
     """Two tests stand apart, with `and` or `or` between them, and `not` has parentheses.
 

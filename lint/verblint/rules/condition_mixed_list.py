@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(MIXED_LIST, "condition-mixed-list", Severity.ERROR)
+@rule(MIXED_LIST, "condition-mixed-list", Severity.ERROR, on=(MIXED_LIST,))
 def check(context: Context) -> Iterator[Finding]:
     """A list behind `in` holds strings only or integers only.
 

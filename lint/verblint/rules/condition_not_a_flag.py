@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(NOT_A_FLAG, "condition-not-a-flag", Severity.ERROR)
+@rule(NOT_A_FLAG, "condition-not-a-flag", Severity.ERROR, on=(NOT_A_FLAG,))
 def check(context: Context) -> Iterator[Finding]:
     """A condition reads flags, and a flag is called `orch_` and lower-case words.
 

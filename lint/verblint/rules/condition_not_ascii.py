@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(NOT_ASCII, "condition-not-ascii", Severity.ERROR)
+@rule(NOT_ASCII, "condition-not-ascii", Severity.ERROR, on=(NOT_ASCII,))
 def check(context: Context) -> Iterator[Finding]:
     """A condition is written in plain ASCII.
 

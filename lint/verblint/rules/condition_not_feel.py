@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(NOT_FEEL, "condition-not-feel", Severity.ERROR)
+@rule(NOT_FEEL, "condition-not-feel", Severity.ERROR, on=(NOT_FEEL,))
 def check(context: Context) -> Iterator[Finding]:
     """A condition begins with an equals sign.
 

@@ -7,7 +7,7 @@ from verblint.gateway import BRANCHING
 from verblint.rule import Context, rule
 
 
-@rule("HB221", "condition-outside-gateway", Severity.ERROR)
+@rule("HB221", "condition-outside-gateway", Severity.ERROR, on=("conditionExpression",))
 def check(context: Context) -> Iterator[Finding]:
     """A condition stands on a flow that leaves an exclusive or inclusive gateway.
 

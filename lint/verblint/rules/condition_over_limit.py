@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(OVER_LIMIT, "condition-over-limit", Severity.ERROR)
+@rule(OVER_LIMIT, "condition-over-limit", Severity.ERROR, on=(OVER_LIMIT,))
 def check(context: Context) -> Iterator[Finding]:
     """A condition has at most 1,000 characters, and parentheses at most 16 deep.
 

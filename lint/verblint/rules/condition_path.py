@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(PATH_OR_FILTER, "condition-path", Severity.ERROR)
+@rule(PATH_OR_FILTER, "condition-path", Severity.ERROR, on=(PATH_OR_FILTER,))
 def check(context: Context) -> Iterator[Finding]:
     """A condition has no paths, filters, lists, ranges or contexts.
 

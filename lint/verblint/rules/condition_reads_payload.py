@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(PAYLOAD, "condition-reads-payload", Severity.ERROR)
+@rule(PAYLOAD, "condition-reads-payload", Severity.ERROR, on=(PAYLOAD,))
 def check(context: Context) -> Iterator[Finding]:
     """A condition never touches the payload, nor its hash.
 

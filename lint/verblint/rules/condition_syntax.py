@@ -8,7 +8,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(SYNTAX, "condition-syntax", Severity.ERROR)
+@rule(SYNTAX, "condition-syntax", Severity.ERROR, on=(SYNTAX,))
 def check(context: Context) -> Iterator[Finding]:
     """A condition follows the grammar of conditions.
 

@@ -8,7 +8,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB115", "conditional-event", Severity.ERROR)
+@rule("HB115", "conditional-event", Severity.ERROR, on=("conditionalEventDefinition", "conditionalFilter"))
 def check(context: Context) -> Iterator[Finding]:
     """No event waits for a condition over variables.
 

@@ -11,7 +11,7 @@ from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(CONSTANT, "constant-condition", Severity.ERROR)
+@rule(CONSTANT, "constant-condition", Severity.ERROR, on=("conditionExpression",))
 def check(context: Context) -> Iterator[Finding]:
     """A condition can be true and can be false.
 

@@ -9,7 +9,7 @@ from verblint.rule import Context, rule
 from verblint.waits import correlation_name
 
 
-@rule("HB502", "correlation-key-form", Severity.ERROR)
+@rule("HB502", "correlation-key-form", Severity.ERROR, on=("subscription",))
 def check(context: Context) -> Iterator[Finding]:
     """A correlation key is one variable called `corr_` and lower-case words.
 

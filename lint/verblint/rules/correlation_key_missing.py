@@ -7,7 +7,7 @@ from verblint.rule import Context, rule
 from verblint.waits import waits
 
 
-@rule("HB501", "correlation-key-missing", Severity.ERROR)
+@rule("HB501", "correlation-key-missing", Severity.ERROR, on=("message",))
 def check(context: Context) -> Iterator[Finding]:
     """A message that a process waits for has a correlation key.
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 from verblint.waits import correlation_name, waits
 
 
-@rule("HB503", "correlation-key-undeclared", Severity.ERROR)
+@rule("HB503", "correlation-key-undeclared", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """The correlation key of a message is the one that the contract declares for it.
 

@@ -7,7 +7,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB113", "data-assignment", Severity.ERROR)
+@rule("HB113", "data-assignment", Severity.ERROR, on=("assignment", "transformation"))
 def check(context: Context) -> Iterator[Finding]:
     """A model moves no data between data objects and activities.
 

@@ -7,7 +7,12 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB114", "data-element-ignored", Severity.WARNING)
+@rule(
+    "HB114",
+    "data-element-ignored",
+    Severity.WARNING,
+    on=("ioSpecification", "property", "dataObject", "dataStoreReference"),
+)
 def check(context: Context) -> Iterator[Finding]:
     """Data objects, data stores, properties and input specifications have no effect.
 

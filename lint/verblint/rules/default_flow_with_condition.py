@@ -6,7 +6,7 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("HB223", "default-flow-with-condition", Severity.ERROR)
+@rule("HB223", "default-flow-with-condition", Severity.ERROR, on=("conditionExpression",))
 def check(context: Context) -> Iterator[Finding]:
     """The default flow of a gateway has no condition.
 

@@ -8,7 +8,7 @@ from verblint.refusal import refused_by_reader
 from verblint.rule import Context, rule
 
 
-@rule(DOCUMENT_TYPE, "document-type", Severity.ERROR)
+@rule(DOCUMENT_TYPE, "document-type", Severity.ERROR, on=(DOCUMENT_TYPE,))
 def check(context: Context) -> Iterator[Finding]:
     """A model has no DOCTYPE.
 

@@ -10,7 +10,7 @@ from verblint.rule import Context, rule
 _QUOTED = pattern(r'=\s*"([a-z0-9.-]+)"\s*')
 
 
-@rule("HB402", "dynamic-job-type", Severity.ERROR)
+@rule("HB402", "dynamic-job-type", Severity.ERROR, on=("taskDefinition",))
 def check(context: Context) -> Iterator[Finding]:
     """A job type is a literal.
 

@@ -7,7 +7,7 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("HB124", "embedded-form", Severity.ERROR)
+@rule("HB124", "embedded-form", Severity.ERROR, on=("userTaskForm", "formDefinition"))
 def check(context: Context) -> Iterator[Finding]:
     """A model embeds no forms.
 

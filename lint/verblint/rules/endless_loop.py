@@ -7,7 +7,20 @@ from verblint.loops import restless_loops
 from verblint.rule import Context, rule
 
 
-@rule("HB030", "endless-loop", Severity.ERROR)
+@rule(
+    "HB030",
+    "endless-loop",
+    Severity.ERROR,
+    on=(
+        "task",
+        "manualTask",
+        "exclusiveGateway",
+        "inclusiveGateway",
+        "parallelGateway",
+        "intermediateThrowEvent",
+        "intermediateCatchEvent",
+    ),
+)
 def check(context: Context) -> Iterator[Finding]:
     """A loop has something in it that waits or works.
 

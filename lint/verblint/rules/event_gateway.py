@@ -9,7 +9,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB023", "event-gateway", Severity.ERROR)
+@rule("HB023", "event-gateway", Severity.ERROR, on=("eventBasedGateway",))
 def check(context: Context) -> Iterator[Finding]:
     """An event-based gateway leads to two or more events that wait, and to nothing else.
 

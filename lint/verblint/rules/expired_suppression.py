@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
+from verblint.element import VERBWORKER
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 from verblint.suppression import current_date, suppressions
 
 
-@rule("HB902", "expired-suppression", Severity.ERROR)
+@rule("HB902", "expired-suppression", Severity.ERROR, on=(VERBWORKER,))
 def check(context: Context) -> Iterator[Finding]:
     """A suppression holds until its day and not longer.
 

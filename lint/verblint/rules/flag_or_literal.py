@@ -8,7 +8,7 @@ from verblint.places import Policy, places
 from verblint.rule import Context, rule
 
 
-@rule("HB310", "flag-or-literal", Severity.ERROR)
+@rule("HB310", "flag-or-literal", Severity.ERROR, on=("assignmentDefinition", "taskSchedule", "priorityDefinition"))
 def check(context: Context) -> Iterator[Finding]:
     """Where a flag may stand, nothing but one flag is evaluated.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.condition import Comparison, Membership, Test, Value, walk
 from verblint.contract import Flag, FlagType
 from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 _PYTHON_TYPES = {FlagType.BOOLEAN: bool, FlagType.INTEGER: int, FlagType.STRING: str, FlagType.ENUM: str}
 _EXAMPLES = {
@@ -16,7 +16,7 @@ _EXAMPLES = {
 }
 
 
-@rule("HB220", "flag-type-mismatch", Severity.ERROR)
+@rule("HB220", "flag-type-mismatch", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """A condition compares a flag with a value of the flag's type.
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from verblint.contract import FlagType
 from verblint.finding import Finding, Severity
 from verblint.places import flag_places, process_id
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
-@rule("HB312", "flag-type-of-place", Severity.ERROR)
+@rule("HB312", "flag-type-of-place", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """A flag that stands for a literal has the type of that literal.
 

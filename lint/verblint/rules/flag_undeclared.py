@@ -7,10 +7,10 @@ from verblint.expression import Expression
 from verblint.finding import Finding, Severity
 from verblint.naming import nearest
 from verblint.places import flag_places, process_id
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
-@rule("HB204", "flag-undeclared", Severity.ERROR)
+@rule("HB204", "flag-undeclared", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """A flag that a model reads is declared by its verb.
 

@@ -8,7 +8,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB022", "flow-direction", Severity.ERROR)
+@rule("HB022", "flow-direction", Severity.ERROR, on=("sequenceFlow",))
 def check(context: Context) -> Iterator[Finding]:
     """Flows enter and leave where tokens can.
 

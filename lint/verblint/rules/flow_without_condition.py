@@ -7,7 +7,7 @@ from verblint.gateway import BRANCHING
 from verblint.rule import Context, rule
 
 
-@rule("HB222", "flow-without-condition", Severity.ERROR)
+@rule("HB222", "flow-without-condition", Severity.ERROR, on=("exclusiveGateway", "inclusiveGateway"))
 def check(context: Context) -> Iterator[Finding]:
     """A flow that leaves a branching gateway has a condition or is the default.
 

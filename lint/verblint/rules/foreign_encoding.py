@@ -8,7 +8,7 @@ from verblint.refusal import refused_by_reader
 from verblint.rule import Context, rule
 
 
-@rule(FOREIGN_ENCODING, "foreign-encoding", Severity.ERROR)
+@rule(FOREIGN_ENCODING, "foreign-encoding", Severity.ERROR, on=(FOREIGN_ENCODING,))
 def check(context: Context) -> Iterator[Finding]:
     """A model is written in UTF-8.
 

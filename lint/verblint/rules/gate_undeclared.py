@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
 from verblint.model import Kind
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
-@rule("HB511", "gate-undeclared", Severity.WARNING)
+@rule("HB511", "gate-undeclared", Severity.WARNING, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """A user task is a gate of the contract.
 

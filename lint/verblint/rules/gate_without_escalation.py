@@ -8,7 +8,7 @@ from verblint.model import FlowNode, Kind, Scope
 from verblint.rule import Context, rule
 
 
-@rule("HB513", "gate-without-escalation", Severity.WARNING)
+@rule("HB513", "gate-without-escalation", Severity.WARNING, on=("userTask",))
 def check(context: Context) -> Iterator[Finding]:
     """A gate has a timer that fires when nobody decides.
 

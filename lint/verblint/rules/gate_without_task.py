@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from verblint.finding import Finding, Severity
 from verblint.model import Kind
 from verblint.naming import nearest
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
-@rule("HB512", "gate-without-task", Severity.WARNING)
+@rule("HB512", "gate-without-task", Severity.WARNING, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """A gate of the contract stands at a user task of the process.
 

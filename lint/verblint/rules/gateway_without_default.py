@@ -7,7 +7,7 @@ from verblint.gateway import decisions_without_default
 from verblint.rule import Context, rule
 
 
-@rule("HB216", "gateway-without-default", Severity.ERROR)
+@rule("HB216", "gateway-without-default", Severity.ERROR, on=("exclusiveGateway", "inclusiveGateway"))
 def check(context: Context) -> Iterator[Finding]:
     """A gateway that branches has a default flow.
 

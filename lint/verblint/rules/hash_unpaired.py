@@ -7,7 +7,7 @@ from verblint.mapping import HASH, PAYLOAD, mapped_nodes
 from verblint.rule import Context, rule
 
 
-@rule("HB307", "hash-unpaired", Severity.ERROR)
+@rule("HB307", "hash-unpaired", Severity.ERROR, on=("ioMapping",))
 def check(context: Context) -> Iterator[Finding]:
     """The payload and its hash are mapped together or not at all.
 

@@ -7,7 +7,7 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("HB311", "header-endpoint", Severity.ERROR)
+@rule("HB311", "header-endpoint", Severity.ERROR, on=("header",))
 def check(context: Context) -> Iterator[Finding]:
     """A header holds no address.
 

@@ -9,7 +9,7 @@ from verblint.rule import Context, rule
 _RESERVED = "io.camunda.zeebe:"
 
 
-@rule("HB313", "header-key", Severity.ERROR)
+@rule("HB313", "header-key", Severity.ERROR, on=("taskHeaders",))
 def check(context: Context) -> Iterator[Finding]:
     """A header has a key of its own.
 

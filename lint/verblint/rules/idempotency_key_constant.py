@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 from verblint.ameide_schema import is_template, placeholders, templates
+from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 _OF_INSTANCE = ("process_instance_id", "process_run_id", "step_instance_id")
 
 
-@rule("AM711", "idempotency-key-constant", Severity.ERROR)
+@rule("AM711", "idempotency-key-constant", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """A key differs from instance to instance.
 

@@ -8,7 +8,7 @@ from verblint.removal import remove
 from verblint.rule import Context, rule
 
 
-@rule("HB303", "input-shadows", Severity.ERROR)
+@rule("HB303", "input-shadows", Severity.ERROR, on=("ioMapping",))
 def check(context: Context) -> Iterator[Finding]:
     """An input mapping does not shadow the variable it copies.
 

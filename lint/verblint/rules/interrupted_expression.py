@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from verblint.element import BPMN, ZEEBE, Place
 from verblint.finding import Finding, Severity
 from verblint.places import is_evaluated
-from verblint.rule import Context, rule
+from verblint.rule import COMMENTS, Context, rule
 
 
-@rule("HB015", "interrupted-expression", Severity.ERROR)
+@rule("HB015", "interrupted-expression", Severity.ERROR, on=(COMMENTS,))
 def check(context: Context) -> Iterator[Finding]:
     """No comment and no processing instruction stands inside an expression.
 

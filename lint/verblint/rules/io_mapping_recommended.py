@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from verblint.ameide_schema import extensions
+from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("AM722", "io-mapping-recommended", Severity.WARNING)
+@rule("AM722", "io-mapping-recommended", Severity.WARNING, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """A step with the Ameide extension says what it takes and what it gives.
 

@@ -7,7 +7,7 @@ from verblint.model import Kind
 from verblint.rule import Context, rule
 
 
-@rule("HB509", "job-based-user-task", Severity.ERROR)
+@rule("HB509", "job-based-user-task", Severity.ERROR, on=("userTask",))
 def check(context: Context) -> Iterator[Finding]:
     """From engine 8.10 on a user task is native.
 

@@ -8,7 +8,7 @@ from verblint.model import Kind
 from verblint.rule import Context, rule
 
 
-@rule("HB027", "link-pair", Severity.ERROR)
+@rule("HB027", "link-pair", Severity.ERROR, on=("linkEventDefinition",))
 def check(context: Context) -> Iterator[Finding]:
     """A link that is thrown is caught once in the same scope.
 

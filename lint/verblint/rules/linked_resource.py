@@ -8,7 +8,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB111", "linked-resource", Severity.ERROR)
+@rule("HB111", "linked-resource", Severity.ERROR, on=("linkedResources", "linkedResource"))
 def check(context: Context) -> Iterator[Finding]:
     """A task links no resources.
 

@@ -8,7 +8,7 @@ from verblint.naming import OWN_JOBS, described
 from verblint.rule import Context, rule
 
 
-@rule("HB108", "listener", Severity.ERROR)
+@rule("HB108", "listener", Severity.ERROR, on=("executionListener", "taskListener"))
 def check(context: Context) -> Iterator[Finding]:
     """A model has no listeners but the runtime's own.
 

@@ -5,13 +5,18 @@ from re import compile as pattern
 
 from verblint.finding import Edit, Finding, Fix, Severity
 from verblint.naming import described
-from verblint.places import Policy, Written, places
+from verblint.places import POLICIES, Policy, Written, places
 from verblint.rule import Context, rule
 
 _QUOTED = pattern(r'=\s*"([A-Za-z0-9 _.:/-]+)"\s*')
 
 
-@rule("HB309", "literal-required", Severity.ERROR)
+@rule(
+    "HB309",
+    "literal-required",
+    Severity.ERROR,
+    on=tuple(local for (local, _), policy in POLICIES.items() if policy is Policy.LITERAL),
+)
 def check(context: Context) -> Iterator[Finding]:
     """Where a literal is wanted, nothing is evaluated.
 

@@ -11,7 +11,7 @@ from verblint.suppression import Suppression, suppressions
 _ATTRIBUTES = ("rule", "reason", "until")
 
 
-@rule("HB904", "malformed-suppression", Severity.ERROR)
+@rule("HB904", "malformed-suppression", Severity.ERROR, on=(VERBWORKER,))
 def check(context: Context) -> Iterator[Finding]:
     """A suppression names one rule that can be suppressed, and stands where it can be understood.
 

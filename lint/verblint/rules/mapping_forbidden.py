@@ -8,7 +8,7 @@ from verblint.removal import remove
 from verblint.rule import Context, rule
 
 
-@rule("HB308", "mapping-forbidden", Severity.ERROR)
+@rule("HB308", "mapping-forbidden", Severity.ERROR, on=("ioMapping",))
 def check(context: Context) -> Iterator[Finding]:
     """A model has no mappings, not even complete ones.
 

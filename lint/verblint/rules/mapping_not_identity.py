@@ -7,7 +7,7 @@ from verblint.mapping import mapped_nodes
 from verblint.rule import Context, rule
 
 
-@rule("HB302", "mapping-not-identity", Severity.ERROR)
+@rule("HB302", "mapping-not-identity", Severity.ERROR, on=("ioMapping",))
 def check(context: Context) -> Iterator[Finding]:
     """A mapping neither computes nor renames nor creates variables.
 

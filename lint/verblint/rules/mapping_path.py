@@ -9,7 +9,7 @@ from verblint.rule import Context, rule
 from verblint.template import is_path
 
 
-@rule("AM712", "mapping-path", Severity.ERROR)
+@rule("AM712", "mapping-path", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """A mapping of the Ameide extension leads from state to request, or from result to state.
 

@@ -7,7 +7,7 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("AM714", "mapping-target-twice", Severity.ERROR)
+@rule("AM714", "mapping-target-twice", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """A mapping writes each target once.
 

@@ -7,7 +7,7 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("AM708", "message-id-path", Severity.ERROR)
+@rule("AM708", "message-id-path", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """Deliveries are told apart by `message_id`.
 

@@ -7,7 +7,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB505", "message-name", Severity.ERROR)
+@rule("HB505", "message-name", Severity.ERROR, on=("message",))
 def check(context: Context) -> Iterator[Finding]:
     """The name of a message is a literal.
 

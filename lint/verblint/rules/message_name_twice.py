@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from verblint.ameide_schema import is_used
+from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("AM718", "message-name-twice", Severity.ERROR)
+@rule("AM718", "message-name-twice", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension every message has a name of its own.
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
 from verblint.naming import nearest
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 from verblint.waits import waits
 
 
-@rule("HB506", "message-undeclared", Severity.ERROR)
+@rule("HB506", "message-undeclared", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """A message that a process waits for is declared in the contract.
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 from verblint.waits import waits
 
 
-@rule("HB514", "message-unused", Severity.WARNING)
+@rule("HB514", "message-unused", Severity.WARNING, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """A message of the contract is one that the process waits for.
 

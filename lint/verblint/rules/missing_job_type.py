@@ -8,7 +8,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB409", "missing-job-type", Severity.ERROR)
+@rule("HB409", "missing-job-type", Severity.ERROR, on=("serviceTask", "sendTask", "messageEventDefinition"))
 def check(context: Context) -> Iterator[Finding]:
     """Service tasks, send tasks and events that throw a message name the verb that performs them.
 

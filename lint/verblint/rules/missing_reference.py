@@ -11,7 +11,12 @@ from verblint.rule import Context, rule
 _THROWING = (Kind.THROW_EVENT, Kind.END_EVENT)
 
 
-@rule("HB029", "missing-reference", Severity.ERROR)
+@rule(
+    "HB029",
+    "missing-reference",
+    Severity.ERROR,
+    on=("receiveTask", "messageEventDefinition", "errorEventDefinition", "escalationEventDefinition"),
+)
 def check(context: Context) -> Iterator[Finding]:
     """An event that needs a message, an error or an escalation names it.
 

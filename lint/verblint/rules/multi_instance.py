@@ -8,7 +8,12 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB107", "multi-instance", Severity.ERROR)
+@rule(
+    "HB107",
+    "multi-instance",
+    Severity.ERROR,
+    on=("multiInstanceLoopCharacteristics", "standardLoopCharacteristics", "loopCharacteristics"),
+)
 def check(context: Context) -> Iterator[Finding]:
     """No activity is repeated by the engine.
 

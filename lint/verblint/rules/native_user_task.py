@@ -7,7 +7,7 @@ from verblint.model import Kind
 from verblint.rule import Context, rule
 
 
-@rule("HB510", "native-user-task", Severity.ERROR)
+@rule("HB510", "native-user-task", Severity.ERROR, on=("userTask",))
 def check(context: Context) -> Iterator[Finding]:
     """Before engine 8.8 a user task is a job.
 

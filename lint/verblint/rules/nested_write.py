@@ -6,7 +6,7 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("HB305", "nested-write", Severity.ERROR)
+@rule("HB305", "nested-write", Severity.ERROR, on=("ioMapping",))
 def check(context: Context) -> Iterator[Finding]:
     """A mapping does not write into a structure.
 

@@ -8,7 +8,7 @@ from verblint.refusal import refused_by_reader
 from verblint.rule import Context, rule
 
 
-@rule(NOT_WELL_FORMED, "not-well-formed", Severity.ERROR)
+@rule(NOT_WELL_FORMED, "not-well-formed", Severity.ERROR, on=(NOT_WELL_FORMED,))
 def check(context: Context) -> Iterator[Finding]:
     """A model is well-formed XML.
 

@@ -7,7 +7,7 @@ from verblint.mapping import mapped_nodes
 from verblint.rule import Context, rule
 
 
-@rule("HB304", "output-hides", Severity.ERROR)
+@rule("HB304", "output-hides", Severity.ERROR, on=("ioMapping",))
 def check(context: Context) -> Iterator[Finding]:
     """Output mappings let every result through, or there are none.
 

@@ -8,7 +8,7 @@ from verblint.refusal import refused_by_reader
 from verblint.rule import Context, rule
 
 
-@rule(OVER_LIMIT, "over-limit", Severity.ERROR)
+@rule(OVER_LIMIT, "over-limit", Severity.ERROR, on=(OVER_LIMIT,))
 def check(context: Context) -> Iterator[Finding]:
     """A model stays within the size, the depth and the number of elements that the settings allow.
 

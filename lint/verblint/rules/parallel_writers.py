@@ -7,10 +7,10 @@ from verblint.contract import Contracts
 from verblint.finding import Finding, Severity
 from verblint.jobs import is_job
 from verblint.model import FlowNode
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
-@rule("HB306", "parallel-writers", Severity.ERROR)
+@rule("HB306", "parallel-writers", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """What runs at the same time writes different fields of the payload.
 

@@ -8,7 +8,7 @@ from verblint.mapping import PAYLOAD
 from verblint.rule import Context, rule
 
 
-@rule("AM713", "path-to-payload", Severity.ERROR)
+@rule("AM713", "path-to-payload", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """No path and no template leads to the payload as the engine carries it.
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 from verblint.ameide_schema import extensions
+from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.jobs import jobs
 from verblint.naming import suggestion
 from verblint.rule import Context, rule
 
 
-@rule("AM715", "policy-unknown", Severity.ERROR)
+@rule("AM715", "policy-unknown", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """A policy that a task names is in the catalogue, and is the one of the contract.
 

@@ -6,7 +6,7 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("HB602", "process-not-executable", Severity.WARNING)
+@rule("HB602", "process-not-executable", Severity.WARNING, on=("process",))
 def check(context: Context) -> Iterator[Finding]:
     """A process that is drawn is executable.
 

@@ -8,7 +8,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB117", "publish-message", Severity.ERROR)
+@rule("HB117", "publish-message", Severity.ERROR, on=("publishMessage",))
 def check(context: Context) -> Iterator[Finding]:
     """The engine publishes no messages by itself.
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from verblint.element import BPMN, ZEEBE
 from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
+from verblint.rule import Context, attribute_mark, rule
 
 
-@rule("HB014", "qualified-attribute", Severity.ERROR)
+@rule("HB014", "qualified-attribute", Severity.ERROR, on=(attribute_mark(BPMN), attribute_mark(ZEEBE)))
 def check(context: Context) -> Iterator[Finding]:
     """Attributes of BPMN and zeebe elements are written without a prefix.
 

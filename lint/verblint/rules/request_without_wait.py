@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from re import compile as pattern
 
 from verblint.ameide_schema import is_used
+from verblint.element import AMEIDE
 from verblint.event import Message
 from verblint.finding import Finding, Severity
 from verblint.jobs import jobs
@@ -13,7 +14,7 @@ from verblint.rule import Context, rule
 _REQUEST = pattern(r"\.request\.v[0-9]+$")
 
 
-@rule("AM723", "request-without-wait", Severity.ERROR)
+@rule("AM723", "request-without-wait", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """A request to the outside is followed by a wait for its answer.
 

@@ -8,7 +8,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB101", "script-task", Severity.ERROR)
+@rule("HB101", "script-task", Severity.ERROR, on=("scriptTask", "script"))
 def check(context: Context) -> Iterator[Finding]:
     """A process has no script task.
 

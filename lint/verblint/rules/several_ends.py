@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from verblint.ameide_schema import is_used
+from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.model import Kind
 from verblint.rule import Context, rule
 
 
-@rule("AM720", "several-ends", Severity.WARNING)
+@rule("AM720", "several-ends", Severity.WARNING, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension a process has one end.
 

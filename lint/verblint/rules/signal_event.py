@@ -7,7 +7,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB116", "signal-event", Severity.ERROR)
+@rule("HB116", "signal-event", Severity.ERROR, on=("signalEventDefinition", "signal"))
 def check(context: Context) -> Iterator[Finding]:
     """A process neither sends nor hears signals.
 

@@ -9,7 +9,7 @@ from verblint.model import Kind
 from verblint.rule import Context, rule
 
 
-@rule("HB508", "start-event", Severity.ERROR)
+@rule("HB508", "start-event", Severity.ERROR, on=("startEvent",))
 def check(context: Context) -> Iterator[Finding]:
     """A process starts by a none start event, or by a message that the contract declares.
 

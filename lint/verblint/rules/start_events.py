@@ -7,7 +7,7 @@ from verblint.model import FlowNode, Kind, Scope
 from verblint.rule import Context, rule
 
 
-@rule("HB020", "start-events", Severity.ERROR)
+@rule("HB020", "start-events", Severity.ERROR, on=("process",))
 def check(context: Context) -> Iterator[Finding]:
     """A process has one start event that is entered, and so has each subprocess.
 

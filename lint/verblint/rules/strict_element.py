@@ -6,7 +6,7 @@ from verblint.finding import Finding, Severity
 from verblint.graph import looping
 from verblint.model import Kind
 from verblint.naming import described
-from verblint.rule import Context, rule
+from verblint.rule import STRICT_V1, Context, rule
 
 _NONE: list[list[str]] = [[]]
 _MESSAGE = [["messageEventDefinition"]]
@@ -24,7 +24,7 @@ _ALLOWED = {
 }
 
 
-@rule("AM751", "strict-element", Severity.ERROR)
+@rule("AM751", "strict-element", Severity.ERROR, on=(STRICT_V1,))
 def check(context: Context) -> Iterator[Finding]:
     """With the setting `strict-v1` a process has the elements of the first profile only.
 

@@ -6,7 +6,7 @@ from verblint.ameide_schema import extensions
 from verblint.finding import Finding, Severity
 from verblint.model import Kind
 from verblint.naming import described
-from verblint.rule import Context, rule
+from verblint.rule import STRICT_V1, Context, rule
 
 _PARTS = {
     Kind.SERVICE_TASK: ("taskHeaders", "ioMapping"),
@@ -15,7 +15,7 @@ _PARTS = {
 }
 
 
-@rule("AM752", "strict-part", Severity.ERROR)
+@rule("AM752", "strict-part", Severity.ERROR, on=(STRICT_V1,))
 def check(context: Context) -> Iterator[Finding]:
     """With the setting `strict-v1` nothing of the extension is left to a default.
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
-@rule("HB404", "sub-verb-unused", Severity.WARNING)
+@rule("HB404", "sub-verb-unused", Severity.WARNING, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """Every sub-verb of the allow-list is called somewhere.
 

@@ -8,7 +8,7 @@ from verblint.rule import Context, rule
 from verblint.zeebe_schema import parent_of
 
 
-@rule("HB504", "subscription-on-event", Severity.ERROR)
+@rule("HB504", "subscription-on-event", Severity.ERROR, on=("subscription",))
 def check(context: Context) -> Iterator[Finding]:
     """A subscription stands on the message, not on the event or task that waits.
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
+from verblint.element import VERBWORKER
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 from verblint.suppression import suppressions
 
 
-@rule("HB903", "suppression-without-reason", Severity.ERROR)
+@rule("HB903", "suppression-without-reason", Severity.ERROR, on=(VERBWORKER,))
 def check(context: Context) -> Iterator[Finding]:
     """A suppression says why.
 

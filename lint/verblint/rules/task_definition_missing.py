@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 from verblint.ameide_schema import extensions, is_used
+from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.jobs import jobs
 from verblint.naming import COMPENSATE, described
 from verblint.rule import Context, rule
 
 
-@rule("AM706", "task-definition-missing", Severity.ERROR)
+@rule("AM706", "task-definition-missing", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension every automated step has a task definition.
 

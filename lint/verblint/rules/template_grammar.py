@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from verblint.ameide_schema import templates
+from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 from verblint.template import VARIABLES, TemplateError, parse
 
 
-@rule("AM709", "template-grammar", Severity.ERROR)
+@rule("AM709", "template-grammar", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """A template holds text and known placeholders.
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from verblint.ameide_schema import placeholders, templates
+from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
 
-@rule("AM710", "template-root", Severity.ERROR)
+@rule("AM710", "template-root", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """The identity of a workflow and a correlation key are made of state alone.
 

@@ -13,7 +13,7 @@ from verblint.timer_text import EXAMPLES, is_literal
 _QUOTED = pattern(r'=\s*"([^"]*)"\s*')
 
 
-@rule("HB507", "timer-form", Severity.ERROR)
+@rule("HB507", "timer-form", Severity.ERROR, on=tuple(TimerKind))
 def check(context: Context) -> Iterator[Finding]:
     """A timer is an ISO 8601 literal, or one flag.
 

@@ -11,7 +11,7 @@ from verblint.rule import Context, rule
 _ONE = "Write one of timeDate, timeDuration and timeCycle"
 
 
-@rule("HB025", "timer-shape", Severity.ERROR)
+@rule("HB025", "timer-shape", Severity.ERROR, on=("timerEventDefinition",))
 def check(context: Context) -> Iterator[Finding]:
     """A timer says one time, of a kind that fits its event.
 

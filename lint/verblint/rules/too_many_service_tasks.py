@@ -7,7 +7,7 @@ from verblint.jobs import jobs
 from verblint.rule import Context, rule
 
 
-@rule("HB601", "too-many-service-tasks", Severity.WARNING)
+@rule("HB601", "too-many-service-tasks", Severity.WARNING, on=("serviceTask", "sendTask", "messageEventDefinition"))
 def check(context: Context) -> Iterator[Finding]:
     """A process has no more service tasks than the settings allow.
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from verblint.ameide_schema import is_used
 from verblint.branch import Branch
 from verblint.condition import Comparison, walk
+from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.graph import looping
 from verblint.model import Scope
@@ -13,7 +14,7 @@ from verblint.rule import Context, rule
 _HINT = "Let a gateway in the loop look at an integer flag that counts the rounds"
 
 
-@rule("AM721", "unbounded-loop", Severity.WARNING)
+@rule("AM721", "unbounded-loop", Severity.WARNING, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension a loop is bounded by a counter.
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from verblint.condition import Value
 from verblint.finding import Finding, Severity
 from verblint.gateway import decisions_without_default
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 _SHOWN = 3
 
 
-@rule("HB219", "unhandled-flag-values", Severity.ERROR)
+@rule("HB219", "unhandled-flag-values", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """The conditions of a gateway without a default flow cover every value of their flags.
 

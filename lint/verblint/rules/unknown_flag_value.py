@@ -6,10 +6,10 @@ from verblint.condition import Comparison, Flag, Literal, Membership, Test, walk
 from verblint.contract import FlagType
 from verblint.finding import Finding, Severity
 from verblint.naming import nearest
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
-@rule("HB218", "unknown-flag-value", Severity.ERROR)
+@rule("HB218", "unknown-flag-value", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """A value that a condition compares an enum flag with is one of the flag's values.
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from verblint.element import BPMN, ZEEBE
 from verblint.finding import Finding, Severity
 from verblint.naming import suggestion
-from verblint.rule import Context, rule
+from verblint.rule import Context, attribute_mark, rule
 from verblint.zeebe_schema import ATTRIBUTES, SHAPES
 
 
-@rule("HB119", "unknown-zeebe-attribute", Severity.ERROR)
+@rule("HB119", "unknown-zeebe-attribute", Severity.ERROR, on=(ZEEBE, attribute_mark(ZEEBE)))
 def check(context: Context) -> Iterator[Finding]:
     """Every attribute of the zeebe extension is one that the engine knows.
 

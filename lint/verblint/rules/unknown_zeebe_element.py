@@ -9,7 +9,7 @@ from verblint.rule import Context, rule
 from verblint.zeebe_schema import SHAPES
 
 
-@rule("HB118", "unknown-zeebe-element", Severity.ERROR)
+@rule("HB118", "unknown-zeebe-element", Severity.ERROR, on=(ZEEBE,))
 def check(context: Context) -> Iterator[Finding]:
     """Every element of the zeebe extension is one that the engine of the profile knows.
 

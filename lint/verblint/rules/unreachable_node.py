@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.ameide_schema import is_used
+from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.graph import reachable
 from verblint.model import Kind
@@ -10,7 +11,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("AM719", "unreachable-node", Severity.ERROR)
+@rule("AM719", "unreachable-node", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension every step can be reached, and leads somewhere.
 

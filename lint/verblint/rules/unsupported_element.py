@@ -15,7 +15,7 @@ _EVENTS = {
 }
 
 
-@rule("HB112", "unsupported-element", Severity.ERROR)
+@rule("HB112", "unsupported-element", Severity.ERROR, on=(*_NODES, *_EVENTS))
 def check(context: Context) -> Iterator[Finding]:
     """Every element is one that the engines execute.
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from verblint.element import Element
+from verblint.element import VERBWORKER, Element
 from verblint.finding import Edit, Finding, Fix, Severity
 from verblint.rule import Context, rule
 
 
-@rule("HB901", "unused-suppression", Severity.WARNING)
+@rule("HB901", "unused-suppression", Severity.WARNING, on=(VERBWORKER,))
 def check(context: Context) -> Iterator[Finding]:
     """A suppression that suppresses nothing is removed.
 

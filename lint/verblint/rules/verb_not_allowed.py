@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from verblint.finding import Finding, Severity
 from verblint.jobs import handlers, jobs
 from verblint.naming import FOREIGN_JOBS, OWN_JOBS, nearest
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
-@rule("HB401", "verb-not-allowed", Severity.ERROR)
+@rule("HB401", "verb-not-allowed", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """A process calls sub-verbs of its verb's allow-list only.
 

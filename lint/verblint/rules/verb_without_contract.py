@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from verblint.finding import Finding, Severity
 from verblint.jobs import jobs
 from verblint.naming import FOREIGN_JOBS, OWN_JOBS
-from verblint.rule import Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
-@rule("HB407", "verb-without-contract", Severity.WARNING)
+@rule("HB407", "verb-without-contract", Severity.WARNING, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
     """A sub-verb that a process calls has a contract of its own.
 

@@ -9,7 +9,7 @@ from verblint.rule import Context, rule
 from verblint.zeebe_schema import SHAPES, parent_of
 
 
-@rule("HB120", "zeebe-out-of-place", Severity.ERROR)
+@rule("HB120", "zeebe-out-of-place", Severity.ERROR, on=(ZEEBE,))
 def check(context: Context) -> Iterator[Finding]:
     """Every element of the zeebe extension stands where the engine looks for it.
 

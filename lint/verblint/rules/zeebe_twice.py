@@ -9,7 +9,7 @@ from verblint.rule import Context, rule
 from verblint.zeebe_schema import SHAPES
 
 
-@rule("HB121", "zeebe-twice", Severity.ERROR)
+@rule("HB121", "zeebe-twice", Severity.ERROR, on=(ZEEBE,))
 def check(context: Context) -> Iterator[Finding]:
     """An element of the zeebe extension stands once where it stands.
 

@@ -1,0 +1,75 @@
+"""The shelf: rules are listed without being loaded, and a rule that is not loaded would have found nothing."""
+
+import subprocess
+import sys
+from random import Random
+
+import pytest
+from verblint.contract import Contracts
+from verblint.inspection import inspect
+from verblint.rulebook import rules, shelf
+from verblint.settings import Settings
+from verblint.shelf import SHELF
+from verblint.shelving import shelf_text
+from verblint.value import replace
+
+from tests.support.fixture_models import FixtureModel, fixture_models
+from tests.support.model_source import ModelSource
+
+UNCONDITIONAL = tuple(replace(rule, on=()) for rule in rules())
+MODELS = fixture_models("rules")
+
+
+def test_the_shelf_lists_what_the_folder_holds() -> None:
+    listed = tuple((rule.code, rule.slug, rule.severity.value, rule.on) for rule in rules())
+
+    assert listed == SHELF, "run: python -m verblint.shelving"
+
+
+def test_the_shelf_is_written_as_it_is_read() -> None:
+    written: dict[str, object] = {}
+    exec(shelf_text(), written)
+
+    assert written["SHELF"] == SHELF
+
+
+def test_a_rule_of_the_shelf_has_the_name_and_the_weight_of_the_loaded_one() -> None:
+    assert [(rule.code, rule.slug, rule.severity) for rule in shelf()] == [
+        (rule.code, rule.slug, rule.severity) for rule in rules()
+    ]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_what_is_skipped_would_have_found_nothing(model: FixtureModel) -> None:
+    assert model.findings() == model.findings(UNCONDITIONAL)
+
+
+def test_what_is_skipped_would_have_found_nothing_in_damaged_models_either() -> None:
+    random = Random(20261116)
+    contents = [model.content for model in MODELS] + list(ModelSource(3).sized(20))
+    for _ in range(600):
+        content = bytearray(random.choice(contents))
+        for _ in range(random.randint(1, 3)):
+            _exchange_words(content, random)
+        settings = Settings(engine=random.choice(("8.6", "8.8", "8.10")), strict_v1=random.random() < 0.3)
+        found = inspect(bytes(content), "x", settings)
+
+        assert found == inspect(bytes(content), "x", settings, Contracts(), UNCONDITIONAL)
+
+
+def _exchange_words(content: bytearray, random: Random) -> None:
+    """Put one name of a model in the place of another: elements become others, attributes too."""
+    words = bytes(content).replace(b"<", b" ").replace(b">", b" ").replace(b"/", b" ").replace(b'"', b" ").split()
+    old, new = random.choice(words), random.choice(words)
+    content[:] = bytes(content).replace(old, new)
+
+
+def test_a_small_model_loads_only_some_rules() -> None:
+    program = (
+        "import sys, verblint; "
+        "verblint.lint(b'<definitions xmlns=\"http://www.omg.org/spec/BPMN/20100524/MODEL\"/>'); "
+        "print(sum(name.startswith('verblint.rules.') for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert 0 < int(done.stdout) < len(SHELF) // 2
