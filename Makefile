@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: test check demo bench chaos requirements lock clean
+.PHONY: test check demo bench chaos fuzz requirements lock clean
 
 test: $(VENV)/ready
 	$(BIN)/pytest $(ARGS)
@@ -18,6 +18,18 @@ check: $(VENV)/ready
 
 demo:
 	@echo "comes with the embedded engine"
+
+# Figures, as ratios within one run; BENCH=lint runs one of them.
+BENCH ?= canonical lint zeebe_jobs
+bench: $(VENV)/ready
+	@set -e; for name in $(BENCH); do echo "== $$name"; $(BIN)/python -m bench.$$name; done
+
+# The long forms: chaos on real processes, and 200,000 conditions against the engine's own FEEL.
+chaos: $(VENV)/ready
+	$(BIN)/pytest tests/chaos -m long $(ARGS)
+
+fuzz: $(VENV)/ready
+	VERBLINT_FUZZ=200000 $(BIN)/pytest tests/lint/test_condition_oracle.py --timeout 3600 $(ARGS)
 
 requirements: $(VENV)/ready
 	$(BIN)/python -m tests.support.requirements

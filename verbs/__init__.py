@@ -1,0 +1,13 @@
+"""The example application: its verbs, their contracts, and nothing of BPMN.
+
+`verbworker worker --app verbs:registry` works for everything in here.
+"""
+
+from pathlib import Path
+
+from verbs import document
+from verbworker import Registry
+
+_HERE = Path(__file__).parent
+
+registry = Registry.of(document.verbs).load(_HERE, policies=_HERE / "policies.yaml").check()
