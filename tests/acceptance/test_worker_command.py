@@ -163,6 +163,34 @@ async def test_a_second_signal_ends_at_once(number: signal.Signals, shop: Shop, 
     assert code == 128 + number
 
 
+async def test_a_second_signal_ends_a_process_whose_loop_is_stuck(shop: Shop, dsn: str, broker: Gateway) -> None:
+    shop.rewrite("while (HERE", "while True or (HERE", sleep="time.sleep(0.02)")
+    with worker_process(shop, dsn, broker.address) as worker:
+        worker.until("/ready", 200)
+        async with counter(shop, dsn, broker.address) as desk:
+            await desk.order()
+            wait_until(shop.has_begun, "the verb never began")
+        worker.send(signal.SIGTERM)
+        worker.send(signal.SIGINT)
+        code = worker.exit_code()
+
+    assert code in (128 + signal.SIGTERM, 128 + signal.SIGINT)
+
+
+async def test_a_drain_does_not_wait_for_ever_for_a_thread(shop: Shop, dsn: str, broker: Gateway) -> None:
+    shop.rewrite("async def charge", "def charge", sleep="time.sleep(0.02)")
+    shop.put("hold")
+    with worker_process(shop, dsn, broker.address, VERBWORKER_GRACE="0.1") as worker:
+        worker.until("/ready", 200)
+        async with counter(shop, dsn, broker.address) as desk:
+            await desk.order()
+            wait_until(shop.has_begun, "the verb never began")
+        worker.send(signal.SIGTERM)
+        code = worker.exit_code()
+
+    assert (code, logged(worker)[-1]["message"]) == (0, "drained")
+
+
 @pytest.mark.req("FAIL-04", "FAIL-05", "FAIL-10")
 async def test_a_held_job_is_listed_explained_released_and_runs(
     shop: Shop, dsn: str, broker: Gateway, tmp_path: Path
