@@ -15,6 +15,7 @@ check: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/verblint check processes
 
 demo:
 	@echo "comes with the embedded engine"

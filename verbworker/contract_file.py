@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
+
 from verblint.section import Fault
 from verblint.strict_yaml import Document, YamlError, load, name_of
 from verblint.strict_yaml import Path as Steps
-
 from verbworker.errors import ContractInvalid
 
 

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from verblint.contract import FlagType, FlagValue
-
 from verbworker.canonical import MAX_INTEGER
 from verbworker.errors import ContractInvalid, PermanentContract
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
-from verblint.strict_yaml import Path as Steps
 
+from verblint.strict_yaml import Path as Steps
 from verbworker import contract_file
 from verbworker.contract_file import Like, Written
 

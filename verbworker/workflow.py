@@ -12,7 +12,6 @@ from verblint.contract import FlagType
 from verblint.section import Fault
 from verblint.strict_yaml import Document
 from verblint.strict_yaml import Path as Steps
-
 from verbworker import contract_file
 from verbworker.canonical import MAX_INTEGER
 from verbworker.errors import ContractInvalid

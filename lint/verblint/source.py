@@ -18,11 +18,11 @@ class Position(NamedTuple):
 
 @value(eq=False)
 class Source:
-    """The bytes of one file under the name its reader knows it by."""
+    """The bytes of one file under the name its reader knows it by; `starts` are its lines', once somebody asked."""
 
     name: str
     content: bytes
-    _starts: list[int] = field(init=False, default_factory=list)
+    starts: list[int] = field(default_factory=list)
 
     def position(self, offset: int) -> Position:
         """The line and column of a byte offset; a byte order mark stands where the first line begins."""
@@ -40,8 +40,8 @@ class Source:
 
     def _line_starts(self) -> list[int]:
         # Filled on first use: a clean model never asks for a position.
-        if not self._starts:
+        if not self.starts:
             first = 3 if self.content.startswith(b"\xef\xbb\xbf") else 0
-            self._starts.append(first)
-            self._starts.extend(match.end() for match in _LINE_END.finditer(self.content))
-        return self._starts
+            self.starts.append(first)
+            self.starts.extend(match.end() for match in _LINE_END.finditer(self.content))
+        return self.starts

@@ -1,8 +1,9 @@
-"""`value`: a decorator that makes frozen classes with slots, in a tenth of the time `dataclasses` needs.
+"""`value`: a decorator that makes frozen classes with slots, in a fraction of the time `dataclasses` needs.
 
 A linter starts anew for every commit and every file an editor saves. Of the first 90 ms a start took, the standard
-decorator spent more than 40 on writing methods that few values ever use. This one writes `__init__` alone and shares
-the rest. A type checker sees no difference: it is a dataclass to it.
+decorator spent more than 40 on compiling methods that few values ever use. Here the methods are shared, and a
+constructor is compiled for those classes alone that are used often. A type checker sees no difference: it is a
+dataclass to it.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,21 +12,22 @@ from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
 _REQUIRED = object()
+# So many values of a class are made the slow way before its constructor is worth compiling.
+_OFTEN = 24
 
 
-class _Field:
-    """A default that is made anew for each instance, or a field that the constructor does not take."""
+class _Factory:
+    """A default that is made anew for each value."""
 
-    __slots__ = ("factory", "init")
+    __slots__ = ("make",)
 
-    def __init__(self, factory: Callable[[], object], init: bool) -> None:
-        self.factory = factory
-        self.init = init
+    def __init__(self, make: Callable[[], object]) -> None:
+        self.make = make
 
 
-def field(*, default_factory: Callable[[], T], init: bool = True) -> T:
-    """A default made anew for each instance."""
-    return _Field(default_factory, init)  # type: ignore[return-value]  # the decorator replaces it
+def field(*, default_factory: Callable[[], T]) -> T:
+    """A default that is made anew for each value."""
+    return _Factory(default_factory)  # type: ignore[return-value]  # the decorator replaces it
 
 
 @overload
@@ -50,8 +52,7 @@ def value(
 
 def replace(original: T, **changes: object) -> T:
     """A copy of a value with other contents in some fields."""
-    names: tuple[str, ...] = getattr(original, "__match_args__", ())
-    return type(original)(**{name: getattr(original, name) for name in names} | changes)
+    return type(original)(**{name: getattr(original, name) for name in fields(type(original))} | changes)
 
 
 def fields(cls: type) -> tuple[str, ...]:
@@ -66,16 +67,14 @@ def _made(cls: type[T], eq: bool, frozen: bool, slots: bool, kw_only: bool) -> t
     defaults = {name: namespace.pop(name, _REQUIRED) for name in names}
     namespace.pop("__dict__", None)
     namespace.pop("__weakref__", None)
-    namespace["__fields__"] = names
-    namespace["__match_args__"] = tuple(name for name in names if _is_parameter(defaults[name]))
-    namespace["__init__"] = _constructor(defaults, frozen, kw_only)
+    namespace["__fields__"] = namespace["__match_args__"] = names
+    namespace["__init__"] = _first_constructor(defaults, frozen, kw_only)
     namespace["__reduce__"] = _reduce
     namespace.setdefault("__repr__", _repr)
     if slots:
         namespace["__slots__"] = names
     if eq:
-        content = attrgetter(*names) if names else type
-        namespace.update(_comparison(content))
+        namespace.update(_comparison(attrgetter(*names) if names else type))
     if frozen:
         namespace.update(__setattr__=_refuse, __delattr__=_refuse)
     metaclass: Any = type(cls)
@@ -83,33 +82,44 @@ def _made(cls: type[T], eq: bool, frozen: bool, slots: bool, kw_only: bool) -> t
     return made
 
 
-def _is_parameter(default: object) -> bool:
-    return not isinstance(default, _Field) or default.init
+def _first_constructor(defaults: dict[str, object], frozen: bool, kw_only: bool) -> Callable[..., None]:
+    """A constructor that counts how often it is called, and has itself replaced when that is often."""
+    names = tuple(defaults)
+    count = 0
+
+    def construct(self: object, *given: object, **named: object) -> None:
+        nonlocal count
+        count += 1
+        contents = defaults | dict(zip(names, given, strict=False)) | named
+        is_odd = (
+            len(contents) > len(names) or len(given) > len(names) or not named.keys().isdisjoint(names[: len(given)])
+        )
+        lacks = any(content is _REQUIRED for content in contents.values())
+        if count > _OFTEN or is_odd or lacks or (given and kw_only):
+            # A call that does not fit is left to the compiled one as well: it says best what is wrong.
+            compiled: Any = _compiled_constructor(defaults, frozen, kw_only)
+            type.__setattr__(type(self), "__init__", compiled)
+            compiled(self, *given, **named)
+            return
+        for name, content in contents.items():
+            object.__setattr__(self, name, content.make() if isinstance(content, _Factory) else content)
+
+    return construct
 
 
-def _constructor(defaults: Mapping[str, object], frozen: bool, kw_only: bool) -> Callable[..., None]:
-    """Compile the one method that must be quick: nothing else is called a thousand times a file."""
-    known: dict[str, Any] = {"_set": object.__setattr__, "_absent": _REQUIRED}
+def _compiled_constructor(defaults: Mapping[str, object], frozen: bool, kw_only: bool) -> Callable[..., None]:
+    known: dict[str, Any] = {"_set": object.__setattr__, "_Factory": _Factory}
     parameters = ["self", *(["*"] if kw_only and defaults else [])]
     lines = []
     for name, default in defaults.items():
-        source = name
         known[f"_default_{name}"] = default
-        if isinstance(default, _Field):
-            known[f"_make_{name}"] = default.factory
-            source = f"_make_{name}() if {name} is _absent else {name}" if default.init else f"_make_{name}()"
-        if _is_parameter(default):
-            parameters.append(_parameter(name, default))
+        parameters.append(name if default is _REQUIRED else f"{name}=_default_{name}")
+        made = f"_default_{name}.make() if {name} is _default_{name} else {name}"
+        source = made if isinstance(default, _Factory) else name
         lines.append(f"    _set(self, {name!r}, {source})" if frozen else f"    self.{name} = {source}")
     exec(f"def __init__({', '.join(parameters)}):\n" + ("\n".join(lines) or "    pass"), known)
     constructor: Callable[..., None] = known["__init__"]
     return constructor
-
-
-def _parameter(name: str, default: object) -> str:
-    if default is _REQUIRED:
-        return name
-    return f"{name}=_absent" if isinstance(default, _Field) else f"{name}=_default_{name}"
 
 
 def _comparison(content: Callable[[object], object]) -> dict[str, Callable[..., Any]]:

@@ -243,6 +243,36 @@ async def resolve(engine: Any, job_key: int) -> None:
     raise AssertionError("the incident was not found")
 
 
+@pytest.mark.req("JOB-01", "FAIL-11", "EVT-16")
+async def test_a_job_of_a_killed_worker_is_taken_over_and_the_story_says_so(
+    shop: Shop, dsn: str, broker: Gateway, tmp_path: Path
+) -> None:
+    hasty = {"VERBWORKER_LEASE": "3", "VERBWORKER_ENGINE_TIMEOUT": "3"}
+    shop.put("hold")
+    async with counter(shop, dsn, broker.address) as desk:
+        with worker_process(shop, dsn, broker.address, "--name", "ann", **hasty) as ann:
+            ann.until("/ready", 200)
+            begun = await desk.order()
+            wait_until(shop.has_begun, "the verb never began")
+            ann.send(signal.SIGKILL)
+            ann.exit_code()
+        shop.take("hold")
+        with worker_process(shop, dsn, broker.address, "--name", "bob", **hasty) as bob:
+            frame = await frame_of(dsn, begun.instance_uid)
+            bob.end()
+    said = verbworker(
+        "frames", "explain", str(frame["job_key"]), directory=tmp_path, dsn=dsn, VERBWORKER_ENGINE_ID=ENGINE_ID
+    )
+    story = re.sub(r"\d\d:\d\d:\d\d\.\d{3}", "T", re.sub(r" \(host .*?\)", "", said.out))
+
+    assert "The engine delivered the job; worker ann wrote its frame as epoch 1 and began run 1" in story
+    assert (
+        "The engine delivered the job again; worker bob took it over as epoch 2 and began run 2: the lease of worker"
+        " ann had run out at T without a heartbeat. What worker ann still writes is refused." in story
+    )
+    assert "Worker bob stored the verdict of run 2" in story
+
+
 def test_an_engine_that_is_away_is_waited_for(shop: Shop, dsn: str) -> None:
     (nobody,) = free_ports(1)
     with worker_process(shop, dsn, f"{LOOPBACK}:{nobody}") as worker:

@@ -37,7 +37,13 @@ def chaos_template(server: Postgres) -> Iterator[Template]:
 
 
 @pytest.fixture
-def site(chaos_template: Template, cluster: Broker, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Site]:
-    """A place for one run: a database, a provider, names and a directory of its own, on the shared broker."""
+def site_at(chaos_template: Template, tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Callable[[str], Site]]:
+    """Makes the place of one run: a database, a provider, names and a directory of its own, on a broker's address."""
     with chaos_template.clone() as dsn, Provider(tmp_path) as provider:
-        yield Site(dsn, cluster.address, provider, unique("chaos"), tmp_path)
+        yield lambda address: Site(dsn, address, provider, unique("chaos"), tmp_path)
+
+
+@pytest.fixture
+def site(site_at: Callable[[str], Site], cluster: Broker) -> Site:
+    """The place of one run on the broker that this floor shares."""
+    return site_at(cluster.address)

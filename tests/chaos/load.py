@@ -29,6 +29,7 @@ ENGINE_ID = "chaos"
 HARNESS = "harness"
 """The name of the test's own database sessions, which no fault touches."""
 _AUDIT_TIMEOUT_MS = 10_000
+_PATIENCE = 120.0
 
 
 @dataclass(slots=True)
@@ -47,6 +48,7 @@ class Load:
     audited: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     # Held while an outage would leave it open whether an instance was started.
     calm: asyncio.Lock = field(default_factory=asyncio.Lock)
+    moved: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def deploy(self) -> None:
         """Deploy the line of verbs with the audit behind it. A spent retry would be an incident: none is to spare."""
@@ -89,6 +91,11 @@ class Load:
         """How many of the instances that surely were started have come to their audit."""
         return len(self.audited.keys() & set(self.started.values()))
 
+    async def reach(self, count: int) -> None:
+        """Return when so many instances have come to their audit."""
+        async with asyncio.timeout(_PATIENCE), self.moved:
+            await self.moved.wait_for(lambda: self.arrived >= count)
+
     async def audit(self) -> None:
         """Complete the audits and keep what each instance carried when it arrived there, until cancelled."""
         request = messages.ActivateJobsRequest(
@@ -109,7 +116,9 @@ class Load:
                 await asyncio.gather(*(self._audit_one(stub, job) for job in jobs))
 
     async def _audit_one(self, stub: Any, job: Any) -> None:
-        self.audited[int(job.processInstanceKey)].add(json.loads(job.variables)[PAYLOAD])
+        async with self.moved:
+            self.audited[int(job.processInstanceKey)].add(json.loads(job.variables)[PAYLOAD])
+            self.moved.notify_all()
         with contextlib.suppress(grpc.aio.AioRpcError):  # delivered again, and then it must carry the same
             await stub.CompleteJob(messages.CompleteJobRequest(jobKey=job.key), timeout=10)
 

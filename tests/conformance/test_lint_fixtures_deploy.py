@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import grpc
 import pytest
-from verblint.rulebook import rules
 
 from tests.support.client import connected
 from tests.support.engines import Gateway
 from tests.support.fixture_models import FixtureModel, fixture_models
+from verblint.rulebook import rules
 
 PASSING = [model for model in fixture_models("rules") + fixture_models("traps") if not model.errors()]
 

@@ -1,12 +1,12 @@
 """Conditions: what parses, what is refused with which words, and what a test means for which values."""
 
 import pytest
+
+from tests.support.bpmn import conditional_flow, process, tree
 from verblint.assembly import assemble
 from verblint.branch import branches
 from verblint.condition import And, Bare, Comparison, Flag, Membership, Not, Or, Value, evaluate, flags, variables, walk
 from verblint.grammar import MAX_DEPTH, MAX_LENGTH, ConditionError, parse
-
-from tests.support.bpmn import conditional_flow, process, tree
 
 
 def refused(text: str) -> ConditionError:

@@ -4,12 +4,12 @@ import os
 from functools import cache
 
 import pytest
-from verblint.condition import Test, evaluate, variables
-from verblint.feel import names
-from verblint.grammar import ConditionError, parse
 
 from tests.support.condition_strings import ConditionStrings
 from tests.support.feel_oracle import FeelOracle, Question, Verdict
+from verblint.condition import Test, evaluate, variables
+from verblint.feel import names
+from verblint.grammar import ConditionError, parse
 
 SEED = int(os.environ.get("VERBLINT_FUZZ_SEED", "20261116"))
 COUNT = int(os.environ.get("VERBLINT_FUZZ", "20000"))

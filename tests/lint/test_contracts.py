@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from verblint.catalogue import ContractError, read_contracts
 from verblint.contract import Contracts, Flag, FlagType, Gate, Origin, Policy
 from verblint.section import Fault, Section

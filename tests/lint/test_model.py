@@ -1,6 +1,9 @@
 """The typed model says what the file says, judges nothing and never fails."""
 
 import pytest
+
+from tests.support.bpmn import conditional_flow, process, tree
+from tests.support.bpmn_case import everything
 from verblint.assembly import assemble
 from verblint.binding import Binding
 from verblint.element import Element
@@ -20,9 +23,6 @@ from verblint.event import (
 from verblint.expression import Expression
 from verblint.model import Definitions, FlowNode, Kind, Process
 from verblint.reader import read
-
-from tests.support.bpmn import conditional_flow, process, tree
-from tests.support.bpmn_case import everything
 
 
 def whole() -> Definitions:

@@ -1,11 +1,11 @@
 """The reader keeps every byte's place and refuses what a model never needs."""
 
 import pytest
+
+from tests.support.bpmn import document, process, tree
 from verblint.element import BPMN, ZEEBE, Element
 from verblint.reader import Limits, ModelError, read
 from verblint.source import Position, Source
-
-from tests.support.bpmn import document, process, tree
 
 
 def bytes_of(element: Element, start: int, end: int) -> bytes:

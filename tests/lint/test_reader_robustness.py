@@ -2,14 +2,13 @@
 
 from random import Random
 
+from tests.support.bpmn_case import everything
 from verblint.branch import branches
 from verblint.contract import Contracts
 from verblint.element import Element
 from verblint.reader import ModelError, read
 from verblint.rule import Context
 from verblint.settings import Settings
-
-from tests.support.bpmn_case import everything
 
 SEED = 20261116
 COUNT = 10_000

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
+
+from tests.support.bpmn import conditional_flow, document, process
 from verblint.contract import Contracts
 from verblint.finding import Edit, Finding, Fix, Severity
 from verblint.reader import read
 from verblint.rule import Context, Rule, rule
 from verblint.settings import Settings
-
-from tests.support.bpmn import conditional_flow, document, process
 
 CONTENT = document(
     process(

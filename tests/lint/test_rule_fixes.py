@@ -1,14 +1,14 @@
 """The fixes that rules offer: each takes its finding away, and leaves the rest of the file as it was."""
 
 import pytest
+
+from tests.support.bpmn import conditional_flow, document, process
+from tests.support.fixture_models import FixtureModel, fixture_models
 from verblint.finding import Severity
 from verblint.fixing import apply, compatible
 from verblint.inspection import inspect
 from verblint.rule import Rule
 from verblint.rulebook import find, rules
-
-from tests.support.bpmn import conditional_flow, document, process
-from tests.support.fixture_models import FixtureModel, fixture_models
 
 FIXED_BY = {
     "HB215": "bare-flag",

@@ -4,7 +4,9 @@ from pathlib import Path
 from re import fullmatch
 
 import pytest
+
 import verblint.rules
+from tests.support.fixture_models import FOLDER, FixtureModel, fixture_models
 from verblint.contract import Contracts
 from verblint.element import Element
 from verblint.finding import Finding, Severity
@@ -14,8 +16,6 @@ from verblint.rule import CRASHED, Context, Rule
 from verblint.rulebook import find, rules
 from verblint.settings import Settings
 from verblint.value import replace
-
-from tests.support.fixture_models import FOLDER, FixtureModel, fixture_models
 
 MODULES = sorted(path.stem for path in Path(verblint.rules.__path__[0]).glob("*.py") if path.stem != "__init__")
 MODELS = {rule.slug: fixture_models(f"rules/{rule.slug}") for rule in rules()}

@@ -5,6 +5,9 @@ import sys
 from random import Random
 
 import pytest
+
+from tests.support.fixture_models import FixtureModel, fixture_models
+from tests.support.model_source import ModelSource
 from verblint.contract import Contracts
 from verblint.inspection import inspect
 from verblint.rulebook import rules, shelf
@@ -12,9 +15,6 @@ from verblint.settings import Settings
 from verblint.shelf import SHELF
 from verblint.shelving import shelf_text
 from verblint.value import replace
-
-from tests.support.fixture_models import FixtureModel, fixture_models
-from tests.support.model_source import ModelSource
 
 UNCONDITIONAL = tuple(replace(rule, on=()) for rule in rules())
 MODELS = fixture_models("rules")

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from verblint.source import Position
 from verblint.strict_yaml import MAX_DEPTH, MAX_SIZE, Path, Value, YamlError, load, name_of
 

@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+
 from verblint.template import TemplateEmpty, TemplateError, TemplateMissingPath, is_path, parse
 
 VARIABLES = {"process_instance_id": "7", "step_id": "ask"}

@@ -3,8 +3,8 @@
 import asyncio
 
 from pydantic import BaseModel
-from verblint.contract import FlagType
 
+from verblint.contract import FlagType
 from verbworker.errors import PermanentBusiness, TransientExternal
 from verbworker.flags import Flag, FlagContract
 from verbworker.registry import Registry

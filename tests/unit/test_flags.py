@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from verblint.contract import FlagType
 
+from verblint.contract import FlagType
 from verbworker.errors import ContractInvalid, PermanentContract
 from verbworker.flags import Flag, FlagContract, check_correlation
 

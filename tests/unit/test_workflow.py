@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from verblint.catalogue import ContractError, read_contracts
 
+from verblint.catalogue import ContractError, read_contracts
 from verbworker.errors import ContractInvalid
 from verbworker.payload import DEFAULT_BUDGET
 from verbworker.workflow import WorkflowVerb, json_schema, load_workflow_verbs

@@ -8,6 +8,7 @@ import typer
 
 from verbworker.errors import VerbworkerError
 from verbworker.ops.cli import db, frames
+from verbworker.ops.cli.lint import SETTINGS, lint
 from verbworker.ops.cli.worker import worker
 
 app = typer.Typer(
@@ -19,6 +20,7 @@ app = typer.Typer(
 app.add_typer(db.app, name="db")
 app.add_typer(frames.app, name="frames")
 app.command()(worker)
+app.command(context_settings=SETTINGS)(lint)
 
 
 @app.callback()

@@ -1,0 +1,12 @@
+"""`verbworker lint`: the same as `verblint check`, for those who have the runtime at hand."""
+
+import typer
+
+from verblint.cli import main
+
+SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+def lint(context: typer.Context) -> None:
+    """Check that models are hollow. Takes every option of `verblint check`."""
+    raise typer.Exit(main(["check", *context.args]))
