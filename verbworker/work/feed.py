@@ -42,7 +42,7 @@ class Feed:
         self._arrived = 0
         self._busy = asyncio.Event()
         self._idle = asyncio.Event()
-        self._idle.set()
+        self._choose()
         self._reading_since: float | None = None
         self._most = 10_000
         self._is_asking = False
@@ -72,8 +72,13 @@ class Feed:
             await asyncio.sleep(_TICK)
             arrived, self._arrived = self._arrived, 0
             self._load = self._load.after(arrived, loop.time())
-            (self._busy.set if self._load.is_busy else self._busy.clear)()
-            (self._idle.clear if self._load.is_busy else self._idle.set)()
+            self._choose()
+
+    def _choose(self) -> None:
+        """Choose between push and pull. A stream that held the last slot would keep everybody from polling."""
+        only_pull = self._load.is_busy or not self._slots.is_roomy
+        (self._busy.set if only_pull else self._busy.clear)()
+        (self._idle.clear if only_pull else self._idle.set)()
 
     # ---- pull --------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,11 @@ class Slots:
         """How many slots are taken, by running jobs or by a request for more."""
         return self._taken
 
+    @property
+    def is_roomy(self) -> bool:
+        """Whether a push and a poll can be waited for at once: each needs a slot of its own."""
+        return self._limit.granted() > 1
+
     async def take(self, *, most: int, patience: float = 0.0) -> int:
         """Take up to `most` slots: waits for the first, and up to `patience` seconds for a third of them.
 
