@@ -66,3 +66,25 @@ async def test_an_engine_that_asked_for_less_is_polled_again() -> None:
         await engine.start(Start("kyc", {}))
 
         assert (await taken.get()).type == "kyc.check"
+
+
+class BriskEngine(QuietEngine):
+    """An engine that ends every stream as soon as it is opened, without a complaint."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.streams = 0
+
+    async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
+        self.streams += 1
+        for job in await self.activate(ask, 0, 0):
+            yield job
+
+
+async def test_streams_that_end_at_once_are_not_opened_in_a_hurry() -> None:
+    engine = BriskEngine()
+    async with _feeding(engine, concurrency=8):
+        for _ in range(60):
+            await engine.polled.acquire()
+
+    assert engine.streams < 20

@@ -20,6 +20,7 @@ _log = logging.getLogger(__name__)
 _TICK = 0.1
 _LINGER = 0.01
 _QUIET = 0.005
+_SHORT_LIVED = 1.0
 _STREAM_TIMEOUT_MS = 20_000
 
 
@@ -150,19 +151,23 @@ class Feed:
 
     async def _stream(self) -> None:
         failures = 0
+        loop = asyncio.get_running_loop()
         ask = replace(self._ask, timeout_ms=min(self._ask.timeout_ms, _STREAM_TIMEOUT_MS))
         while True:
             await self._idle.wait()
             metrics.STREAMING.labels(self._ask.type).set(1)
+            opened_at = loop.time()
             try:
                 await self._read_until_busy(ask)
-                failures = 0
+                # One that the other side ends at once is no better than one that it refuses.
+                failures = failures + 1 if self._idle.is_set() and loop.time() - opened_at < _SHORT_LIVED else 0
             except EngineError as error:
                 failures += 1
                 _log.info("stream ended", extra={"verb": self._ask.type, "reason": str(error)})
-                await asyncio.sleep(backoff(failures, random.random()))
             finally:
                 metrics.STREAMING.labels(self._ask.type).set(0)
+            if failures:
+                await asyncio.sleep(backoff(failures, random.random()))
 
     async def _read_until_busy(self, ask: Ask) -> None:
         stream = self._engine.stream(ask)
