@@ -28,6 +28,7 @@ from verbworker.engines.zeebe.engine import ZeebeEngine
 from verbworker.errors import EngineUnavailable
 from verbworker.stores import _schema
 from verbworker.stores._database import Database
+from verbworker.stores.instances import Instances
 
 HERE = Path(__file__).parent
 OTHERS = Path(".venv-bench")
@@ -100,10 +101,16 @@ class Ground:
                 ready = await prepare(self.database, "bench", workflow(domain), {"text": PAYLOAD})
                 while True:
                     try:
-                        await self.engine.start(Start(workflow(domain).process, ready.variables))
-                        return
+                        begun = await self.engine.start(Start(workflow(domain).process, ready.variables))
+                        break
                     except EngineUnavailable:
                         await asyncio.sleep(0.05)
+                await Instances(self.database).pin(
+                    ready.instance_uid,
+                    instance_key=begun.instance_key,
+                    definition_key=begun.definition_key,
+                    version=begun.version,
+                )
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(count):
@@ -140,15 +147,15 @@ class Ground:
 
 def command(contender: Contender, ground: Ground, domain: str, jobs: int) -> list[str]:
     """How to start a contender."""
-    script = str(HERE / "contenders" / f"{contender.script}.py")
+    script = ["-m", f"bench.contenders.{contender.script}"]
     number = [str(jobs), str(contender.in_flight)]
     match contender.script:
         case "ours":
-            return [sys.executable, script, ground.broker.address, ground.dsn, domain, *number, contender.kind]
+            return [sys.executable, *script, ground.broker.address, ground.dsn, domain, *number, contender.kind]
         case "official":
-            return [str(OTHERS / "bin/python"), script, ground.broker.rest_address, f"{domain}.go", *number]
+            return [str(OTHERS / "bin/python"), *script, ground.broker.rest_address, f"{domain}.go", *number]
         case _:
-            return [sys.executable, script, ground.broker.address, f"{domain}.go", *number, contender.kind]
+            return [sys.executable, *script, ground.broker.address, f"{domain}.go", *number, contender.kind]
 
 
 def cpu(pid: int) -> float:

@@ -6,8 +6,9 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-from meter import Meter
 from pyzeebe import ZeebeWorker, create_insecure_channel
+
+from bench.contenders.meter import Meter
 
 
 def watch(worker: ZeebeWorker, meter: Meter, done: asyncio.Event) -> None:
@@ -39,7 +40,9 @@ async def main(address: str, job_type: str, jobs: int, in_flight: int, streaming
     delay: Any = 0.01
     worker = ZeebeWorker(channel, max_connection_retries=-1, stream_enabled=streaming, poll_retry_delay=delay)
 
-    @worker.task(
+    task_of: Any = worker.task  # its types do not accept what its documentation shows
+
+    @task_of(
         task_type=job_type,
         max_jobs_to_activate=in_flight,
         max_running_jobs=in_flight,

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from meter import Meter
+from bench.contenders.meter import Meter
 
 
 async def main(job_type: str, jobs: int, in_flight: int) -> None:
@@ -23,7 +23,7 @@ async def main(job_type: str, jobs: int, in_flight: int) -> None:
                 done.set()
             return answer
 
-        client.complete_job = completed  # type: ignore[method-assign]  # the only way to see the acknowledgement
+        client.complete_job = completed  # the only way to see the acknowledgement
 
         async def handle(job: Any) -> dict[str, Any]:
             meter.took(int(job.job_key))

@@ -5,10 +5,10 @@ import logging
 import sys
 from typing import Any, Literal
 
-from meter import Meter
-from model import workflow
 from pydantic import BaseModel
 
+from bench.contenders.meter import Meter
+from bench.contenders.model import workflow
 from verbworker.engine import Ask
 from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.engine import ZeebeEngine

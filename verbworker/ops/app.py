@@ -132,6 +132,7 @@ def control_pool(settings: Settings) -> Database:
         size=settings.control_connections,
         settings={"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"},
         name="control",
+        own=True,
     )
 
 

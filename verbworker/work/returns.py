@@ -1,7 +1,9 @@
 """RET: tells the engine what the frames already say, and remembers that it heard."""
 
 import logging
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import TypeVar
 
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
@@ -14,6 +16,8 @@ from verbworker.stores.frames import Frames
 from verbworker.work.heart import Life
 
 _log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
 
 
 class Returns:
@@ -28,9 +32,7 @@ class Returns:
         """Tell a final verdict. True when the engine has it; what it does not take now the relay sends again."""
         command = "throw" if isinstance(verdict, Thrown) else "complete"
         try:
-            async for attempt in self._patiently():
-                with attempt:
-                    await self._send(job_key, verdict)
+            await self._insist(lambda: self._send(job_key, verdict))
         except JobGone:
             # Completed by our twin, or cancelled: both look the same and neither leaves anything to do.
             return self._settled(job_key, command, "gone")
@@ -69,14 +71,18 @@ class Returns:
         """Repeat a report that never reached the engine; the delivery at hand is ours right now."""
         await self._fail(job_key, epoch, retries, delay, message, sure=lambda: True)
 
-    async def _fail(self, job_key: int, epoch: int, retries: int, delay: float, message: str, *, sure: object) -> None:
-        assert callable(sure)
+    async def _fail(
+        self, job_key: int, epoch: int, retries: int, delay: float, message: str, *, sure: Callable[[], bool]
+    ) -> None:
+        async def send() -> bool:
+            if sure():
+                await self._engine.fail(job_key, retries=retries, message=message, backoff_ms=int(delay * 1000))
+                return True
+            return False
+
         try:
-            async for attempt in self._patiently():
-                with attempt:
-                    if not sure():
-                        return
-                    await self._engine.fail(job_key, retries=retries, message=message, backoff_ms=int(delay * 1000))
+            if not await self._insist(send):
+                return
             metrics.ANSWERS.labels("fail", "ok").inc()
             await self._frames.reported(job_key, epoch)
         except JobGone:
@@ -87,13 +93,19 @@ class Returns:
             metrics.ANSWERS.labels("fail", "unavailable").inc()
             _log.warning("failure not reported", extra={"job_key": job_key, "reason": str(error)})
 
-    def _patiently(self) -> AsyncRetrying:
-        return AsyncRetrying(
-            retry=retry_if_exception_type(EngineUnavailable),
-            wait=wait_random_exponential(multiplier=0.05, max=5),
-            stop=stop_after_delay(self._patience),
-            reraise=True,
-        )
+    async def _insist(self, send: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Send a command until the engine answers, or patience ends."""
+        try:
+            return await send()
+        except EngineUnavailable:
+            # Only a failed command pays for the machinery of retrying.
+            again = AsyncRetrying(
+                retry=retry_if_exception_type(EngineUnavailable),
+                wait=wait_random_exponential(multiplier=0.05, max=5),
+                stop=stop_after_delay(self._patience),
+                reraise=True,
+            )
+            return await again(send)
 
     async def _note(self, job_key: int, kind: str, detail: str) -> None:
         try:
