@@ -1,12 +1,17 @@
-"""verblint keeps BPMN models for Camunda 8 hollow: the engine waits and branches, verbs do the work."""
+"""verblint keeps BPMN models for Camunda 8 hollow: the engine waits and branches, verbs do the work.
 
-from verblint.finding import Finding, Severity
-from verblint.linting import Linter, lint
-from verblint.project import Project, find_project, read_project
-from verblint.reader import ModelError, read
-from verblint.report import Problem, Report, Suppressed
-from verblint.rule import Rule
-from verblint.settings import Settings
+The names below are loaded when they are first used, so that `import verblint.reader` loads the reader and no more.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from verblint.finding import Finding, Severity
+    from verblint.linting import Linter, lint
+    from verblint.project import Project, find_project, read_project
+    from verblint.reader import ModelError, read
+    from verblint.report import Problem, Report, Suppressed
+    from verblint.rule import Rule
+    from verblint.settings import Settings
 
 __all__ = [
     "Finding",
@@ -24,3 +29,22 @@ __all__ = [
     "read",
     "read_project",
 ]
+
+_HOMES = {
+    "finding": ("Finding", "Severity"),
+    "linting": ("Linter", "lint"),
+    "project": ("Project", "find_project", "read_project"),
+    "reader": ("ModelError", "read"),
+    "report": ("Problem", "Report", "Suppressed"),
+    "rule": ("Rule",),
+    "settings": ("Settings",),
+}
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            from importlib import import_module
+
+            return getattr(import_module(f"verblint.{home}"), name)
+    raise AttributeError(f"module 'verblint' has no attribute {name!r}")

@@ -1,7 +1,5 @@
 """`python -m verblint`."""
 
-import sys
+from verblint.command import run
 
-from verblint.cli import main
-
-sys.exit(main())
+run()

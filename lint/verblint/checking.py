@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Iterator
-from typing import TextIO
 
 from verblint.globbing import NoMatch, expand
 from verblint.linting import Linter, lint_files
@@ -12,6 +11,11 @@ from verblint.project import Project, find_project, read_project
 from verblint.rendering import printable, render, statistics
 from verblint.report import COULD_NOT_CHECK, FINDINGS, Problem, Report
 from verblint.value import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading `typing` would take a tenth of a start.
+    from typing import TextIO
 
 _STDIN = "-"
 # Below this much work, starting processes costs more than they save.
@@ -153,7 +157,7 @@ def _exit_code(report: Report, options: Options, project: Project, *, changed: b
     return FINDINGS if changed and code == 0 else code
 
 
-def _write(text: str, stream: TextIO | None = None) -> None:
+def _write(text: str, stream: "TextIO | None" = None) -> None:
     stream = stream or sys.stdout
     try:
         stream.write(text)

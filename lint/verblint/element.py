@@ -4,9 +4,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import islice, takewhile
 from re import Match
-from re import compile as pattern
 from xml.parsers import expat
 
+from verblint.pattern import pattern
 from verblint.source import Position, Source
 from verblint.value import field, value
 

@@ -1,7 +1,5 @@
 """A value the engine might evaluate, and the place in the file it was written at."""
 
-from typing import Protocol
-
 from verblint.element import Attribute, Element, Place
 from verblint.value import value
 
@@ -9,21 +7,12 @@ from verblint.value import value
 _BLANK = " \t\r\n"
 
 
-class _Written(Protocol):
-    """What an expression is written in: an attribute or an element."""
-
-    @property
-    def place(self) -> Place: ...
-
-    def part(self, start: int, end: int) -> Place: ...
-
-
 @value
 class Expression:
     """Text as the engine reads it: an attribute's value as it stands, an element's text trimmed."""
 
     text: str
-    written: _Written
+    written: Element | Attribute
     skipped: int = 0
 
     @classmethod

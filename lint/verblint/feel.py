@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from enum import Enum
 from functools import cache
 from re import DOTALL, VERBOSE, Pattern
-from re import compile as pattern
 from unicodedata import category
 
+from verblint.pattern import pattern
 from verblint.value import value
 
 KEYWORDS = frozenset(

@@ -1,12 +1,15 @@
 """The parser of conditions: recursive descent that stops at the first token that is not a condition's."""
 
-from re import compile as pattern
-from typing import NoReturn
-
 from verblint import reason
 from verblint.condition import And, Bare, Comparison, Flag, Literal, Membership, Not, Or, Test
 from verblint.feel import KEYWORDS, Token, TokenKind, mentions, tokenize
+from verblint.pattern import pattern
 from verblint.reason import Reason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading `typing` would take a tenth of a start.
+    from typing import NoReturn
 
 MAX_LENGTH = 1000
 MAX_DEPTH = 16
@@ -79,7 +82,7 @@ def _check_tokens(tokens: list[Token]) -> None:
         before = token
 
 
-def _refuse(token: Token | Literal, code: str, message: str, hint: str) -> NoReturn:
+def _refuse(token: Token | Literal, code: str, message: str, hint: str) -> "NoReturn":
     raise ConditionError(Reason(code, message, hint), token.start, token.end)
 
 
@@ -215,7 +218,7 @@ class _Parser:
         self._at += found
         return found
 
-    def _stop(self, why: Reason) -> NoReturn:
+    def _stop(self, why: Reason) -> "NoReturn":
         raise ConditionError(why, self._token.start, self._token.end)
 
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from typing import IO
 
 from verblint.contract import Contracts
 from verblint.inspection import inspect
@@ -10,6 +9,11 @@ from verblint.project import Project, SettingError
 from verblint.report import Problem, Report
 from verblint.rule import CRASHED
 from verblint.selection import Selection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading `typing` would take a tenth of a start.
+    from typing import IO
 
 _DEFAULTS = Project()
 
@@ -52,7 +56,7 @@ class Linter:
             return Report(problems=(Problem(path, getattr(error, "strerror", None) or str(error)),))
         return self.lint(content, path)
 
-    def read(self, file: IO[bytes]) -> bytes:
+    def read(self, file: "IO[bytes]") -> bytes:
         """The bytes of a file, but never much more than the reader would take."""
         return file.read(self.project.settings.limits.size + 1)
 

@@ -7,7 +7,6 @@ and an element of an unknown kind is a node of kind UNKNOWN: the rules decide wh
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import cached_property
-from typing import TypeVar
 
 from verblint.binding import Binding
 from verblint.element import Element
@@ -15,7 +14,12 @@ from verblint.event import Compensate, EventDefinition
 from verblint.expression import Expression
 from verblint.value import field, value
 
-Item = TypeVar("Item")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading `typing` would take a tenth of a start.
+    from typing import TypeVar
+
+    Item = TypeVar("Item")
 
 
 class Kind(StrEnum):
@@ -241,7 +245,7 @@ class Definitions:
         return tuple(process for process in self.processes if process.is_executable)
 
 
-def _grouped(pairs: Iterable[tuple[str, Item]]) -> dict[str, list[Item]]:
+def _grouped(pairs: "Iterable[tuple[str, Item]]") -> "dict[str, list[Item]]":
     groups: dict[str, list[Item]] = {}
     for key, item in pairs:
         groups.setdefault(key, []).append(item)

@@ -1,14 +1,15 @@
 """The command line of `verblint`: its words, and what they mean."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
 
 from verblint.rendering import FORMATS
 from verblint.settings import ENGINES
 from verblint.value import value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from typing import NoReturn
 
 _CHECK = """\
 Check models. A PATH is a file, a folder, a pattern ("processes/**/*.bpmn") or - for standard input.
@@ -60,7 +61,7 @@ def parser() -> "ArgumentParser":
     class Parser(ArgumentParser):
         """A parser that raises instead of leaving."""
 
-        def error(self, message: str) -> NoReturn:
+        def error(self, message: str) -> "NoReturn":
             """Say what is wrong with the command line."""
             raise UsageError(f"{message}; see {self.prog} --help")
 

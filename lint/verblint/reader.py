@@ -6,12 +6,16 @@ too deep or have too many elements.
 """
 
 from collections.abc import Callable
-from typing import NoReturn
 from xml.parsers import expat
 
 from verblint.element import DIAGRAM, Document, Element
 from verblint.source import Position, Source
 from verblint.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading `typing` would take a tenth of a start.
+    from typing import NoReturn
 
 NOT_WELL_FORMED = "HB001"
 DOCUMENT_TYPE = "HB002"
@@ -183,12 +187,12 @@ class _Reading:
     def _interruption(self, *_: str) -> None:
         self._document.interruptions.append(self._parser.CurrentByteIndex)
 
-    def _refuse_size(self, count: int) -> NoReturn:
+    def _refuse_size(self, count: int) -> "NoReturn":
         if count > self._limits.elements:
             self._refuse(OVER_LIMIT, f"more than {self._limits.elements:,} elements")
         self._refuse(OVER_LIMIT, f"elements are nested more than {self._limits.depth} deep")
 
-    def _refuse(self, code: str, message: str, offset: int | None = None) -> NoReturn:
+    def _refuse(self, code: str, message: str, offset: int | None = None) -> "NoReturn":
         at = self._parser.CurrentByteIndex if offset is None else offset
         raise ModelError(code, message, self._source.position(at)) from None
 

@@ -1,19 +1,31 @@
 """One file's bytes, and the arithmetic between byte offsets and the lines and columns people read."""
 
 from bisect import bisect_right
-from re import compile as pattern
-from typing import NamedTuple
 
+from verblint.pattern import pattern
 from verblint.value import field, value
 
 _LINE_END = pattern(rb"\r\n|\n|\r")
 
 
-class Position(NamedTuple):
+class Position(tuple[int, int]):
     """A line and a column, both counted from 1; a column counts characters, not bytes."""
 
-    line: int
-    column: int
+    __slots__ = ()
+
+    def __new__(cls, line: int, column: int) -> "Position":
+        """A place in a file."""
+        return super().__new__(cls, (line, column))
+
+    @property
+    def line(self) -> int:
+        """The line."""
+        return self[0]
+
+    @property
+    def column(self) -> int:
+        """The column."""
+        return self[1]
 
 
 @value(eq=False)

@@ -11,11 +11,11 @@ nothing, and each of these is a finding itself.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from re import compile as pattern
 from time import strftime
 
 from verblint.element import BPMN, VERBWORKER, Element
 from verblint.finding import Finding, is_suppressible
+from verblint.pattern import pattern
 from verblint.report import Suppressed
 from verblint.value import value
 

@@ -9,8 +9,8 @@ A backslash means something only before `${`, where it makes the two characters 
 """
 
 from collections.abc import Mapping
-from re import compile as pattern
 
+from verblint.pattern import pattern
 from verblint.value import value
 
 VARIABLES = ("process_instance_id", "process_run_id", "step_id", "step_instance_id")

@@ -1,8 +1,7 @@
 """The texts that a timer may have: durations, dates and cycles of ISO 8601."""
 
-from re import compile as pattern
-
 from verblint.event import TimerKind
+from verblint.pattern import pattern
 
 _DURATION = pattern(
     r"P(?=.)(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+W)?(?:[0-9]+D)?"

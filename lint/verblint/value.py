@@ -8,9 +8,14 @@ dataclass to it.
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
 
-T = TypeVar("T")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading `typing` would take a tenth of a start.
+    from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
+
+    T = TypeVar("T")
+
 _REQUIRED = object()
 # So many values of a class are made the slow way before its constructor is worth compiling.
 _OFTEN = 24
@@ -25,32 +30,38 @@ class _Factory:
         self.make = make
 
 
-def field(*, default_factory: Callable[[], T]) -> T:
+def field(*, default_factory: "Callable[[], T]") -> "T":
     """A default that is made anew for each value."""
     return _Factory(default_factory)  # type: ignore[return-value]  # the decorator replaces it
 
 
-@overload
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def value(cls: type[T], /) -> type[T]: ...
-@overload
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def value(
-    *, eq: bool = True, frozen: bool = True, slots: bool = True, kw_only: bool = False
-) -> Callable[[type[T]], type[T]]: ...
-def value(
-    cls: type[T] | None = None, /, *, eq: bool = True, frozen: bool = True, slots: bool = True, kw_only: bool = False
-) -> type[T] | Callable[[type[T]], type[T]]:
-    """Make a class whose annotated fields are its constructor's parameters.
+if TYPE_CHECKING:
 
-    Without `eq` two values are equal only when they are one. Without `slots` a value has room for cached properties.
-    """
-    if cls is not None:
-        return _made(cls, eq, frozen, slots, kw_only)
-    return lambda decorated: _made(decorated, eq, frozen, slots, kw_only)
+    @overload
+    @dataclass_transform(frozen_default=True, field_specifiers=(field,))
+    def value(cls: type[T], /) -> type[T]: ...
+    @overload
+    @dataclass_transform(frozen_default=True, field_specifiers=(field,))
+    def value(
+        *, eq: bool = True, frozen: bool = True, slots: bool = True, kw_only: bool = False
+    ) -> Callable[[type[T]], type[T]]: ...
+    def value(cls: Any = None, /, **options: bool) -> Any:
+        """Make a class whose annotated fields are its constructor's parameters."""
+
+else:
+
+    def value(cls=None, /, *, eq=True, frozen=True, slots=True, kw_only=False):
+        """Make a class whose annotated fields are its constructor's parameters.
+
+        Without `eq` two values are equal only when they are one. Without `slots` a value has room for cached
+        properties.
+        """
+        if cls is not None:
+            return _made(cls, eq, frozen, slots, kw_only)
+        return lambda decorated: _made(decorated, eq, frozen, slots, kw_only)
 
 
-def replace(original: T, **changes: object) -> T:
+def replace(original: "T", **changes: object) -> "T":
     """A copy of a value with other contents in some fields."""
     return type(original)(**{name: getattr(original, name) for name in fields(type(original))} | changes)
 
@@ -61,7 +72,7 @@ def fields(cls: type) -> tuple[str, ...]:
     return names
 
 
-def _made(cls: type[T], eq: bool, frozen: bool, slots: bool, kw_only: bool) -> type[T]:
+def _made(cls: "type[T]", eq: bool, frozen: bool, slots: bool, kw_only: bool) -> "type[T]":
     namespace: dict[str, Any] = dict(cls.__dict__)
     names = tuple(cls.__annotations__)
     defaults = {name: namespace.pop(name, _REQUIRED) for name in names}
@@ -122,7 +133,7 @@ def _compiled_constructor(defaults: Mapping[str, object], frozen: bool, kw_only:
     return constructor
 
 
-def _comparison(content: Callable[[object], object]) -> dict[str, Callable[..., Any]]:
+def _comparison(content: Callable[[object], object]) -> "dict[str, Callable[..., Any]]":
     def equal(self: object, other: object) -> bool:
         return content(self) == content(other) if type(self) is type(other) else NotImplemented
 
@@ -132,7 +143,7 @@ def _comparison(content: Callable[[object], object]) -> dict[str, Callable[..., 
     return {"__eq__": equal, "__hash__": hashed}
 
 
-def _refuse(self: object, name: str, *_: object) -> NoReturn:
+def _refuse(self: object, name: str, *_: object) -> "NoReturn":
     raise AttributeError(f"{type(self).__name__} is frozen; its field {name!r} stays as it is")
 
 
@@ -145,7 +156,7 @@ def _reduce(self: object) -> tuple[object, ...]:
     return _restored, (type(self), *(getattr(self, name) for name in fields(type(self))))
 
 
-def _restored(cls: type[T], *contents: object) -> T:
+def _restored(cls: "type[T]", *contents: object) -> "T":
     restored = cls.__new__(cls)
     for name, content in zip(fields(cls), contents, strict=True):
         object.__setattr__(restored, name, content)

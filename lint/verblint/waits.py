@@ -1,13 +1,13 @@
 """Waits: where a process stands still until a message arrives."""
 
 from collections.abc import Iterator
-from re import compile as pattern
 
 from verblint.contract import WorkflowVerb
 from verblint.event import Message
 from verblint.expression import Expression
 from verblint.feel import single_name
 from verblint.model import FlowNode, Kind, MessageDeclaration, Process, Scope
+from verblint.pattern import pattern
 from verblint.rule import Context
 from verblint.value import value
 

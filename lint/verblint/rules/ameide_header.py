@@ -1,10 +1,10 @@
 """A header of the Ameide extension has a plain key and a literal value."""
 
 from collections.abc import Iterator
-from re import compile as pattern
 
 from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
+from verblint.pattern import pattern
 from verblint.rule import Context, rule
 
 _KEY = pattern("[a-z0-9][a-z0-9_.-]{0,63}")

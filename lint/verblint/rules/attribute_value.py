@@ -1,10 +1,10 @@
 """Attributes with a type have a value of that type."""
 
 from collections.abc import Iterator
-from re import compile as pattern
 
 from verblint.bpmn_schema import known_elements
 from verblint.finding import Finding, Severity
+from verblint.pattern import pattern
 from verblint.rule import Context, rule
 
 _SHAPES = {

@@ -1,10 +1,10 @@
 """A job type is a literal."""
 
 from collections.abc import Iterator
-from re import compile as pattern
 
 from verblint.element import ZEEBE, Attribute
 from verblint.finding import Edit, Finding, Fix, Severity
+from verblint.pattern import pattern
 from verblint.rule import Context, rule
 
 _QUOTED = pattern(r'=\s*"([a-z0-9.-]+)"\s*')

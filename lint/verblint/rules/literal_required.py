@@ -1,10 +1,10 @@
 """Where a literal is wanted, nothing is evaluated."""
 
 from collections.abc import Iterator
-from re import compile as pattern
 
 from verblint.finding import Edit, Finding, Fix, Severity
 from verblint.naming import described
+from verblint.pattern import pattern
 from verblint.places import POLICIES, Policy, Written, places
 from verblint.rule import Context, rule
 

@@ -1,7 +1,6 @@
 """A request to the outside is followed by a wait for its answer."""
 
 from collections.abc import Iterator
-from re import compile as pattern
 
 from verblint.ameide_schema import is_used
 from verblint.element import AMEIDE
@@ -9,6 +8,7 @@ from verblint.event import Message
 from verblint.finding import Finding, Severity
 from verblint.jobs import jobs
 from verblint.model import FlowNode, Kind, Scope
+from verblint.pattern import pattern
 from verblint.rule import Context, rule
 
 _REQUEST = pattern(r"\.request\.v[0-9]+$")

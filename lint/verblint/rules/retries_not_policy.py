@@ -1,9 +1,9 @@
 """The retries of a job are what its policy says, or are not written at all."""
 
 from collections.abc import Iterator
-from re import compile as pattern
 
 from verblint.finding import Finding, Severity
+from verblint.pattern import pattern
 from verblint.rule import Context, rule
 
 _NUMBER = pattern("[1-9][0-9]{0,8}")

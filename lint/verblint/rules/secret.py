@@ -1,9 +1,9 @@
 """A model names no secrets and no cluster variables."""
 
 from collections.abc import Iterator
-from re import compile as pattern
 
 from verblint.finding import Finding, Severity
+from verblint.pattern import pattern
 from verblint.places import values_with
 from verblint.rule import Context, rule
 

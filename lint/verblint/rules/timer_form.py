@@ -1,11 +1,11 @@
 """A timer is an ISO 8601 literal, or one flag."""
 
 from collections.abc import Iterator
-from re import compile as pattern
 
 from verblint.event import TimerKind
 from verblint.expression import Expression
 from verblint.finding import Edit, Finding, Fix, Severity
+from verblint.pattern import pattern
 from verblint.places import Written
 from verblint.rule import Context, rule
 from verblint.timer_text import EXAMPLES, is_literal
