@@ -42,16 +42,11 @@ async def main(address: str, job_type: str, jobs: int, in_flight: int, streaming
 
     task_of: Any = worker.task  # its types do not accept what its documentation shows
 
-    @task_of(
-        task_type=job_type,
-        max_jobs_to_activate=in_flight,
-        max_running_jobs=in_flight,
-        timeout_ms=60_000,
-    )
     async def task(domain_payload: str, domain_payload_hash: str) -> dict[str, Any]:
         meter.ran()
         return {"domain_payload": domain_payload, "domain_payload_hash": domain_payload_hash}
 
+    task_of(task_type=job_type, max_jobs_to_activate=in_flight, max_running_jobs=in_flight, timeout_ms=60_000)(task)
     watch(worker, meter, done)
     meter.begin()
     working = asyncio.ensure_future(worker.work())

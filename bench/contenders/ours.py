@@ -59,7 +59,7 @@ def registry(domain: str, mode: Literal["external", "transactional"], in_flight:
         meter.ran()
         return case
 
-    verbs._take([workflow(domain)], [])
+    verbs.declare(workflow(domain))
     return verbs
 
 

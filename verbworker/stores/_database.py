@@ -157,7 +157,7 @@ class Database:
                 command_timeout=30,
                 max_inactive_connection_lifetime=60,
                 connection_class=self._connection_class,
-                server_settings={"application_name": "verbworker", "synchronous_commit": "on"} | self._settings,
+                server_settings={"application_name": "verbworker"} | self._settings,
             )
         except (*_UNAVAILABLE, *_NO_SUCH_DATABASE, ValueError, OverflowError) as error:
             raise _unreachable(self._dsn, error) from error
