@@ -5,18 +5,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel
 
 from verbworker.errors import ContractInvalid
 from verbworker.policy import DEFAULT_POLICY, Policy, load_policies
-from verbworker.verb import Call, Mode, OnUnknown, Verb
+from verbworker.verb import Act, Call, Mode, OnUnknown, Verb
 from verbworker.workflow import WorkflowVerb, load_workflow_verbs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 RESERVED = "verbworker."
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*(\.[a-z][a-z0-9]*(-[a-z0-9]+)*)+")
 
 
@@ -34,8 +36,8 @@ class Registry:
         merged = cls()
         for part in parts:
             for verb in part:
-                merged._add(verb)
-            merged._take(part._workflows.values(), part._policies.values())
+                merged.add(verb)
+            merged.declare(*part._workflows.values(), policies=part._policies.values())
         return merged
 
     def verb(
@@ -54,20 +56,17 @@ class Registry:
         """Register a function as a direct verb. The function itself stays as it is."""
 
         def register(function: Function) -> Function:
-            case_name, model, call_name = _signature(name, function)
-            self._add(
+            act, model = _act(name, function)
+            self.add(
                 Verb(
                     name=name,
-                    function=function,
+                    act=act,
                     model=model,
-                    case_name=case_name,
-                    call_name=call_name,
-                    is_async=inspect.iscoroutinefunction(function),
                     mode=Mode(mode),
                     on_unknown=OnUnknown(on_unknown),
                     idempotency_window=idempotency_window,
-                    writes=None if writes is None else tuple(writes),
-                    probe=probe,
+                    writes=_fields(name, writes),
+                    probe=None if probe is None else _probe(name, probe, model),
                     concurrency=concurrency,
                     max_runs=max_runs,
                     policy=policy,
@@ -79,18 +78,22 @@ class Registry:
         return register
 
     def load(self, folder: Path | str, *, policies: Path | str | None = None) -> "Registry":
-        """Read the workflow verbs of a folder, and a policies file; returns this registry."""
-        found = load_policies(Path(policies)).values() if policies is not None else ()
-        self._take(load_workflow_verbs(Path(folder)), found)
-        return self
+        """Add every workflow verb below `folder` and the policies of one file; returns this registry.
 
-    def _add(self, verb: Verb) -> None:
+        A policies file counts only when it is named here, even when it lies in the folder.
+        """
+        found = load_policies(Path(policies)).values() if policies is not None else ()
+        return self.declare(*load_workflow_verbs(Path(folder)), policies=found)
+
+    def add(self, verb: Verb) -> None:
+        """Add a direct verb that is registered already, in another registry for one."""
         _check(verb)
         if verb.name in self._verbs or verb.name in self._workflows:
             raise ContractInvalid(f"the verb {verb.name} is registered twice")
         self._verbs[verb.name] = verb
 
-    def _take(self, workflows: Iterable[WorkflowVerb], policies: Iterable[Policy]) -> None:
+    def declare(self, *workflows: WorkflowVerb, policies: Iterable[Policy] = ()) -> "Registry":
+        """Add workflow verbs and policies that are written in Python, not in YAML; returns this registry."""
         for policy in policies:
             if self._policies.setdefault(policy.name, policy) != policy:
                 raise ContractInvalid(f"the policy {policy.name} is defined twice")
@@ -100,6 +103,7 @@ class Registry:
             if any(workflow.process == other.process for other in self._workflows.values()):
                 raise ContractInvalid(f"the process {workflow.process} belongs to two workflow verbs")
             self._workflows[workflow.name] = workflow
+        return self
 
     def check(self) -> "Registry":
         """Raise `ContractInvalid` unless allow-lists and policies fit together; returns this registry."""
@@ -109,12 +113,15 @@ class Registry:
                     raise ContractInvalid(
                         f"{workflow.name} lists the workflow verb {name}; a workflow verb calls direct verbs only"
                     )
+            for policy in (workflow.policy, *workflow.policies.values()):
+                self._require_policy(workflow.name, policy)
         for verb in self:
-            if verb.policy is not None and verb.policy not in self._policies:
-                raise ContractInvalid(
-                    f"the verb {verb.name} names the policy {verb.policy}, which no policies file has"
-                )
+            self._require_policy(verb.name, verb.policy)
         return self
+
+    def _require_policy(self, verb: str, policy: str | None) -> None:
+        if policy is not None and policy != DEFAULT_POLICY.name and policy not in self._policies:
+            raise ContractInvalid(f"the verb {verb} names the policy {policy}, which no policies file has")
 
     def __iter__(self) -> Iterator[Verb]:
         return iter(self._verbs.values())
@@ -129,7 +136,7 @@ class Registry:
     @property
     def workflows(self) -> Mapping[str, WorkflowVerb]:
         """The workflow verbs by name."""
-        return dict(self._workflows)
+        return MappingProxyType(self._workflows)
 
     def workflow_of(self, process_id: str) -> WorkflowVerb | None:
         """The workflow verb that owns a process."""
@@ -167,21 +174,42 @@ class Registry:
         return sorted([*direct, *workflow], key=lambda entry: str(entry["name"]))
 
 
-def _signature(name: str, function: Callable[..., Any]) -> tuple[str, type[BaseModel], str | None]:
-    hints = get_type_hints(function)
+def _act(name: str, function: Callable[..., Any]) -> tuple[Act, type[BaseModel]]:
+    """How an author's function is called, and the model it takes."""
+    try:
+        hints = get_type_hints(function)
+    except (NameError, TypeError) as error:
+        raise ContractInvalid(f"the type hints of the verb {name} cannot be read: {error}") from error
     case: tuple[str, type[BaseModel]] | None = None
     call: str | None = None
-    for parameter in inspect.signature(function).parameters:
-        hint = hints.get(parameter)
-        if hint is Call:
-            call = parameter
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints.get(parameter.name)
+        if parameter.kind not in _NAMED:
+            raise ContractInvalid(f"the verb {name} takes {parameter.name!r} without its name, but is called by names")
+        if hint is Call and call is None:
+            call = parameter.name
         elif isinstance(hint, type) and issubclass(hint, BaseModel) and case is None:
-            case = (parameter, hint)
+            case = (parameter.name, hint)
         else:
-            raise ContractInvalid(f"the verb {name} takes {parameter!r}; a verb takes one pydantic model and a Call")
+            raise ContractInvalid(
+                f"the verb {name} takes {parameter.name!r}; a verb takes one pydantic model and a Call"
+            )
     if case is None:
         raise ContractInvalid(f"the verb {name} takes no pydantic model, so it cannot see the case")
-    return case[0], case[1], call
+    return Act(function, case[0], call, inspect.iscoroutinefunction(function)), case[1]
+
+
+def _probe(name: str, function: Callable[..., Any], model: type[BaseModel]) -> Act:
+    act, probed = _act(name, function)
+    if probed is not model:
+        raise ContractInvalid(f"the probe of {name} takes {probed.__name__}, but the verb takes {model.__name__}")
+    return act
+
+
+def _fields(name: str, writes: Iterable[str] | None) -> tuple[str, ...] | None:
+    if isinstance(writes, str):
+        raise ContractInvalid(f"the verb {name}: write writes=({writes!r},), a lone text is a list of letters")
+    return None if writes is None else tuple(writes)
 
 
 def _check(verb: Verb) -> None:
@@ -189,8 +217,10 @@ def _check(verb: Verb) -> None:
         raise ContractInvalid(f"{verb.name!r} is no verb name; write it as domain.verb-name in lower case")
     if verb.name.startswith(RESERVED):
         raise ContractInvalid(f"{verb.name} is reserved: the runtime's own job types begin with {RESERVED}")
-    if verb.mode is Mode.TRANSACTIONAL and not verb.is_async:
+    if verb.mode is Mode.TRANSACTIONAL and not verb.act.is_async:
         raise ContractInvalid(f"{verb.name} is transactional, so it must be an async function")
+    if verb.mode is Mode.TRANSACTIONAL and verb.on_unknown is not OnUnknown.RERUN:
+        raise ContractInvalid(f"{verb.name} is transactional: what it did is never unknown, so leave on_unknown out")
     if (verb.probe is not None) != (verb.on_unknown is OnUnknown.PROBE):
         raise ContractInvalid(f"{verb.name}: on_unknown='probe' and a probe function belong together")
     if verb.concurrency < 1 or verb.max_runs < 1:

@@ -79,24 +79,13 @@ class Result(Generic[Case]):
 
 
 @dataclass(frozen=True, slots=True)
-class Verb:
-    """A direct verb: a function, and how the runtime treats it."""
+class Act:
+    """A function of a verb's author, and the names by which its parameters are called."""
 
-    name: str
     function: Callable[..., Any]
-    model: type[BaseModel]
     case_name: str
     call_name: str | None
     is_async: bool
-    mode: Mode
-    on_unknown: OnUnknown
-    idempotency_window: timedelta
-    writes: tuple[str, ...] | None
-    probe: Callable[..., Any] | None
-    concurrency: int
-    max_runs: int
-    policy: str | None
-    sentence: str
 
     def arguments(self, case: BaseModel, call: Call) -> dict[str, object]:
         """The function's arguments, whatever order and names its author chose."""
@@ -104,3 +93,26 @@ class Verb:
         if self.call_name is not None:
             named[self.call_name] = call
         return named
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A direct verb: what is done, and how the runtime treats it."""
+
+    name: str
+    act: Act
+    model: type[BaseModel]
+    mode: Mode
+    on_unknown: OnUnknown
+    idempotency_window: timedelta
+    writes: tuple[str, ...] | None
+    probe: Act | None  # asks the other side whether an earlier run happened
+    concurrency: int
+    max_runs: int
+    policy: str | None
+    sentence: str
+
+    @property
+    def needs_threads(self) -> bool:
+        """Whether any part of it would stop the event loop, and so runs on a thread."""
+        return not self.act.is_async or (self.probe is not None and not self.probe.is_async)

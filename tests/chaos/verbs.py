@@ -87,8 +87,8 @@ def registry_of(app: str) -> Registry:
         for name in names.split(","):
             verb = verbs.find(f"{domain}.{name}")
             assert verb is not None, f"there is no verb {name}"
-            chosen._add(verb)
-        chosen._take([workflow_of(domain, names.split(","))], [])
+            chosen.add(verb)
+        chosen.declare(workflow_of(domain, names.split(",")))
     return chosen
 
 

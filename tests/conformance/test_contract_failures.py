@@ -188,7 +188,7 @@ async def test_a_flag_of_the_wrong_type_and_the_effect_is_rolled_back(rig: Rig, 
 @pytest.mark.req("JOB-07", "JOB-08", "JOB-09", "REG-07", "X-05")
 async def test_a_sub_verb_that_is_not_on_the_allow_list(dsn: str, broker: Gateway, domain: str) -> None:
     verbs = ledger_verbs(Provider(), domain)
-    verbs._take([replace(ledger_workflow(verbs, domain), sub_verbs=(f"{domain}.send",))], [])
+    verbs.declare(replace(ledger_workflow(verbs, domain), sub_verbs=(f"{domain}.send",)))
     async with opened(dsn, broker.address, verbs) as rig:
         await rig.database.execute(TABLE)
         begun = await started(rig, domain)
@@ -201,7 +201,7 @@ async def test_a_sub_verb_that_is_not_on_the_allow_list(dsn: str, broker: Gatewa
 @pytest.mark.req("JOB-08", "X-05")
 async def test_a_verb_nobody_registered(dsn: str, broker: Gateway, domain: str) -> None:
     empty = Registry()
-    empty._take([ledger_workflow(ledger_verbs(Provider(), domain), domain)], [])
+    empty.declare(ledger_workflow(ledger_verbs(Provider(), domain), domain))
     async with opened(dsn, broker.address, empty) as rig:
         await rig.database.execute(TABLE)
         begun = await started(rig, domain)

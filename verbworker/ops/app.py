@@ -182,7 +182,7 @@ async def _tracing(settings: Settings) -> AsyncIterator[Tracer]:
 @contextmanager
 def _threads(registry: Registry) -> Iterator[ThreadPoolExecutor]:
     """One thread for each sync verb that may run at once, so that none waits for a thread."""
-    wanted = sum(verb.concurrency for verb in registry if not verb.is_async)
+    wanted = sum(verb.concurrency for verb in registry if verb.needs_threads)
     pool = ThreadPoolExecutor(max_workers=min(max(wanted, 1), _MOST_THREADS), thread_name_prefix="verb")
     try:
         yield pool

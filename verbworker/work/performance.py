@@ -5,10 +5,12 @@ import logging
 from concurrent.futures import Executor as Threads
 from datetime import timedelta
 
+from pydantic import BaseModel
+
 from verbworker.crossing import Entered
 from verbworker.errors import Fenced, OutcomeUnknown, TransientExternal, TransientInfrastructure, VerbworkerError
 from verbworker.frame import Claim
-from verbworker.verb import Call, Db, Mode, OnUnknown
+from verbworker.verb import Act, Call, Db, Mode
 from verbworker.work.heart import End, Life
 
 _log = logging.getLogger("verbworker.verb")
@@ -37,11 +39,11 @@ class Performance:
         try:
             async with scope:
                 with life.inside(scope):
-                    if entered.verb.on_unknown is OnUnknown.PROBE and claim.runs > 1:
-                        answer = await self._invoke(entered, call, probe=True)
+                    if entered.verb.probe is not None and claim.runs > 1:
+                        answer = await self._invoke(entered.verb.probe, entered.case, call)
                         if answer is not None:
                             return answer
-                    return await self._invoke(entered, call, probe=False)
+                    return await self._invoke(entered.verb.act, entered.case, call)
         except TimeoutError as error:
             if life.ended is not None:
                 raise _interrupted(life.ended, entered) from error
@@ -55,13 +57,11 @@ class Performance:
         except SystemExit as error:
             raise TransientExternal("the verb tried to end the process", code="SystemExit") from error
 
-    async def _invoke(self, entered: Entered, call: Call, *, probe: bool) -> object:
-        function = entered.verb.probe if probe else entered.verb.function
-        assert function is not None  # the registry refuses a verb with on_unknown='probe' and no probe
-        arguments = entered.verb.arguments(entered.case, call)
-        if asyncio.iscoroutinefunction(function):
-            return await function(**arguments)
-        thread = asyncio.get_running_loop().run_in_executor(self._threads, lambda: function(**arguments))
+    async def _invoke(self, act: Act, case: BaseModel, call: Call) -> object:
+        arguments = act.arguments(case, call)
+        if act.is_async:
+            return await act.function(**arguments)
+        thread = asyncio.get_running_loop().run_in_executor(self._threads, lambda: act.function(**arguments))
         try:
             return await asyncio.shield(thread)
         except asyncio.CancelledError:

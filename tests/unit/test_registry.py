@@ -1,0 +1,439 @@
+"""The registry: what may be registered, what may call it, and under which policy it runs."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pydantic import BaseModel
+
+from verbworker.errors import ContractInvalid
+from verbworker.policy import DEFAULT_POLICY, Policy
+from verbworker.registry import Registry
+from verbworker.verb import Call, Mode, OnUnknown, Result, Verb
+from verbworker.workflow import WorkflowVerb
+
+
+class Case(BaseModel):
+    note: str = ""
+
+
+class Other(BaseModel):
+    note: str = ""
+
+
+async def work(case: Case, call: Call) -> Result[Case]:
+    """Do the work.
+
+    More about it.
+    """
+    return Result(case)
+
+
+def ask(call: Call, asked: Case) -> Case | None:
+    return None
+
+
+def make_registry(*names: str, **options: Any) -> Registry:
+    verbs = Registry()
+    for name in names:
+        verbs.verb(name, **{"mode": "external", **options})(work)
+    return verbs
+
+
+def make_workflow(name: str = "kyc.open-case", **changes: Any) -> WorkflowVerb:
+    workflow = WorkflowVerb(name=name, version=1, process=name.replace(".", "-"), schema=f"{name}/v1")
+    return replace(workflow, **changes)
+
+
+def make_policy(name: str, *, attempts: int = 9) -> Policy:
+    retry = DEFAULT_POLICY.retry.model_copy(update={"maximum_attempts": attempts})
+    return DEFAULT_POLICY.model_copy(update={"name": name, "retry": retry})
+
+
+def registered(registry: Registry, name: str) -> Verb:
+    verb = registry.find(name)
+    assert verb is not None
+    return verb
+
+
+def refusal(attempt: Callable[[], object]) -> str:
+    with pytest.raises(ContractInvalid) as caught:
+        attempt()
+    return str(caught.value)
+
+
+# ---- the decorator -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("REG-03", "REG-12")
+async def test_a_registered_function_stays_as_it_is() -> None:
+    verbs = Registry()
+    decorated = verbs.verb("kyc.check", mode="external")(work)
+
+    assert decorated is work
+    assert inspect.iscoroutinefunction(decorated)
+
+
+@pytest.mark.req("REG-03")
+def test_a_verb_keeps_what_its_author_said() -> None:
+    verbs = Registry()
+    verbs.verb(
+        "kyc.check",
+        mode="external",
+        writes=["note"],
+        on_unknown="probe",
+        idempotency_window=timedelta(hours=6),
+        probe=ask,
+        concurrency=4,
+        max_runs=2,
+        policy="slow",
+    )(work)
+    verb = registered(verbs, "kyc.check")
+
+    assert (verb.mode, verb.on_unknown, verb.model) == (Mode.EXTERNAL, OnUnknown.PROBE, Case)
+    assert (verb.writes, verb.idempotency_window) == (("note",), timedelta(hours=6))
+    assert (verb.concurrency, verb.max_runs, verb.policy) == (4, 2, "slow")
+    assert verb.sentence == "Do the work."
+
+
+def test_a_verb_without_a_docstring_is_called_by_its_name() -> None:
+    verbs = Registry()
+    verbs.verb("kyc.ask", mode="external")(ask)
+
+    assert registered(verbs, "kyc.ask").sentence == "kyc.ask"
+
+
+class Order(NamedTuple):
+    """A way to write a verb's parameters."""
+
+    function: Callable[..., Any]
+    case_name: str
+    call_name: str | None
+
+
+def _case_alone(subject: Case) -> Case:
+    return subject
+
+
+def _call_first(call: Call, case: Case) -> Case:
+    return case
+
+
+def _named_only(*, about: Case, run: Call) -> Case:
+    return about
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        Order(work, "case", "call"),
+        Order(_case_alone, "subject", None),
+        Order(_call_first, "case", "call"),
+        Order(_named_only, "about", "run"),
+    ],
+)
+def test_parameters_are_free_in_order_and_name(order: Order) -> None:
+    verbs = Registry()
+    verbs.verb("kyc.check", mode="external")(order.function)
+    act = registered(verbs, "kyc.check").act
+    case: Any = Case()
+    call: Any = object()
+
+    named = {order.case_name: case} | ({} if order.call_name is None else {order.call_name: call})
+    assert act.arguments(case, call) == named
+
+
+def test_a_probe_is_called_by_its_own_names() -> None:
+    verbs = Registry()
+    verbs.verb("kyc.check", mode="external", on_unknown="probe", probe=ask)(work)
+    probe = registered(verbs, "kyc.check").probe
+    case: Any = Case()
+    call: Any = object()
+
+    assert probe is not None
+    assert probe.arguments(case, call) == {"asked": case, "call": call}
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "needs"),
+    [
+        (work, {}, False),
+        (ask, {}, True),
+        (work, {"on_unknown": "probe", "probe": ask}, True),
+        (work, {"on_unknown": "probe", "probe": work}, False),
+    ],
+)
+def test_what_is_not_async_needs_threads(function: Any, options: Any, needs: bool) -> None:
+    verbs = Registry()
+    verbs.verb("kyc.check", mode="external", **options)(function)
+
+    assert registered(verbs, "kyc.check").needs_threads is needs
+
+
+# ---- what is refused -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["", "check", "Kyc.check", "kyc.", ".check", "kyc..check", "kyc.-a", "kyc check", "k.1a"]
+)
+def test_a_bad_name_is_refused(name: str) -> None:
+    assert "is no verb name" in refusal(lambda: make_registry(name))
+
+
+def test_the_runtimes_own_names_are_refused() -> None:
+    assert "reserved" in refusal(lambda: make_registry("verbworker.compensate"))
+
+
+def test_a_name_is_registered_once() -> None:
+    assert "registered twice" in refusal(lambda: make_registry("kyc.check", "kyc.check"))
+
+
+def test_a_workflow_verbs_name_is_no_direct_verbs_name() -> None:
+    direct = make_registry("kyc.open-case")
+
+    assert "registered twice" in refusal(lambda: direct.declare(make_workflow()))
+    assert "registered twice" in refusal(lambda: Registry.of(Registry().declare(make_workflow()), direct))
+
+
+def test_a_workflow_verb_is_declared_once() -> None:
+    assert "registered twice" in refusal(lambda: Registry().declare(make_workflow(), make_workflow()))
+
+
+def test_a_process_belongs_to_one_workflow_verb() -> None:
+    two = (make_workflow("kyc.a", process="p"), make_workflow("kyc.b", process="p"))
+
+    assert "belongs to two workflow verbs" in refusal(lambda: Registry().declare(*two))
+
+
+def test_a_sync_function_has_no_transaction() -> None:
+    assert "must be an async function" in refusal(lambda: Registry().verb("kyc.check", mode="transactional")(ask))
+
+
+@pytest.mark.parametrize("on_unknown", ["hold", "probe"])
+def test_a_transactional_verb_has_no_unknown_outcome(on_unknown: Any) -> None:
+    options: Any = {"on_unknown": on_unknown, "probe": ask if on_unknown == "probe" else None}
+
+    assert "never unknown" in refusal(lambda: make_registry("kyc.check", mode="transactional", **options))
+
+
+@pytest.mark.parametrize("options", [{"on_unknown": "probe"}, {"probe": ask}, {"on_unknown": "hold", "probe": ask}])
+def test_a_probe_and_its_word_belong_together(options: Any) -> None:
+    assert "belong together" in refusal(lambda: make_registry("kyc.check", **options))
+
+
+def test_a_probe_sees_the_case_of_its_verb() -> None:
+    def probe(other: Other) -> None: ...
+
+    message = refusal(lambda: make_registry("kyc.check", on_unknown="probe", probe=probe))
+    assert message == "the probe of kyc.check takes Other, but the verb takes Case"
+
+
+@pytest.mark.parametrize("options", [{"concurrency": 0}, {"max_runs": 0}])
+def test_a_verb_runs_at_least_once_and_one_at_a_time(options: Any) -> None:
+    assert "at least 1" in refusal(lambda: make_registry("kyc.check", **options))
+
+
+def test_writes_are_a_list_of_fields_and_no_text() -> None:
+    assert "writes=('note',)" in refusal(lambda: make_registry("kyc.check", writes="note"))
+
+
+def _no_model(call: Call) -> None: ...
+def _unhinted(case: Case, extra) -> None: ...  # type: ignore[no-untyped-def]
+def _two_models(case: Case, other: Other) -> None: ...
+def _two_calls(case: Case, call: Call, again: Call) -> None: ...
+def _plain_type(case: int) -> None: ...
+def _unnamed(case: Case, /, call: Call) -> None: ...
+def _variable(case: Case, *calls: Call) -> None: ...
+def _unknown_hint(case: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (_no_model, "takes no pydantic model"),
+        (_unhinted, "takes 'extra'; a verb takes one pydantic model and a Call"),
+        (_two_models, "takes 'other'; a verb takes one"),
+        (_two_calls, "takes 'again'; a verb takes one"),
+        (_plain_type, "takes 'case'; a verb takes one"),
+        (_unnamed, "takes 'case' without its name"),
+        (_variable, "takes 'calls' without its name"),
+        (_unknown_hint, "the type hints of the verb kyc.check cannot be read"),
+    ],
+)
+def test_a_verb_takes_a_model_and_a_call_and_nothing_else(function: Any, words: str) -> None:
+    assert words in refusal(lambda: Registry().verb("kyc.check", mode="external")(function))
+
+
+# ---- merging and looking up ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("REG-15")
+def test_registries_are_merged_by_name() -> None:
+    left = make_registry("kyc.check").declare(make_workflow(), policies=[make_policy("slow")])
+    right = make_registry("kyc.screen").declare(policies=[make_policy("slow"), make_policy("quick")])
+    merged = Registry.of(left, right)
+
+    assert [verb.name for verb in merged] == ["kyc.check", "kyc.screen"]
+    assert list(merged.workflows) == ["kyc.open-case"]
+    assert "kyc.check" in merged
+    assert "kyc.open-case" in merged
+    assert "kyc.gone" not in merged
+
+
+def test_merging_leaves_the_parts_as_they_were() -> None:
+    left, right = make_registry("kyc.check"), make_registry("kyc.screen")
+    Registry.of(left, right)
+
+    assert [verb.name for verb in left] == ["kyc.check"]
+    assert [verb.name for verb in right] == ["kyc.screen"]
+
+
+def test_a_name_in_two_parts_is_refused() -> None:
+    left, right = make_registry("kyc.check"), make_registry("kyc.check")
+
+    assert "registered twice" in refusal(lambda: Registry.of(left, right))
+
+
+def test_one_policy_name_has_one_meaning() -> None:
+    two = [make_policy("slow", attempts=2), make_policy("slow", attempts=3)]
+
+    assert "the policy slow is defined twice" in refusal(lambda: Registry().declare(policies=two))
+
+
+def test_a_workflow_verb_is_not_found_as_a_direct_one() -> None:
+    assert Registry().declare(make_workflow()).find("kyc.open-case") is None
+
+
+def test_a_process_leads_to_its_workflow_verb() -> None:
+    workflow = make_workflow()
+    registry = Registry().declare(workflow)
+
+    assert registry.workflow_of("kyc-open-case") is workflow
+    assert registry.workflow_of("kyc-other") is None
+
+
+@pytest.mark.req("REG-07", "REG-11")
+def test_callers_are_those_that_list_a_verb_to_do_or_to_undo() -> None:
+    registry = make_registry("kyc.check", "kyc.undo", "kyc.idle").declare(
+        make_workflow("kyc.a", sub_verbs=("kyc.check",)),
+        make_workflow("kyc.b", sub_verbs=("kyc.check",), compensation={"kyc.check": "kyc.undo"}),
+    )
+
+    assert [workflow.name for workflow in registry.callers("kyc.check")] == ["kyc.a", "kyc.b"]
+    assert [workflow.name for workflow in registry.callers("kyc.undo")] == ["kyc.b"]
+    assert registry.callers("kyc.idle") == []
+
+
+# ---- the whole -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("REG-13")
+@pytest.mark.parametrize("listed", [{"sub_verbs": ("kyc.other",)}, {"compensation": {"kyc.check": "kyc.other"}}])
+def test_a_workflow_verb_may_not_call_another(listed: Any) -> None:
+    registry = Registry().declare(make_workflow(**listed), make_workflow("kyc.other"))
+
+    assert refusal(registry.check) == (
+        "kyc.open-case lists the workflow verb kyc.other; a workflow verb calls direct verbs only"
+    )
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize("named", [{"policy": "gone"}, {"policies": {"kyc.check": "gone"}}])
+def test_a_workflow_verb_names_a_policy_that_exists(named: Any) -> None:
+    registry = Registry().declare(make_workflow(**named))
+
+    assert refusal(registry.check) == "the verb kyc.open-case names the policy gone, which no policies file has"
+
+
+@pytest.mark.req("POL-04")
+def test_a_verb_names_a_policy_that_exists() -> None:
+    registry = make_registry("kyc.check", policy="gone")
+
+    assert refusal(registry.check) == "the verb kyc.check names the policy gone, which no policies file has"
+
+
+def test_a_registry_that_fits_together_is_handed_back() -> None:
+    registry = make_registry("kyc.check", policy="slow")
+    registry.declare(make_workflow(policy="default", sub_verbs=("kyc.check",)), policies=[make_policy("slow")])
+
+    assert registry.check() is registry
+
+
+@pytest.mark.req("REG-10", "POL-06")
+def test_the_workflows_word_on_policy_comes_before_the_verbs_own() -> None:
+    registry = make_registry("kyc.check", policy="own").declare(policies=[make_policy("own"), make_policy("theirs")])
+    verb = registered(registry, "kyc.check")
+
+    def chosen(workflow: WorkflowVerb | None) -> str:
+        return registry.policy_of(verb, workflow).name
+
+    assert chosen(make_workflow(policy="own", policies={"kyc.check": "theirs"})) == "theirs"
+    assert chosen(make_workflow(policy="theirs")) == "theirs"
+    assert chosen(make_workflow()) == "own"
+    assert chosen(None) == "own"
+
+
+def test_where_nobody_names_a_policy_the_default_applies() -> None:
+    registry = make_registry("kyc.check")
+
+    assert registry.policy_of(registered(registry, "kyc.check"), make_workflow()) is DEFAULT_POLICY
+
+
+@pytest.mark.req("REG-02", "REG-23")
+def test_the_catalogue_lists_both_strategies_by_name() -> None:
+    registry = make_registry("kyc.screen").declare(make_workflow(sub_verbs=("kyc.screen",)))
+    workflow, direct = registry.catalogue()
+
+    assert workflow == {
+        "name": "kyc.open-case",
+        "strategy": "workflow",
+        "process": "kyc-open-case",
+        "sub_verbs": ["kyc.screen"],
+    }
+    assert direct == {
+        "name": "kyc.screen",
+        "strategy": "direct",
+        "mode": "external",
+        "sentence": "Do the work.",
+        "schema": Case.model_json_schema(),
+    }
+
+
+CONTRACT = """
+verb: kyc.open-case
+version: 1
+strategy: workflow
+process: kyc
+sub_verbs: [kyc.check]
+payload: {schema: kyc.open-case/v1}
+policy: slow
+"""
+POLICIES = """
+version: 1
+policies:
+  - name: slow
+    schedule_to_close_timeout_seconds: 60
+    start_to_close_timeout_seconds: 6
+    retry: {maximum_attempts: 2, initial_interval_seconds: 1, maximum_interval_seconds: 2, backoff_coefficient: 2}
+"""
+
+
+@pytest.mark.req("REG-15", "POL-01")
+def test_loading_adds_what_a_folder_has_and_the_policies_it_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "kyc.yaml").write_text(CONTRACT)
+    (tmp_path / "policies.yaml").write_text(POLICIES)
+    registry = make_registry("kyc.check")
+
+    assert registry.load(tmp_path, policies=tmp_path / "policies.yaml").check() is registry
+    assert registry.policy_of(registered(registry, "kyc.check"), registry.workflow_of("kyc")).name == "slow"
+
+
+def test_a_policies_file_that_is_not_named_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "kyc.yaml").write_text(CONTRACT)
+    (tmp_path / "policies.yaml").write_text(POLICIES)
+
+    assert "names the policy slow" in refusal(Registry().load(tmp_path).check)
