@@ -15,6 +15,20 @@ ZEEBE = "http://camunda.org/schema/zeebe/1.0"
 AMEIDE = "https://ameide.io/schema/bpmn/extensions/v1"
 VERBWORKER = "urn:verbworker:bpmn:v1"
 DIAGRAM = "http://www.omg.org/spec/BPMN/20100524/DI"
+CAMUNDA_7 = "http://camunda.org/schema/1.0/bpmn"
+# Namespaces of tools that draw, and those whose values have rules and readers of their own.
+KNOWN_NAMESPACES = frozenset(
+    {
+        *(BPMN, ZEEBE, CAMUNDA_7, AMEIDE, VERBWORKER, DIAGRAM, ""),
+        "http://www.omg.org/spec/DD/20100524/DC",
+        "http://www.omg.org/spec/DD/20100524/DI",
+        "http://www.w3.org/2001/XMLSchema-instance",
+        "http://www.w3.org/XML/1998/namespace",
+        "http://camunda.org/schema/modeler/1.0",
+        "http://bpmn.io/schema/bpmn/biocolor/1.0",
+        "http://www.omg.org/spec/BPMN/non-normative/color/1.0",
+    }
+)
 
 # A quoted value may hold ">", so the end of a tag is found by stepping over the quotes.
 _TAG = pattern(rb"""<([^\s/>]++)(?:[^"'>]+|"[^"]*"|'[^']*')*+>""")
@@ -118,6 +132,11 @@ class Document:
     elements: dict[tuple[str, str], list["Element"]] = field(default_factory=dict)
     attribute_names: set[tuple[str, str]] = field(default_factory=set)
     diagram_ids: list[tuple[str, int]] = field(default_factory=list)
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces of all elements and attributes."""
+        return frozenset(namespace for names in (self.elements, self.attribute_names) for namespace, _ in names)
 
     def may_hold(self, word: str) -> bool:
         """False when no text and no value outside the diagram holds an ASCII word, so that none need be looked at."""

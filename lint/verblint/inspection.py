@@ -48,8 +48,8 @@ def inspect(
 
 
 def _look(context: Context, chosen: tuple[Rule, ...]) -> Inspection:
-    marks = context.marks
-    findings = [finding for rule in chosen if rule.concerns(marks) for finding in rule.run(context)]
+    document, marks = context.root.document, context.marks
+    findings = [finding for rule in chosen if rule.concerns(document, marks) for finding in rule.run(context)]
     suppressed: list[Suppressed] = []
     if any(namespace == VERBWORKER for namespace, _ in context.elements):
         today = context.today or current_date()

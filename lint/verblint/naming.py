@@ -10,8 +10,6 @@ COMPENSATE = "verbworker.compensate"
 # Job types that begin like this belong to connectors.
 FOREIGN_JOBS = "io.camunda"
 
-CAMUNDA_7 = "http://camunda.org/schema/1.0/bpmn"
-
 _COMPARABLE = 1000
 _PREFIXES = {BPMN: "", ZEEBE: "zeebe:"}
 

@@ -7,12 +7,11 @@ Names of flow nodes, documentation, annotations and the diagram are never evalua
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 
-from verblint.element import AMEIDE, BPMN, VERBWORKER, ZEEBE, Element
+from verblint.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Element
 from verblint.event import TimerKind
 from verblint.expression import Expression
 from verblint.feel import mentions, single_name
 from verblint.grammar import is_flag
-from verblint.naming import CAMUNDA_7
 from verblint.rule import Context
 from verblint.value import value
 
@@ -75,20 +74,6 @@ _EVALUATED_TEXT = (
     *("messagePath", "dataPath", "expression", "formalExpression"),
 )
 _NAMED_BY_EXPRESSION = ("message", "signal")
-# Namespaces of tools that draw, and those whose values have rules and readers of their own.
-_HARMLESS = frozenset(
-    {
-        *(BPMN, ZEEBE, CAMUNDA_7, AMEIDE, VERBWORKER, ""),
-        "http://www.omg.org/spec/BPMN/20100524/DI",
-        "http://www.omg.org/spec/DD/20100524/DC",
-        "http://www.omg.org/spec/DD/20100524/DI",
-        "http://www.w3.org/2001/XMLSchema-instance",
-        "http://www.w3.org/XML/1998/namespace",
-        "http://camunda.org/schema/modeler/1.0",
-        "http://bpmn.io/schema/bpmn/biocolor/1.0",
-        "http://www.omg.org/spec/BPMN/non-normative/color/1.0",
-    }
-)
 
 
 def places(context: Context, policy: Policy) -> Iterator[Written]:
@@ -155,12 +140,12 @@ def written_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
 
 def foreign_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
     """The values of extensions that are neither the engine's nor ours nor a drawing tool's, and that are wanted."""
-    strangers = {namespace for namespace, _ in context.elements} - _HARMLESS
+    strangers = {namespace for namespace, _ in context.elements} - KNOWN_NAMESPACES
     for element in context.within(*strangers):
         yield from _wanted_attributes(element, wanted, (element.namespace, ""))
         if not element.children and wanted(element.text):
             yield Expression.of(element)
-    strange = {namespace for namespace, _ in context.root.document.attribute_names} - _HARMLESS
+    strange = {namespace for namespace, _ in context.root.document.attribute_names} - KNOWN_NAMESPACES
     for attribute in context.attributes_in(*strange):
         if wanted(attribute.value) and not _is_label(attribute.element, attribute.local):
             yield Expression.of(attribute)

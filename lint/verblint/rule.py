@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from verblint.assembly import assemble
 from verblint.branch import Branch, branches
 from verblint.contract import Contracts
-from verblint.element import BPMN, ZEEBE, Attribute, Element, Place
+from verblint.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Attribute, Document, Element, Place
 from verblint.expression import Expression
 from verblint.finding import Finding, Fix, Severity, is_suppressible
 from verblint.model import Definitions
-from verblint.settings import Settings
+from verblint.settings import ENGINES, Settings
 from verblint.suppression import Suppression
 from verblint.value import value
 
@@ -18,7 +18,14 @@ Check = Callable[["Context"], Iterator[Finding]]
 # What a file may have beside elements and namespaces, for rules that need it.
 CONTRACTS = "contracts"
 COMMENTS = "comments"
+STRANGERS = "strangers"
+NOT_EXECUTABLE = "not executable"
 STRICT_V1 = "strict-v1"
+
+
+def engine_marks(wanted: Callable[[tuple[int, int]], bool]) -> tuple[str, ...]:
+    """The marks of the engine profiles that are wanted."""
+    return tuple(engine for engine in ENGINES if wanted(Settings(engine=engine).engine_version))
 
 
 def attribute_mark(namespace: str) -> str:
@@ -30,8 +37,9 @@ def attribute_mark(namespace: str) -> str:
 class Rule:
     """One check under one code and one slug; its docstring is the page that `explain` shows.
 
-    `on` names what the rule is about: elements, namespaces and other marks of a file. In a file that has none of them
-    the rule finds nothing, and is not even loaded. A rule without `on` looks at every file.
+    `on` names what the rule is about: elements, attributes, namespaces and other marks of a file; `words` are parts of
+    values. In a file that has none of them the rule finds nothing, and is not even loaded. A rule without both looks
+    at every file.
     """
 
     code: str
@@ -39,6 +47,7 @@ class Rule:
     severity: Severity
     check: Check
     on: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
     @property
     def page(self) -> str:
@@ -58,9 +67,11 @@ class Rule:
         """True when a model may answer for a finding of this rule."""
         return is_suppressible(self.code)
 
-    def concerns(self, marks: Set[str]) -> bool:
-        """False when a file with these marks cannot have a finding of this rule."""
-        return not self.on or not marks.isdisjoint(self.on)
+    def concerns(self, document: Document, marks: Set[str]) -> bool:
+        """False when a document with these marks cannot have a finding of this rule."""
+        if not self.on and not self.words:
+            return True
+        return not marks.isdisjoint(self.on) or any(map(document.may_hold, self.words))
 
     def run(self, context: "Context") -> Iterator[Finding]:
         """The findings of this rule in one file. A rule that crashes yields one more and stops nobody else."""
@@ -72,9 +83,11 @@ class Rule:
             yield context.under(CRASHED).at(context.root, message, hint=hint, detail=self.slug)
 
 
-def rule(code: str, slug: str, severity: Severity, *, on: tuple[str, ...] = ()) -> Callable[[Check], Rule]:
+def rule(
+    code: str, slug: str, severity: Severity, *, on: tuple[str, ...] = (), words: tuple[str, ...] = ()
+) -> Callable[[Check], Rule]:
     """Turn a generator of findings into a Rule, which takes its name in the module that defines it."""
-    return lambda check: Rule(code, slug, severity, check, on)
+    return lambda check: Rule(code, slug, severity, check, on, words)
 
 
 def _crashed(context: "Context") -> Iterator[Finding]:
@@ -125,14 +138,18 @@ class Context:
         """What the file has that a rule may be about."""
         document = self.root.document
         marks = {part for name in document.elements for part in name}
+        marks.update(local for _, local in document.attribute_names)
         marks.update(attribute_mark(namespace) for namespace, _ in document.attribute_names if namespace)
         marks.update(branch.error.code for branch in self.branches if branch.error is not None)
-        if document.interruptions:
-            marks.add(COMMENTS)
-        if self.settings.strict_v1:
-            marks.add(STRICT_V1)
-        if self.contracts.workflows or self.contracts.directs or self.contracts.policies:
-            marks.add(CONTRACTS)
+        marks.add(self.settings.engine)
+        facts = {
+            COMMENTS: document.interruptions,
+            STRANGERS: not document.namespaces <= KNOWN_NAMESPACES,
+            NOT_EXECUTABLE: not self.model.processes or len(self.model.executable) < len(self.model.processes),
+            STRICT_V1: self.settings.strict_v1,
+            CONTRACTS: self.contracts.workflows or self.contracts.directs or self.contracts.policies,
+        }
+        marks.update(mark for mark, holds in facts.items() if holds)
         return marks
 
     def under(self, rule: Rule) -> "Context":

@@ -16,7 +16,9 @@ from verblint.shelf import SHELF
 @cache
 def shelf() -> tuple[Rule, ...]:
     """The rules as a run needs them, by code: each is loaded when a file has something for it."""
-    return tuple(Rule(code, slug, Severity(level), _deferred(slug), on) for code, slug, level, on in SHELF)
+    return tuple(
+        Rule(code, slug, Severity(level), _deferred(slug), on, words) for code, slug, level, on, words in SHELF
+    )
 
 
 @cache

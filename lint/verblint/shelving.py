@@ -7,18 +7,22 @@ from verblint.rulebook import rules
 
 _HEAD = '''"""The shelf: code, name, severity and subject of every rule. Written by `python -m verblint.shelving`."""
 
-SHELF: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+SHELF: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
 '''
 
 
 def shelf_text() -> str:
     """The module as it should be."""
-    rows = (f'    ("{rule.code}", "{rule.slug}", "{rule.severity}", {_tuple(rule.on)}),\n' for rule in rules())
+    rows = (
+        f'    ("{rule.code}", "{rule.slug}", "{rule.severity}", {_tuple(rule.on)}, {_tuple(rule.words)}),\n'
+        for rule in rules()
+    )
     return _HEAD + "".join(rows) + ")\n"
 
 
 def _tuple(names: tuple[str, ...]) -> str:
-    return "(" + "".join(f'"{name}", ' for name in names) + ")"
+    written = ", ".join(f'"{name}"' for name in names)
+    return f"({written},)" if len(names) == 1 else f"({written})"
 
 
 def main() -> None:

@@ -16,12 +16,12 @@ from verblint.shelf import SHELF
 from verblint.shelving import shelf_text
 from verblint.value import replace
 
-UNCONDITIONAL = tuple(replace(rule, on=()) for rule in rules())
+UNCONDITIONAL = tuple(replace(rule, on=(), words=()) for rule in rules())
 MODELS = fixture_models("rules")
 
 
 def test_the_shelf_lists_what_the_folder_holds() -> None:
-    listed = tuple((rule.code, rule.slug, rule.severity.value, rule.on) for rule in rules())
+    listed = tuple((rule.code, rule.slug, rule.severity.value, rule.on, rule.words) for rule in rules())
 
     assert listed == SHELF, "run: python -m verblint.shelving"
 

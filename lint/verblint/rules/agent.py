@@ -9,7 +9,7 @@ from verblint.places import values_with
 from verblint.rule import Context, rule
 
 
-@rule("HB109", "agent", Severity.ERROR)
+@rule("HB109", "agent", Severity.ERROR, on=("agentDefinition",), words=("fromAi",))
 def check(context: Context) -> Iterator[Finding]:
     """A model defines no agents.
 

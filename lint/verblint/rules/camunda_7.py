@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from verblint.element import CAMUNDA_7
 from verblint.finding import Finding, Severity
-from verblint.naming import CAMUNDA_7
 from verblint.rule import Context, attribute_mark, rule
 
 _HINT = "Remove it, and say it with a verb or a flag"

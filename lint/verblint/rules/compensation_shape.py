@@ -7,7 +7,7 @@ from verblint.naming import described
 from verblint.rule import Context, rule
 
 
-@rule("HB028", "compensation-shape", Severity.ERROR, on=("compensateEventDefinition", "boundaryEvent"))
+@rule("HB028", "compensation-shape", Severity.ERROR, on=("compensateEventDefinition", "isForCompensation"))
 def check(context: Context) -> Iterator[Finding]:
     """A compensation boundary event leads to one handler, and a handler stands alone.
 

@@ -8,7 +8,7 @@ from verblint.naming import FOREIGN_JOBS
 from verblint.rule import Context, rule
 
 
-@rule("HB103", "connector", Severity.ERROR, on=("taskDefinition", "executionListener", "taskListener", "property"))
+@rule("HB103", "connector", Severity.ERROR, words=(FOREIGN_JOBS, "inbound."))
 def check(context: Context) -> Iterator[Finding]:
     """A process has no connectors.
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.element import BPMN, ZEEBE
 from verblint.finding import Finding, Severity
 from verblint.naming import described
-from verblint.rule import Context, attribute_mark, rule
+from verblint.rule import Context, rule
 
 _MARKS = (
     *("modelerTemplate", "modelerTemplateVersion", "modelerTemplateIcon"),
@@ -13,7 +13,7 @@ _MARKS = (
 )
 
 
-@rule("HB104", "element-template", Severity.ERROR, on=(ZEEBE, attribute_mark(ZEEBE)))
+@rule("HB104", "element-template", Severity.ERROR, on=tuple(_MARKS))
 def check(context: Context) -> Iterator[Finding]:
     """No element comes from a template that carries a connector.
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
 from verblint.places import foreign_values
-from verblint.rule import Context, rule
+from verblint.rule import STRANGERS, Context, rule
 
 
-@rule("HB122", "foreign-expression", Severity.ERROR)
+@rule("HB122", "foreign-expression", Severity.ERROR, on=(STRANGERS,))
 def check(context: Context) -> Iterator[Finding]:
     """An extension of somebody else holds no expressions.
 

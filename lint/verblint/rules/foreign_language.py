@@ -13,7 +13,7 @@ _ELEMENTS = (
 )
 
 
-@rule("HB125", "foreign-language", Severity.ERROR)
+@rule("HB125", "foreign-language", Severity.ERROR, on=("expressionLanguage", *_ELEMENTS))
 def check(context: Context) -> Iterator[Finding]:
     """A model speaks no other expression language and imports nothing.
 

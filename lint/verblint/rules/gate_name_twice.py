@@ -8,7 +8,7 @@ from verblint.model import Kind
 from verblint.rule import Context, rule
 
 
-@rule("AM724", "gate-name-twice", Severity.ERROR, on=("userTask",))
+@rule("AM724", "gate-name-twice", Severity.ERROR, on=("updateDefinition",))
 def check(context: Context) -> Iterator[Finding]:
     """Every gate has a name of its own.
 

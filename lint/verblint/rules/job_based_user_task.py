@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
 from verblint.model import Kind
-from verblint.rule import Context, rule
+from verblint.rule import Context, engine_marks, rule
 
 
-@rule("HB509", "job-based-user-task", Severity.ERROR, on=("userTask",))
+@rule("HB509", "job-based-user-task", Severity.ERROR, on=engine_marks(lambda version: version >= (8, 10)))
 def check(context: Context) -> Iterator[Finding]:
     """From engine 8.10 on a user task is native.
 

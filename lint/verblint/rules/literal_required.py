@@ -15,7 +15,7 @@ _QUOTED = pattern(r'=\s*"([A-Za-z0-9 _.:/-]+)"\s*')
     "HB309",
     "literal-required",
     Severity.ERROR,
-    on=tuple(local for (local, _), policy in POLICIES.items() if policy is Policy.LITERAL),
+    on=tuple(dict.fromkeys(local for (local, _), policy in POLICIES.items() if policy is Policy.LITERAL)),
 )
 def check(context: Context) -> Iterator[Finding]:
     """Where a literal is wanted, nothing is evaluated.

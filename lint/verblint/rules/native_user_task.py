@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
 from verblint.model import Kind
-from verblint.rule import Context, rule
+from verblint.rule import Context, engine_marks, rule
 
 
-@rule("HB510", "native-user-task", Severity.ERROR, on=("userTask",))
+@rule("HB510", "native-user-task", Severity.ERROR, on=engine_marks(lambda version: version < (8, 8)))
 def check(context: Context) -> Iterator[Finding]:
     """Before engine 8.8 a user task is a job.
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
+from verblint.rule import NOT_EXECUTABLE, Context, rule
 
 
-@rule("HB012", "no-executable-process", Severity.ERROR)
+@rule("HB012", "no-executable-process", Severity.ERROR, on=(NOT_EXECUTABLE,))
 def check(context: Context) -> Iterator[Finding]:
     """A file has at least one executable process.
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
+from verblint.rule import NOT_EXECUTABLE, Context, rule
 
 
-@rule("HB602", "process-not-executable", Severity.WARNING, on=("process",))
+@rule("HB602", "process-not-executable", Severity.WARNING, on=(NOT_EXECUTABLE,))
 def check(context: Context) -> Iterator[Finding]:
     """A process that is drawn is executable.
 

@@ -7,7 +7,7 @@ from verblint.naming import COMPENSATE, OWN_JOBS
 from verblint.rule import Context, rule
 
 
-@rule("HB410", "reserved-job-type", Severity.ERROR, on=("taskDefinition",))
+@rule("HB410", "reserved-job-type", Severity.ERROR, words=(OWN_JOBS,))
 def check(context: Context) -> Iterator[Finding]:
     """Job types that begin with `verbworker.` are the runtime's own.
 

@@ -9,7 +9,7 @@ from verblint.rule import Context, rule
 _NUMBER = pattern("[1-9][0-9]{0,8}")
 
 
-@rule("HB403", "retries-not-policy", Severity.ERROR, on=("taskDefinition",))
+@rule("HB403", "retries-not-policy", Severity.ERROR, on=("retries",))
 def check(context: Context) -> Iterator[Finding]:
     """The retries of a job are what its policy says, or are not written at all.
 

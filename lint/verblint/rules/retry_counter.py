@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from verblint.element import BPMN, ZEEBE
 from verblint.finding import Finding, Severity
-from verblint.rule import Context, attribute_mark, rule
+from verblint.rule import Context, rule
 
 
-@rule("HB126", "retry-counter", Severity.ERROR, on=(attribute_mark(ZEEBE),))
+@rule("HB126", "retry-counter", Severity.ERROR, on=("retryCounter",))
 def check(context: Context) -> Iterator[Finding]:
     """No element counts its own retries.
 

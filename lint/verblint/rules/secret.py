@@ -10,7 +10,7 @@ from verblint.rule import Context, rule
 _SECRET = pattern(r"\bsecrets\s*\.|\bcamunda\s*\.\s*(?:vars|secrets)\b")
 
 
-@rule("HB123", "secret", Severity.ERROR)
+@rule("HB123", "secret", Severity.ERROR, words=("secrets", "vars"))
 def check(context: Context) -> Iterator[Finding]:
     """A model names no secrets and no cluster variables.
 
