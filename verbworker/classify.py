@@ -10,6 +10,7 @@ from verbworker.errors import (
     StoreUnavailable,
     TransientExternal,
     TransientInfrastructure,
+    WorkerStopping,
 )
 from verbworker.outcome import Incident, Retry, Thrown, Yielded
 from verbworker.policy import Policy
@@ -18,10 +19,12 @@ from verbworker.verb import OnUnknown, Verb
 Failed = Thrown | Retry | Yielded | Incident
 
 
-def classify(error: Exception, verb: Verb, policy: Policy, *, attempt: int, retries_left: int, jitter: float) -> Failed:
+def classify(
+    error: Exception, verb: Verb | None, policy: Policy, *, attempt: int, retries_left: int, jitter: float
+) -> Failed:
     """Decide how a run of `verb` ends after `error`, on its `attempt`-th try and with `retries_left`.
 
-    `jitter` between 0 and 1 spreads the delay.
+    `jitter` between 0 and 1 spreads the delay. A job may name a verb that nobody knows.
     """
     delay = policy.delay(attempt, jitter)
     match error:
@@ -29,17 +32,25 @@ def classify(error: Exception, verb: Verb, policy: Policy, *, attempt: int, retr
             return Thrown(code, str(error))
         case PermanentBusiness() | PermanentContract():
             return Incident(error.kind, error.code, str(error))
+        case WorkerStopping():
+            return Yielded(error.code, str(error), 0.0)
         case TransientInfrastructure():
             return Yielded(error.code, str(error), delay)
         case StoreUnavailable() | StoreConflict() | EngineUnavailable():
             return Yielded(type(error).__name__, "the database or the engine did not answer", delay)
-        case _ if type(error).__name__ in policy.retry.non_retryable_error_types:
-            return Incident("PermanentContract", type(error).__name__, "the policy says that this is not retried")
-        case OutcomeUnknown() | TimeoutError() if verb.on_unknown is OnUnknown.HOLD and verb.mode == "external":
+        case _ if not _names(error).isdisjoint(policy.retry.non_retryable_error_types):
+            return Incident(PermanentContract.kind, type(error).__name__, "the policy says that this is not retried")
+        case OutcomeUnknown() | TimeoutError() if verb is not None and verb.on_unknown is OnUnknown.HOLD:
             return Incident(
-                "PermanentContract", "OutcomeUnknown", "a call may have reached the outside; it is not repeated"
+                PermanentContract.kind, "OutcomeUnknown", "a call may have reached the outside; it is not repeated"
             )
     return _retry(error, retries_left, delay)
+
+
+def _names(error: Exception) -> set[str]:
+    """Every name a policy may know an exception by: its class or one that this is a kind of, with its module or not."""
+    kinds = [kind for kind in type(error).__mro__ if issubclass(kind, BaseException)]
+    return {name for kind in kinds for name in (kind.__name__, f"{kind.__module__}.{kind.__qualname__}")}
 
 
 def _retry(error: Exception, retries_left: int, delay: float) -> Retry | Incident:

@@ -20,6 +20,7 @@ VerbworkerError
     ├── TransientExternal      somebody outside did not answer; try again within the retries
     │   └── OutcomeUnknown     a call may or may not have reached the outside
     ├── TransientInfrastructure  our own database, engine or shutdown; costs no retry
+    │   └── WorkerStopping     nothing of the run is left; the job goes back at once
     ├── PermanentContract      the job breaks its contract; an incident at once
     │   └── PayloadIntegrityError  the payload is not the one this instance was given
     └── PermanentBusiness      the domain says no; a BPMN error when it has a code
@@ -116,6 +117,10 @@ class TransientInfrastructure(Failure):
     """Our own database, engine or shutdown got in the way; this costs no business retry."""
 
     kind = "TransientInfrastructure"
+
+
+class WorkerStopping(TransientInfrastructure):
+    """The worker shuts down and nothing of the run is left, so the job goes back at once."""
 
 
 class PermanentContract(Failure):

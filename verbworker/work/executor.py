@@ -193,12 +193,9 @@ class Executor:
             return Incident("TransientInfrastructure", "JobGone", str(error))
         except Exception as error:
             _log.info("run failed", extra={"verb": job.type, "job_key": job.key, "error": type(error).__name__})
-            verb = self._registry.find(job.type)
-            if verb is None:
-                return Incident(PermanentContract.kind, getattr(error, "code", "VerbUnknown"), str(error))
             return classify(
                 error,
-                verb,
+                self._registry.find(job.type),
                 policy,
                 attempt=claim.runs,
                 retries_left=claim.retries_left,
