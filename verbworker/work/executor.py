@@ -142,14 +142,6 @@ class Executor:
         if claim is None:
             return None
         metrics.CLAIMS.labels(job.type, claim.claimed_from).inc()
-        if claim.instance is not None and claim.instance.instance_key is None and luggage.instance_uid is not None:
-            # The starter died between the engine's answer and its own note of it.
-            await self._instances.pin(
-                luggage.instance_uid,
-                instance_key=job.process_instance_key,
-                definition_key=job.process_definition_key,
-                version=job.process_version,
-            )
         return claim
 
     def _delivery(self, job: Job, luggage: Luggage) -> Delivery:
@@ -179,6 +171,7 @@ class Executor:
         """Run the verb. What comes back as `Completed` is stored already, in the verb's transaction if it has one."""
         policy = self._policy(job)
         try:
+            await self._pin(job, luggage, claim)
             head = None
             if claim.input_known and not claim.input_is_head and luggage.instance_uid is not None:
                 head = (await payloads.head(self._databases.control, luggage.instance_uid)).content
@@ -201,6 +194,24 @@ class Executor:
                 retries_left=claim.retries_left,
                 jitter=random.random(),  # spreads retries, decides nothing
             )
+
+    async def _pin(self, job: Job, luggage: Luggage, claim: Claim) -> None:
+        """Note the engine's key of an instance whose starter died before it could."""
+        if claim.instance is None or claim.instance.instance_key is not None or luggage.instance_uid is None:
+            return
+        try:
+            await self._instances.pin(
+                luggage.instance_uid,
+                instance_key=job.process_instance_key,
+                definition_key=job.process_definition_key,
+                version=job.process_version,
+            )
+        except (StoreUnavailable, StoreConflict):
+            raise
+        except StoreError as error:
+            raise PermanentContract(
+                "another instance has this key; was the engine recreated under its old id?", code="InstanceMismatch"
+            ) from error
 
     async def _run_transactional(self, entered: Entered, claim: Claim, life: Life, policy: Policy) -> Completed:
         """The verb's writes and its verdict are one commit: both happen or neither does."""
