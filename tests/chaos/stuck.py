@@ -13,7 +13,11 @@ from tests.chaos.load import Load
 from tests.support.databases import plain, value
 
 _LOOK = 0.5
-_UNACKNOWLEDGED = "SELECT count(*) FROM verbworker.job_frame WHERE acked_at IS NULL"
+_UNTOLD = """
+SELECT count(*)
+FROM verbworker.job_frame
+WHERE CASE state WHEN 'incident' THEN reported_at ELSE acked_at END IS NULL
+"""
 _FRAMES = """
 SELECT job_key, verb, state, epoch, runs, deliveries, claimed_from, lease_until - clock_timestamp() AS lease,
   next_retry_at, fail_class, fail_code, fail_text, reported_at,
@@ -60,10 +64,10 @@ async def rest(
 
 
 async def at_rest(crew: Crew, dsn: str, loads: Sequence[Load], log: Sequence[str] = ()) -> None:
-    """Return when every instance of the loads has come to its audit and the engine has every verdict."""
+    """Return when every instance of the loads has come to its audit and the engine knows how every job ended."""
 
     async def progress() -> tuple[object, ...]:
-        return sum(load.arrived for load in loads), await value(dsn, _UNACKNOWLEDGED)
+        return sum(load.arrived for load in loads), await value(dsn, _UNTOLD)
 
     async def tell() -> str:
         return await story(crew, dsn, log)

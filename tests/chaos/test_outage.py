@@ -1,0 +1,114 @@
+"""A gateway that is away, and a cluster that is paused: everything takes longer, and costs nothing."""
+
+import asyncio
+import os
+import signal
+from dataclasses import dataclass
+
+import pytest
+
+from tests.chaos.crew import Crew
+from tests.chaos.oracle import Findings, consult
+from tests.chaos.site import Site
+from tests.chaos.stuck import at_rest
+from tests.chaos.verbs import WORK
+from tests.support.databases import value
+from tests.support.zeebe import Broker
+
+pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(600)]
+
+_CALM = {"VERBWORKER_LEASE": "10", "VERBWORKER_ENGINE_TIMEOUT": "15"}
+_WAITING_VERDICTS = "SELECT count(*) FROM verbworker.job_frame WHERE state = 'completed' AND acked_at IS NULL"
+
+
+class Frozen:
+    """A gateway that takes connections and says nothing."""
+
+    def begin(self, cluster: Broker) -> None:
+        os.kill(cluster.pid, signal.SIGSTOP)
+
+    def end(self, cluster: Broker) -> None:
+        os.kill(cluster.pid, signal.SIGCONT)
+
+
+class Killed:
+    """A gateway that nobody listens for."""
+
+    def begin(self, cluster: Broker) -> None:
+        cluster.kill()
+
+    def end(self, cluster: Broker) -> None:
+        cluster.start()
+
+
+class Paused:
+    """A cluster that refuses everything, as an administrator may tell it to."""
+
+    def begin(self, cluster: Broker) -> None:
+        cluster.pause()
+
+    def end(self, cluster: Broker) -> None:
+        cluster.resume()
+
+
+@dataclass(frozen=True, slots=True)
+class Endured:
+    """What an outage left: answers to /live during it, verdicts that waited at its end, and what was found later."""
+
+    live: set[int | None]
+    waiting: int
+    pids_before: list[int]
+    pids_after: list[int]
+    findings: Findings
+    bugs: list[str]
+
+
+async def _endure(site: Site, cluster: Broker, outage: Frozen | Killed | Paused, seconds: float) -> Endured:
+    crew = site.crew(2, "book", "send", **{WORK: "0.3:1.2"}, **_CALM)
+    try:
+        async with site.load("book", "send") as load:
+            crew.start_all()
+            await crew.all_ready()
+            pids = [hand.pid for hand in crew.hands]
+            await load.start(60)
+            await load.reach(3)
+            await asyncio.to_thread(outage.begin, cluster)
+            try:
+                live = await _watched(crew, seconds)
+                waiting = await value(site.harness_dsn, _WAITING_VERDICTS)
+            finally:
+                await asyncio.to_thread(outage.end, cluster)
+            await at_rest(crew, site.harness_dsn, [load])
+            after = [hand.pid for hand in crew.hands if hand.is_running()]
+            return Endured(
+                live, waiting, pids, after, await consult(load, site.provider, site.harness_dsn), crew.bugs()
+            )
+    finally:
+        crew.end_all()
+
+
+async def _watched(crew: Crew, seconds: float) -> set[int | None]:
+    loop = asyncio.get_running_loop()
+    over, seen = loop.time() + seconds, set()
+    while loop.time() < over:
+        seen |= {await crew.probe(hand, "/live") for hand in crew.hands}
+        await asyncio.sleep(0.5)
+    return seen
+
+
+@pytest.mark.req("FAIL-06", "TST-11")
+@pytest.mark.parametrize("outage", [Frozen(), Killed(), Paused()], ids=["frozen", "killed", "paused"])
+@pytest.mark.parametrize("seconds", [15.0, pytest.param(60.0, marks=pytest.mark.long)])
+async def test_an_engine_that_is_away_costs_no_retry_and_no_worker(
+    site: Site, cluster: Broker, outage: Frozen | Killed | Paused, seconds: float
+) -> None:
+    endured = await _endure(site, cluster, outage, seconds)
+
+    found = endured.findings
+    assert endured.live == {200}
+    assert endured.pids_after == endured.pids_before
+    assert endured.waiting > 0
+    assert (found.lost, found.booked_twice, found.provider.repeated, found.differing) == (0, 0, 0, 0)
+    assert (found.spent_retries, found.takeovers, found.fenced, found.incidents) == (0, 0, 0, 0)
+    assert found.acknowledged == found.completed == found.frames
+    assert endured.bugs == []

@@ -1,0 +1,91 @@
+"""A cluster made anew under its old name: it hands out the same keys, and no new job is given an old answer."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import pytest
+
+from tests.chaos.load import ENGINE_ID
+from tests.chaos.site import Site
+from tests.chaos.verbs import workflow_of
+from tests.support.databases import plain, value
+from tests.support.models import line
+from tests.support.start import prepare
+from tests.support.zeebe import Broker, Ports
+from verbworker.engine import Resource, Start
+from verbworker.engines.zeebe.connection import Connection
+from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.errors import JobNotActive
+from verbworker.stores._database import Database
+
+pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(600)]
+
+_COUNT = 5
+_PATIENCE = 120.0
+_DONE = "SELECT count(*) FROM verbworker.job_frame WHERE acked_at IS NOT NULL"
+_QUARANTINED = "SELECT count(DISTINCT job_key) FROM verbworker.frame_conflict"
+_FRAMES = "SELECT job_key, epoch, output, acked_at FROM verbworker.job_frame ORDER BY job_key"
+
+
+@asynccontextmanager
+async def _begun(site: Site) -> AsyncIterator[tuple[ZeebeEngine, set[UUID]]]:
+    """A few instances, started before anybody polls: so a new cluster gives their jobs the keys the old one gave."""
+    workflow = workflow_of(site.domain, ["book"])
+    model = line(workflow.process, [f"{site.domain}.book"])
+    async with (
+        ZeebeEngine(Connection(address=site.address), engine_id=ENGINE_ID) as engine,
+        Database(site.harness_dsn, size=2) as database,
+    ):
+        await engine.deploy([Resource("book.bpmn", model)])
+        known: set[UUID] = set()
+        for number in range(_COUNT):
+            ready = await prepare(database, ENGINE_ID, workflow, {"number": number})
+            await engine.start(Start(workflow.process, ready.variables))
+            known.add(ready.instance_uid)
+        yield engine, known
+
+
+async def _reach(site: Site, query: str, count: int) -> None:
+    async with asyncio.timeout(_PATIENCE):
+        while True:
+            if await value(site.harness_dsn, query) >= count:
+                return
+            await asyncio.sleep(0.2)
+
+
+@pytest.mark.req("X-07", "M-05")
+async def test_a_recreated_cluster_gets_no_old_answers(site_at: Callable[[str], Site]) -> None:
+    ports = Ports.free()
+    site = site_at(f"127.0.0.1:{ports.gateway}")
+    await site.open()
+    crew = site.crew(1, "book")
+    try:
+        with Broker(ports=ports, controlled_clock=False):
+            async with _begun(site):
+                crew.start_all()
+                await _reach(site, _DONE, _COUNT)
+                await crew.dismiss(crew.hands[0])
+        async with plain(site.harness_dsn) as connection:
+            before = await connection.fetch(_FRAMES)
+        with Broker(ports=ports, controlled_clock=False):
+            async with _begun(site) as (engine, known):
+                crew.start_all()
+                await _reach(site, _QUARANTINED, _COUNT)
+                await crew.dismiss(crew.hands[0])
+                for row in before:
+                    with pytest.raises(JobNotActive):
+                        await engine.complete(row["job_key"], {})
+    finally:
+        crew.end_all()
+
+    async with plain(site.harness_dsn) as connection:
+        conflicts = await connection.fetch("SELECT job_key, delivery->>'instance_uid' FROM verbworker.frame_conflict")
+        replays = await connection.fetchval("SELECT count(*) FROM verbworker.frame_event WHERE kind = 'replay'")
+        effects = await connection.fetchval("SELECT count(*) FROM ledger")
+        after = await connection.fetch(_FRAMES)
+    assert {row[0] for row in conflicts} == {row["job_key"] for row in before}
+    assert {UUID(row[1]) for row in conflicts} == known
+    assert (replays, effects) == (0, _COUNT)
+    assert after == before
