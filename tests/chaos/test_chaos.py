@@ -15,6 +15,15 @@ pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(900)]
 # A frozen worker must lose both leases, and the engine looks for overdue jobs once a second.
 _FREEZE = (ENGINE_TIMEOUT + 1.5, ENGINE_TIMEOUT + 4.0)
 _SHORT = Plan(pause=(1.0, 3.0), freeze=_FREEZE, postgres_crashes=(0.3,), broker_crashes=(0.6,))
+_LONG = Plan(
+    pause=(0.8, 2.5),
+    freeze=_FREEZE,
+    postgres_crashes=(0.2, 0.5, 0.75),
+    broker_crashes=(0.35, 0.65),
+    until=0.9,
+    least=10,
+    longest=900,
+)
 
 
 def _assert_everything_happened_once(outcome: Outcome) -> None:
@@ -43,24 +52,37 @@ def _assert_nobody_died_unasked(outcome: Outcome) -> None:
 
 
 @pytest.mark.req("JOB-01", "JOB-04", "JOB-06", "JOB-13", "JOB-18", "X-08", "TST-05", "EVO-02", "M-04", "M-05")
+@pytest.mark.parametrize(
+    ("plan", "instances", "seconds"),
+    [
+        pytest.param(_SHORT, 1000, 35, id="short"),
+        pytest.param(_LONG, 2000, 150, id="long", marks=[pytest.mark.long, pytest.mark.timeout(1800)]),
+    ],
+)
 async def test_whatever_dies_every_effect_happens_once_and_nothing_is_lost(
-    site: Site, server: Postgres, cluster: Broker
+    site: Site, server: Postgres, cluster: Broker, plan: Plan, instances: int, seconds: float
 ) -> None:
-    outcome = await chaos(site, server, cluster, _SHORT, instances=1000, seconds=35)
+    outcome = await chaos(site, server, cluster, plan, instances=instances, seconds=seconds)
 
     _assert_everything_happened_once(outcome)
     _assert_every_fault_hit(outcome)
     _assert_nobody_died_unasked(outcome)
 
 
+@pytest.mark.parametrize(
+    ("plan", "instances", "seconds"),
+    [
+        pytest.param(Plan(pause=(0.5, 1.5), freeze=_FREEZE, least=3), 200, 15, id="short"),
+        pytest.param(_LONG, 600, 60, id="long", marks=[pytest.mark.long, pytest.mark.timeout(1800)]),
+    ],
+)
 async def test_the_same_faults_make_a_worker_without_frames_repeat_effects(
-    site: Site, server: Postgres, cluster: Broker
+    site: Site, server: Postgres, cluster: Broker, plan: Plan, instances: int, seconds: float
 ) -> None:
-    plan = Plan(pause=(0.5, 1.5), freeze=_FREEZE, least=3)
     # The effect comes first, so whoever dies at work after it leaves one that will be repeated.
     slowly = {WORK: "0.2:0.8"}
 
-    outcome = await chaos(site, server, cluster, plan, instances=200, seconds=15, command=NAIVE, **slowly)
+    outcome = await chaos(site, server, cluster, plan, instances=instances, seconds=seconds, command=NAIVE, **slowly)
 
     assert outcome.findings.lost == 0
     assert outcome.findings.booked_twice > 0

@@ -1,4 +1,4 @@
-"""A pytest plugin: `--engine` picks the engines a run is for."""
+"""A pytest plugin: `--engine` picks the engines a run is for; long forms run only where `-m` asks for them."""
 
 import contextlib
 import os
@@ -36,7 +36,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     chosen = chosen_engines(config)
-    left_out = [item for item in items if _engine_of(item) not in (None, *chosen)]
+    wants_long = "long" in config.option.markexpr
+    left_out = [
+        item
+        for item in items
+        if _engine_of(item) not in (None, *chosen) or (not wants_long and item.get_closest_marker("long"))
+    ]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
