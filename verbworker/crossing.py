@@ -8,13 +8,14 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from verbworker.errors import PayloadIntegrityError, PermanentContract
 from verbworker.flags import check_correlation
 from verbworker.frame import Claim, Correlation
 from verbworker.integrity import KeyRing, Seal
 from verbworker.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID, Job
-from verbworker.merge import apply, changes, enforce_writes, merge
+from verbworker.merge import Changes, apply, changes, enforce_writes, merge
 from verbworker.outcome import Completed
 from verbworker.payload import DomainPayload, received, require_schema, unpack
 from verbworker.registry import Registry
@@ -149,18 +150,28 @@ def _case(verb: Verb, payload: DomainPayload) -> BaseModel:
     try:
         return verb.model.model_validate_json(payload.content, strict=True)
     except ValidationError as error:
-        # Where and what, never the value: this text is shown in the engine.
-        wrong = "; ".join(
-            f"{'.'.join(str(part) for part in problem['loc']) or 'data'}: {problem['type']}"
-            for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
-        )
         raise PermanentContract(
-            f"the case does not fit what {verb.name} expects ({wrong})", code="CaseInvalid"
+            f"the case does not fit what {verb.name} expects ({_misfits(error)})", code="CaseInvalid"
         ) from None
 
 
+def _misfits(error: ValidationError) -> str:
+    """Where and what, never the value: this text is shown in the engine."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc']) or 'data'}: {problem['type']}"
+        for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
+    )
+
+
 def _dumped(case: BaseModel) -> dict[str, Any]:
-    return case.model_dump(mode="json", by_alias=True)
+    # What a model computes is left out. Warnings would show values; what they warn of is refused when a verb answers.
+    return case.model_dump(mode="json", by_alias=True, round_trip=True, warnings=False)
+
+
+def afresh(entered: Entered) -> Entered:
+    """The same job with its case as it came: whoever saw it before may have changed it in place."""
+    case = _case(entered.verb, entered.payload)
+    return replace(entered, case=case, before=_dumped(case))
 
 
 def overtaken(entered: Entered, correlation: Mapping[str, str]) -> Entered:
@@ -177,7 +188,7 @@ def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Com
     result = _result(verb, answer)
     workflow.flag_contract.check(result.flags)
     check_correlation(entered.instance.correlation, result.correlation, declared=workflow.correlation)
-    changed = changes(entered.before, _dumped(result.case))
+    changed = _changes(entered, result.case)
     enforce_writes(changed, verb.writes, verb.name)
     data = apply(entered.payload.data, changed)
     onto = entered.payload
@@ -190,14 +201,33 @@ def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Com
     return Completed(content, seal, dict(result.flags), dict(result.correlation))
 
 
-def _result(verb: Verb, answer: object) -> Result[Any]:
-    if isinstance(answer, Result):
-        return answer
-    if isinstance(answer, BaseModel):
-        return Result(answer)
-    raise PermanentContract(
-        f"{verb.name} answered {type(answer).__name__}; a verb answers a Result or its model", code="AnswerInvalid"
-    )
+def _result(verb: Verb, answer: Any) -> Result[Any]:
+    result: Result[Any] = answer if isinstance(answer, Result) else Result(answer)
+    if not isinstance(result.case, verb.model):
+        raise PermanentContract(
+            f"{verb.name} answered {type(result.case).__name__}; a verb answers a Result or its model",
+            code="AnswerInvalid",
+        )
+    if not isinstance(result.flags, Mapping) or not isinstance(result.correlation, Mapping):
+        raise PermanentContract(f"{verb.name} answered flags or correlation keys without names", code="AnswerInvalid")
+    return result
+
+
+def _changes(entered: Entered, case: BaseModel) -> Changes:
+    """What the verb changed; a change that its own model would not take back is refused."""
+    verb = entered.verb
+    try:
+        changed = changes(entered.before, _dumped(case))
+        if changed:
+            told = case.model_dump_json(by_alias=True, round_trip=True, warnings=False)
+            verb.model.model_validate_json(told, strict=True)
+    except ValidationError as error:
+        raise PermanentContract(
+            f"{verb.name} answered a case that does not fit its own model ({_misfits(error)})", code="AnswerInvalid"
+        ) from None
+    except PydanticSerializationError:
+        raise PermanentContract(f"{verb.name} answered a case that is no JSON", code="AnswerInvalid") from None
+    return changed
 
 
 def variables_of(completed: Completed) -> Mapping[str, object]:

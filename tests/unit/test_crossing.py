@@ -1,0 +1,553 @@
+"""The two crossings: what must hold before a verb sees the case, and before its answer leaves."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel, Field, computed_field
+
+from tests.support.frames import make_job
+from verblint.contract import FlagType
+from verbworker.crossing import Entered, Luggage, afresh, enter, leave, overtaken, variables_of
+from verbworker.errors import Failure, PayloadIntegrityError, PermanentContract
+from verbworker.flags import Flag, FlagContract
+from verbworker.frame import Claim, Correlation
+from verbworker.integrity import KeyRing, Seal
+from verbworker.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
+from verbworker.outcome import Completed
+from verbworker.payload import pack
+from verbworker.registry import Registry
+from verbworker.verb import Result
+from verbworker.workflow import WorkflowVerb
+
+UID = UUID("11111111-1111-1111-1111-111111111111")
+ENTRY = UUID("22222222-2222-2222-2222-222222222222")
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+RING = KeyRing("k1", {"k1": b"s" * 32})
+SECRET = "iban DE89 3704"
+DATA: dict[str, Any] = {"amount": 7, "note": "", "person": {"name": "Ada", "born": "1815"}, "stranger": [1, 2]}
+
+
+class Person(BaseModel):
+    name: str
+
+
+class Case(BaseModel):
+    amount: int = Field(ge=0)
+    note: str = ""
+    tags: list[str] = []
+    person: Person | None = None
+
+
+async def work(case: Case) -> Case:
+    """Never called here: crossings are tested without running anything."""
+    return case
+
+
+def make_registry(model: Any = Case, **changes: Any) -> Registry:
+    async def named(case: Any) -> Any: ...
+
+    named.__annotations__["case"] = model
+    verbs = Registry()
+    verbs.verb("kyc.check", mode="transactional", writes=changes.pop("writes", None))(named)
+    verbs.verb("kyc.undo", mode="transactional")(work)
+    verbs.verb("kyc.forbidden", mode="transactional")(work)
+    workflow = WorkflowVerb(
+        name="kyc.open-case",
+        version=1,
+        process="kyc",
+        schema="kyc.open-case/v1",
+        sub_verbs=("kyc.check",),
+        compensation={"kyc.check": "kyc.undo"},
+        correlation={"corr_case": "the case", "corr_other": "another"},
+        flag_contract=FlagContract.of([Flag("orch_done", FlagType.BOOLEAN, False)]),
+    )
+    return verbs.declare(replace(workflow, **changes))
+
+
+def make_content(data: Mapping[str, Any] = DATA, schema: str = "kyc.open-case/v1") -> bytes:
+    return pack(schema, dict(data), by="tests", at=NOW).to_bytes()
+
+
+def sealed(content: bytes, seal: Seal | None = None) -> str:
+    return (seal or Seal.plain()).seal(content, tenant="t1", instance_uid=str(UID))
+
+
+def make_variables(content: bytes | None = None, changes: Mapping[str, object] | None = None) -> dict[str, object]:
+    carried = make_content() if content is None else content
+    return {
+        PAYLOAD: carried.decode(),
+        PAYLOAD_HASH: sealed(carried),
+        INSTANCE_UID: str(UID),
+        ENTRY_ID: str(ENTRY),
+        TENANT_ID: "t1",
+        **(changes or {}),
+    }
+
+
+INSTANCE = Correlation(
+    tenant_id="t1",
+    entry_id=ENTRY,
+    verb="kyc.open-case",
+    verb_version="1",
+    engine_id="engine-1",
+    instance_key=9000,
+    correlation={"corr_case": "c-1"},
+)
+CLAIM = Claim(
+    job_key=1,
+    epoch=1,
+    owner=UUID(int=3),
+    claimed_from="new",
+    runs=1,
+    retries_left=3,
+    generation=0,
+    idempotency_key="key",
+    first_run_at=NOW,
+    now=NOW,
+    lease_until=NOW + timedelta(seconds=30),
+    instance=INSTANCE,
+    input_known=True,
+    input_is_head=True,
+)
+
+
+def entered(
+    registry: Registry | None = None,
+    *,
+    claim: Claim = CLAIM,
+    ring: KeyRing | None = None,
+    head: bytes | None = None,
+    variables: Mapping[str, object] | None = None,
+    **job: Any,
+) -> Entered:
+    carried = make_variables() if variables is None else variables
+    delivered = make_job(**{"type": "kyc.check", "variables": carried, **job})
+    return enter(delivered, Luggage.of(delivered), claim, registry or make_registry(), ring=ring, head=head)
+
+
+def data_of(completed: Completed) -> dict[str, Any]:
+    return dict(json.loads(completed.payload)["data"])
+
+
+# ---- luggage: read without judging ---------------------------------------------------------------------------------
+
+
+@pytest.mark.req("JOB-12")
+def test_luggage_is_read_as_it_comes() -> None:
+    luggage = Luggage.of(make_job(variables=make_variables()))
+
+    assert (luggage.instance_uid, luggage.entry_id, luggage.tenant_id) == (UID, ENTRY, "t1")
+    assert luggage.content == make_content()
+    assert luggage.hash.hex() == str(luggage.seal).removeprefix("sha256:")
+
+
+@pytest.mark.req("JOB-12")
+@pytest.mark.parametrize("odd", [None, 7, True, ["x"], {"a": 1}, "no uuid", "\ud800"])
+def test_luggage_that_is_odd_is_left_for_the_crossing_to_refuse(odd: object) -> None:
+    names = (PAYLOAD, PAYLOAD_HASH, INSTANCE_UID, ENTRY_ID, TENANT_ID)
+    luggage = Luggage.of(make_job(variables=dict.fromkeys(names, odd)))
+
+    assert (luggage.instance_uid, luggage.entry_id) == (None, None)
+    assert luggage.content == (odd.encode("utf-8", "surrogatepass") if isinstance(odd, str) else b"")
+
+
+# ---- in ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("PAY-09", "JOB-07")
+def test_a_job_that_keeps_its_promises_enters() -> None:
+    job = entered()
+
+    assert isinstance(job.case, Case)
+    assert (job.case.amount, job.case.person) == (7, Person(name="Ada"))
+    assert (job.verb.name, job.workflow.name, job.at) == ("kyc.check", "kyc.open-case", NOW)
+
+
+@pytest.mark.req("REG-11")
+def test_a_verb_that_undoes_may_be_called_too() -> None:
+    assert entered(type="kyc.undo").verb.name == "kyc.undo"
+
+
+def test_an_instance_nobody_pinned_yet_enters() -> None:
+    claim = replace(CLAIM, instance=replace(INSTANCE, instance_key=None))
+
+    assert entered(claim=claim).instance.instance_key is None
+
+
+def test_a_newer_payload_of_record_is_what_the_verb_sees() -> None:
+    head = make_content({**DATA, "amount": 8})
+    job = entered(head=head)
+
+    assert isinstance(job.case, Case)
+    assert job.case.amount == 8
+    assert job.base_hash.hex() == sealed(head).removeprefix("sha256:")
+
+
+def test_a_signed_payload_enters_with_the_right_ring() -> None:
+    content = make_content()
+    variables = make_variables(content, {PAYLOAD_HASH: sealed(content, Seal.signed(RING))})
+
+    assert entered(make_registry(integrity="signed"), ring=RING, variables=variables).payload.data == DATA
+
+
+OTHER_UID = "33333333-3333-3333-3333-333333333333"
+TAMPERED = make_content({**DATA, "amount": 8}).decode()
+REFUSED_VARIABLES: list[tuple[str, dict[str, object]]] = [
+    ("InstanceUnknown", {INSTANCE_UID: None}),
+    ("EntryMismatch", {ENTRY_ID: OTHER_UID}),
+    ("EntryMismatch", {ENTRY_ID: 7}),
+    ("TenantMismatch", {TENANT_ID: "t2"}),
+    ("PayloadNotText", {PAYLOAD: None}),
+    ("PayloadNotText", {PAYLOAD: {"coerced": True}}),
+    ("LoneSurrogate", {PAYLOAD: "\ud800"}),
+    ("SealMismatch", {PAYLOAD: TAMPERED}),
+    ("SealMismatch", {PAYLOAD: make_content().decode()[:-1]}),
+    ("SealMismatch", {PAYLOAD_HASH: "sha256:" + "0" * 64}),
+    ("SealMalformed", {PAYLOAD_HASH: None}),
+]
+
+
+@pytest.mark.req("PAY-07", "PAY-08", "JOB-12")
+@pytest.mark.parametrize(("code", "changes"), REFUSED_VARIABLES)
+def test_variables_that_were_changed_are_refused(code: str, changes: dict[str, object]) -> None:
+    with pytest.raises(PermanentContract) as caught:
+        entered(variables=make_variables(changes=changes))
+
+    assert caught.value.code == code
+
+
+@pytest.mark.req("JOB-08", "JOB-09", "REG-07", "REG-13")
+@pytest.mark.parametrize(
+    ("code", "job"),
+    [
+        ("VerbUnknown", {"type": "kyc.gone"}),
+        ("WorkflowVerbNested", {"type": "kyc.open-case"}),
+        ("SubVerbForbidden", {"type": "kyc.forbidden"}),
+        ("ProcessUnknown", {"process_id": "other"}),
+        ("InstanceMismatch", {"process_instance_key": 9001}),
+    ],
+)
+def test_a_job_that_may_not_be_is_refused(code: str, job: dict[str, Any]) -> None:
+    with pytest.raises(PermanentContract) as caught:
+        entered(**job)
+
+    assert caught.value.code == code
+
+
+def test_an_instance_of_a_workflow_verb_nobody_knows_is_refused() -> None:
+    with pytest.raises(PermanentContract) as caught:
+        entered(claim=replace(CLAIM, instance=replace(INSTANCE, verb="kyc.gone")))
+
+    assert caught.value.code == "ProcessUnknown"
+
+
+def test_an_instance_the_database_does_not_know_is_refused() -> None:
+    with pytest.raises(PermanentContract) as caught:
+        entered(claim=replace(CLAIM, instance=None))
+
+    assert caught.value.code == "InstanceUnknown"
+
+
+@pytest.mark.req("PAY-08")
+def test_a_payload_this_instance_never_had_is_refused_though_its_hash_fits() -> None:
+    with pytest.raises(PayloadIntegrityError) as caught:
+        entered(claim=replace(CLAIM, input_known=False))
+
+    assert caught.value.code == "PayloadForeign"
+
+
+def test_a_signed_payload_without_a_ring_is_refused() -> None:
+    with pytest.raises(PermanentContract) as caught:
+        entered(make_registry(integrity="signed"))
+
+    assert caught.value.code == "KeyRingMissing"
+
+
+@pytest.mark.req("PAY-16")
+def test_a_payload_of_an_unknown_schema_version_is_refused() -> None:
+    with pytest.raises(PermanentContract) as caught:
+        entered(variables=make_variables(make_content(schema="kyc.open-case/v2")))
+
+    assert caught.value.code == "SchemaUnknown"
+
+
+@pytest.mark.req("PAY-14")
+def test_a_payload_over_its_budget_is_refused() -> None:
+    with pytest.raises(PermanentContract) as caught:
+        entered(make_registry(budget=100))
+
+    assert caught.value.code == "PayloadTooLarge"
+
+
+@pytest.mark.req("PAY-09", "PAY-15", "FAIL-04")
+@pytest.mark.parametrize("wrong", [{"amount": SECRET}, {"amount": -7}, {}, {"amount": 7, "person": {"nom": SECRET}}])
+def test_a_case_that_does_not_fit_is_refused_without_showing_it(wrong: dict[str, Any]) -> None:
+    with pytest.raises(PermanentContract) as caught:
+        entered(variables=make_variables(make_content(wrong)))
+
+    assert caught.value.code == "CaseInvalid"
+    assert SECRET not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+# ---- out -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("PAY-10", "PAY-11", "ORC-07", "ORC-08")
+def test_an_answer_leaves_as_payload_hash_flags_and_keys_and_nothing_else() -> None:
+    job = entered()
+    changed = Case.model_validate({**DATA, "note": "seen"})
+    completed = leave(job, Result(changed, {"orch_done": True}, {"corr_other": "o-1"}, outcome="asked"))
+    envelope = json.loads(completed.payload)
+
+    assert variables_of(completed) == {
+        PAYLOAD: completed.payload.decode(),
+        PAYLOAD_HASH: sealed(completed.payload),
+        "orch_done": True,
+        "corr_other": "o-1",
+    }
+    assert envelope["sub_verb_trail"] == [{"at": "2026-03-01T12:00:00Z", "outcome": "asked", "verb": "kyc.check"}]
+    assert envelope["last_modified_by"] == "kyc.check"
+
+
+def test_a_bare_model_is_an_answer() -> None:
+    completed = leave(entered(), Case(amount=8, person=Person(name="Ada")))
+
+    assert data_of(completed)["amount"] == 8
+    assert (completed.flags, completed.correlation) == ({}, {})
+
+
+@pytest.mark.req("PAY-15")
+def test_fields_outside_the_verbs_model_survive() -> None:
+    job = entered()
+    completed = leave(job, Case(amount=8, person=Person(name="Grace")))
+
+    assert data_of(completed) == {**DATA, "amount": 8, "person": {"name": "Grace", "born": "1815"}}
+
+
+def test_defaults_the_payload_never_had_are_not_written() -> None:
+    job = entered(variables=make_variables(make_content({"amount": 7})))
+
+    assert data_of(leave(job, job.case)) == {"amount": 7}
+
+
+def test_a_case_changed_in_place_is_a_change() -> None:
+    job = entered(make_registry(writes=("tags",)))
+    assert isinstance(job.case, Case)
+    job.case.tags.append("new")
+
+    assert data_of(leave(job, job.case))["tags"] == ["new"]
+
+
+def test_a_case_changed_in_place_is_held_to_its_writes() -> None:
+    job = entered(make_registry(writes=("tags",)))
+    assert isinstance(job.case, Case)
+    job.case.note = "changed"
+
+    with pytest.raises(PermanentContract) as caught:
+        leave(job, job.case)
+
+    assert caught.value.code == "WriteUndeclared"
+
+
+def test_a_second_run_gets_the_case_as_it_was() -> None:
+    first = entered()
+    assert isinstance(first.case, Case)
+    first.case.amount += 1
+    second = afresh(first)
+    assert isinstance(second.case, Case)
+    second.case.amount += 1
+
+    assert data_of(leave(second, second.case))["amount"] == 8
+
+
+@pytest.mark.req("X-41")
+@pytest.mark.parametrize(
+    ("writes", "changes", "allowed"),
+    [
+        (None, {"amount": 8, "note": "n"}, True),
+        ((), {}, True),
+        ((), {"note": "n"}, False),
+        (("note",), {"note": "n"}, True),
+        (("note",), {"note": "n", "amount": 8}, False),
+        (("person",), {"person": {"name": "Grace"}}, True),
+        (("person.name",), {"person": {"name": "Grace"}}, True),
+        (("person.born",), {"person": {"name": "Grace"}}, False),
+        (("person",), {"person": None}, True),
+    ],
+)
+def test_declared_writes_are_enforced(writes: Any, changes: dict[str, Any], allowed: bool) -> None:
+    job = entered(make_registry(writes=writes))
+    answer = Case.model_validate({**DATA, **changes})
+
+    try:
+        leave(job, answer)
+        code = ""
+    except PermanentContract as error:
+        code = error.code
+
+    assert code == ("" if allowed else "WriteUndeclared")
+
+
+@pytest.mark.req("ORC-09")
+@pytest.mark.parametrize(
+    ("flags", "code"),
+    [({"orch_invented": True}, "FlagUndeclared"), ({"orch_done": "yes"}, "FlagTypeWrong")],
+)
+def test_flags_outside_the_contract_are_refused(flags: dict[str, object], code: str) -> None:
+    job = entered()
+
+    with pytest.raises(PermanentContract) as caught:
+        leave(job, Result(job.case, flags))
+
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("keys", "code"),
+    [
+        ({"corr_case": "c-2"}, "CorrelationChanged"),
+        ({"corr_undeclared": "x"}, "CorrelationUndeclared"),
+        ({"case": "x"}, "CorrelationName"),
+        ({"corr_other": 7}, "CorrelationType"),
+    ],
+)
+def test_correlation_keys_are_declared_and_written_once(keys: Any, code: str) -> None:
+    job = entered()
+
+    with pytest.raises(PermanentContract) as caught:
+        leave(job, Result(job.case, correlation=keys))
+
+    assert caught.value.code == code
+
+
+def test_writing_a_correlation_key_again_as_it_is_changes_nothing() -> None:
+    job = entered()
+
+    assert leave(job, Result(job.case, correlation={"corr_case": "c-1"})).correlation == {"corr_case": "c-1"}
+
+
+def test_a_key_another_branch_wrote_meanwhile_cannot_change() -> None:
+    job = overtaken(entered(), {"corr_case": "c-1", "corr_other": "theirs"})
+
+    with pytest.raises(PermanentContract) as caught:
+        leave(job, Result(job.case, correlation={"corr_other": "ours"}))
+
+    assert caught.value.code == "CorrelationChanged"
+
+
+class Elsewhere(BaseModel):
+    amount: int = 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        {"amount": 7},
+        Elsewhere(),
+        Result(None),  # type: ignore[type-var]
+        Result({"amount": 7}),  # type: ignore[type-var]
+        Result(Elsewhere()),
+        Result(Case(amount=7), flags=None),  # type: ignore[arg-type]
+        Result(Case(amount=7), correlation=["corr_case"]),  # type: ignore[arg-type]
+    ],
+)
+def test_an_answer_of_another_kind_is_refused(answer: object) -> None:
+    with pytest.raises(PermanentContract) as caught:
+        leave(entered(), answer)
+
+    assert caught.value.code == "AnswerInvalid"
+
+
+@pytest.mark.req("PAY-15", "REG-23", "FAIL-04")
+@pytest.mark.parametrize("wrong", [{"amount": SECRET}, {"amount": -7}, {"amount": {SECRET}}, {"amount": object()}])
+def test_an_answer_that_breaks_its_own_model_is_refused_without_showing_it(wrong: dict[str, Any]) -> None:
+    job = entered()
+
+    with pytest.raises(Failure) as caught:
+        leave(job, job.case.model_copy(update=wrong))
+
+    assert (type(caught.value), caught.value.code) == (PermanentContract, "AnswerInvalid")
+    assert SECRET not in str(caught.value)
+
+
+def test_an_outcome_that_fits_no_trail_is_refused() -> None:
+    job = entered()
+
+    with pytest.raises(PermanentContract) as caught:
+        leave(job, Result(job.case, outcome="two\nlines"))
+
+    assert caught.value.code == "EnvelopeInvalid"
+
+
+@pytest.mark.req("PAY-14")
+def test_an_answer_over_its_budget_is_refused_before_it_is_stored() -> None:
+    job = entered()
+
+    with pytest.raises(PermanentContract) as caught:
+        leave(job, job.case.model_copy(update={"note": "x" * 70_000}))
+
+    assert caught.value.code == "PayloadTooLarge"
+
+
+class Named(BaseModel):
+    first: str = ""
+
+    @computed_field  # type: ignore[prop-decorator]  # mypy does not know decorated properties
+    @property
+    def greeting(self) -> str:
+        return f"Dear {self.first}"
+
+
+def test_what_a_model_computes_is_no_part_of_the_payload() -> None:
+    job = entered(make_registry(Named, writes=("first",)), variables=make_variables(make_content({"first": "Ada"})))
+
+    assert data_of(leave(job, Named(first="Grace"))) == {"first": "Grace"}
+
+
+class Aliased(BaseModel):
+    amount: int = Field(alias="Amount")
+
+
+def test_a_field_is_stored_under_its_alias() -> None:
+    job = entered(make_registry(Aliased, writes=("Amount",)), variables=make_variables(make_content({"Amount": 7})))
+
+    assert data_of(leave(job, Aliased(Amount=8))) == {"Amount": 8}
+
+
+# ---- onto another branch's version ---------------------------------------------------------------------------------
+
+
+@pytest.mark.req("X-41", "PAY-10")
+def test_changes_of_two_branches_both_survive() -> None:
+    job = entered()
+    head = make_content({**DATA, "note": "theirs"})
+    completed = leave(job, job.case.model_copy(update={"amount": 8}), head=head)
+
+    assert data_of(completed) == {**DATA, "amount": 8, "note": "theirs"}
+
+
+@pytest.mark.req("X-41")
+def test_the_same_field_changed_by_two_branches_is_refused() -> None:
+    job = entered()
+
+    with pytest.raises(PermanentContract) as caught:
+        leave(job, job.case.model_copy(update={"note": "ours"}), head=make_content({**DATA, "note": "theirs"}))
+
+    assert caught.value.code == "MergeConflict"
+
+
+@pytest.mark.req("X-41")
+def test_a_merged_payload_is_sealed_anew_for_its_instance() -> None:
+    content = make_content()
+    variables = make_variables(content, {PAYLOAD_HASH: sealed(content, Seal.signed(RING))})
+    job = entered(make_registry(integrity="signed"), ring=RING, variables=variables)
+    completed = leave(job, Case(amount=8), head=make_content({**DATA, "note": "theirs"}))
+
+    assert completed.seal == sealed(completed.payload, Seal.signed(RING))
