@@ -14,6 +14,12 @@ from verblint.value import value
 _SYNCHRONISING = (Kind.PARALLEL_GATEWAY, Kind.INCLUSIVE_GATEWAY)
 _CHOOSING = (Kind.EXCLUSIVE_GATEWAY, Kind.EVENT_BASED_GATEWAY, Kind.COMPLEX_GATEWAY)
 
+MAX_STEPS = 500_000
+
+
+class TooEntangled(Exception):
+    """A process forks so often that nobody should wait until it is understood."""
+
 
 @value(eq=False)
 class Fork:
@@ -24,49 +30,71 @@ class Fork:
 
 
 def forks(process: Process) -> Iterator[Fork]:
-    """Every fork of a process at every depth."""
+    """Every fork of a process at every depth, or TooEntangled."""
+    survey = _Survey()
     for scope, node in process.walk():
-        if node.kind is Kind.BOUNDARY_EVENT and not node.is_interrupting:
-            host = scope.by_id.get(node.attached_to)
-            if host is not None:
-                yield _fork(scope, node, [host, node])
-        elif node.is_event_sub_process and node.scope is not None and _starts_beside(node.scope):
+        begins = _begins(scope, node)
+        if node.is_event_sub_process and node.scope is not None and _starts_beside(node.scope):
             others = [other for other in scope.nodes if other is not node]
-            yield Fork(node, (tuple(_inside([node])), tuple(_inside(others))))
-        elif node.kind not in _CHOOSING:
-            targets = [scope.by_id[flow.target] for flow in scope.outgoing(node) if flow.target in scope.by_id]
-            if len(targets) > 1:
-                yield _fork(scope, node, targets)
+            yield Fork(node, (survey.inside([node]), survey.inside(others)))
+        elif len(begins) > 1:
+            yield survey.fork(scope, node, begins)
+
+
+def _begins(scope: Scope, node: FlowNode) -> list[FlowNode]:
+    """Where the tokens go that leave a node at the same time."""
+    if node.kind is Kind.BOUNDARY_EVENT and not node.is_interrupting and node.attached_to in scope.by_id:
+        return [scope.by_id[node.attached_to], node]
+    if node.kind in _CHOOSING:
+        return []
+    return [scope.by_id[flow.target] for flow in scope.outgoing(node) if flow.target in scope.by_id]
 
 
 def _starts_beside(inside: Scope) -> bool:
     return any(node.kind is Kind.START_EVENT and not node.is_interrupting for node in inside.nodes)
 
 
-def _fork(scope: Scope, node: FlowNode, begins: list[FlowNode]) -> Fork:
-    visits = Counter(visited.id for begin in begins for visited in _reach(scope, begin, frozenset()))
-    joins = frozenset(name for name, count in visits.items() if count > 1 and scope.by_id[name].kind in _SYNCHRONISING)
-    return Fork(node, tuple(tuple(_inside(_reach(scope, begin, joins))) for begin in begins))
+class _Survey:
+    """The walks through one process, which together must stay within a number of steps."""
 
+    def __init__(self) -> None:
+        self._steps = 0
 
-def _reach(scope: Scope, begin: FlowNode, stops: frozenset[str]) -> list[FlowNode]:
-    """The nodes a token can visit from a node on, that node included, without passing a stop."""
-    seen: dict[str, FlowNode] = {}
-    pending = [begin]
-    while pending:
-        node = pending.pop()
-        if node.id in seen or node.id in stops:
-            continue
-        seen[node.id] = node
-        nexts = [scope.by_id.get(flow.target) for flow in scope.outgoing(node)]
-        # An interrupting boundary event takes the token from its host; any other has a fork of its own.
-        nexts += [boundary for boundary in scope.boundaries(node) if boundary.is_interrupting]
-        pending.extend(following for following in nexts if following is not None)
-    return list(seen.values())
+    def fork(self, scope: Scope, node: FlowNode, begins: list[FlowNode]) -> Fork:
+        """The fork whose arms begin at these nodes."""
+        visits = Counter(visited.id for begin in begins for visited in self._reach(scope, begin, frozenset()))
+        shared = (scope.by_id[name] for name, count in visits.items() if count > 1)
+        joins = frozenset(join.id for join in shared if join.kind in _SYNCHRONISING)
+        return Fork(node, tuple(self.inside(self._reach(scope, begin, joins)) for begin in begins))
 
+    def inside(self, nodes: list[FlowNode]) -> tuple[FlowNode, ...]:
+        """Some nodes, and everything inside of those that are subprocesses."""
+        found: list[FlowNode] = []
+        for node in nodes:
+            found.append(node)
+            if node.scope is not None:
+                found.extend(inner for _, inner in node.scope.walk())
+            self._take_step()
+        self._steps += len(found) - len(nodes)
+        return tuple(found)
 
-def _inside(nodes: list[FlowNode]) -> Iterator[FlowNode]:
-    for node in nodes:
-        yield node
-        if node.scope is not None:
-            yield from (inner for _, inner in node.scope.walk())
+    def _reach(self, scope: Scope, begin: FlowNode, stops: frozenset[str]) -> list[FlowNode]:
+        """The nodes a token can visit from a node on, that node included, without passing a stop."""
+        seen: dict[str, FlowNode] = {}
+        pending = [begin]
+        while pending:
+            node = pending.pop()
+            if node.id in seen or node.id in stops:
+                continue
+            self._take_step()
+            seen[node.id] = node
+            nexts = [scope.by_id.get(flow.target) for flow in scope.outgoing(node)]
+            # An interrupting boundary event takes the token from its host; any other has a fork of its own.
+            nexts += [boundary for boundary in scope.boundaries(node) if boundary.is_interrupting]
+            pending.extend(following for following in nexts if following is not None)
+        return list(seen.values())
+
+    def _take_step(self) -> None:
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            raise TooEntangled

@@ -21,17 +21,19 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <ameide:header key="letter" value="reminder" />
     """
     for group in context.every("taskHeaders", namespace=AMEIDE):
-        keys = [header.get("key") or "" for header in group.find_all("header", AMEIDE)]
+        seen: set[str] = set()
         for number, header in enumerate(group.find_all("header", AMEIDE)):
-            for wrong in _wrong(keys[number], header.get("value") or "", keys[:number]):
+            key = header.get("key") or ""
+            for wrong in _wrong(key, header.get("value") or "", key in seen):
                 hint = "Write a plain key of its own, and a literal that is the same everywhere"
                 yield context.at(header, f"the header {wrong}", hint=hint, detail=f"{number} {wrong}")
+            seen.add(key)
 
 
-def _wrong(key: str, text: str, before: list[str]) -> Iterator[str]:
+def _wrong(key: str, text: str, is_second: bool) -> Iterator[str]:
     if _KEY.fullmatch(key) is None:
         yield f"has the key {key!r}"
-    if key in before:
+    if is_second:
         yield f"{key} is written twice"
     if text.startswith(("=", "${", "#{")):
         yield f"{key} has an expression as its value"

@@ -19,8 +19,9 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  no mapping
     """
     for mapped in mapped_nodes(context):
-        for mapping in mapped.mappings:
-            if mapping.direction == "input" and mapped.is_identity(mapping) and mapped.missing:
+        # Complete outputs hand the results on, so nothing is lost with the local copies.
+        for mapping in mapped.mappings if mapped.missing else ():
+            if mapping.direction == "input" and mapped.is_identity(mapping):
                 message = f"the local copy of {mapping.target} takes the result of the sub-verb and is lost"
                 fix = remove(mapping.element, "remove the mapping")
                 yield context.at(mapping.element, message, hint="Remove the mapping", detail=mapping.target, fix=fix)

@@ -18,12 +18,14 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  two <zeebe:taskDefinition> in one serviceTask
     Right:  one
     """
+    seen: dict[tuple[int, str], tuple[int, int]] = {}
     for element in context.within(ZEEBE):
         shape = SHAPES.get(element.local)
         if shape is None or shape.is_repeatable or element.parent is None:
             continue
-        siblings = list(element.parent.find_all(element.local, ZEEBE))
-        if siblings[0] is not element:
-            message = f"the {described(element)} is written a second time; the first is in line {siblings[0].line}"
-            number = sum(sibling.start < element.start for sibling in siblings)
-            yield context.at(element, message, hint="Keep one of them", detail=f"{element.local} {number}")
+        place = (element.parent.start, element.local)
+        first, count = seen.get(place, (element.line, 0))
+        seen[place] = (first, count + 1)
+        if count:
+            message = f"the {described(element)} is written once more; the first is in line {first}"
+            yield context.at(element, message, hint="Keep one of them", detail=f"{element.local} {count}")
