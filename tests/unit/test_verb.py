@@ -1,0 +1,63 @@
+"""What a verb may know of its run."""
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from verbworker.errors import PermanentContract
+from verbworker.verb import Call, Result
+
+
+def make_call(**changes: Any) -> Call:
+    call = Call(
+        verb="kyc.check",
+        entry_id=UUID(int=1),
+        tenant_id="t1",
+        idempotency_key="vw1-key",
+        attempt=1,
+        epoch=1,
+        deadline=datetime.now(UTC) + timedelta(hours=1),
+        log=logging.getLogger("tests"),
+    )
+    return replace(call, **changes)
+
+
+def test_a_transactional_verb_writes_through_its_own_transaction() -> None:
+    connection: Any = object()
+
+    assert make_call(connection=connection).db is connection
+
+
+def test_an_external_verb_has_no_transaction() -> None:
+    with pytest.raises(PermanentContract) as caught:
+        _ = make_call().db
+
+    assert caught.value.code == "NoDatabase"
+
+
+def test_a_verb_knows_how_long_it_may_take() -> None:
+    remaining = make_call().remaining()
+
+    assert timedelta(0) < remaining <= timedelta(hours=1)
+
+
+def test_time_that_is_over_is_never_negative() -> None:
+    assert make_call(deadline=datetime(2020, 1, 1, tzinfo=UTC)).remaining() == timedelta(0)
+
+
+def test_a_result_sets_nothing_unless_told() -> None:
+    result: Any = Result(object())
+
+    assert (result.flags, result.correlation, result.outcome) == ({}, {}, "ok")
+
+
+@pytest.mark.req("REG-12", "REG-18")
+def test_a_call_says_nothing_of_the_process_around_it() -> None:
+    engine_words = ("process", "bpmn", "instance", "job", "element", "engine", "variable")
+    names = [name for name in dir(make_call()) if not name.startswith("_")]
+
+    assert [name for name in names if any(word in name for word in engine_words)] == []
