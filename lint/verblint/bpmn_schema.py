@@ -183,10 +183,6 @@ class Content:
     has_text: bool
     is_open: bool
 
-    def slot_of(self, local: str) -> int | None:
-        """The number of the slot for a child, or None when it may not stand here at all."""
-        return self.numbers.get(local)
-
     @cached_property
     def numbers(self) -> Mapping[str, int]:
         """The slot of each child by its name; of two slots the first counts."""
@@ -197,6 +193,16 @@ class Content:
     def required_slots(self) -> tuple[Slot, ...]:
         """The children it cannot be without."""
         return tuple(slot for slot in self.slots if slot.is_required)
+
+    @cached_property
+    def needed(self) -> frozenset[tuple[str, str]]:
+        """The attributes it cannot be without, as an element names them."""
+        return frozenset(("", name) for name in self.required)
+
+    @cached_property
+    def typed(self) -> Mapping[tuple[str, str], str]:
+        """The attributes whose values have a type, as an element names them."""
+        return {("", name): kind for name, kind in self.attributes.items() if kind}
 
     @cached_property
     def keys(self) -> frozenset[tuple[str, str]]:
@@ -251,6 +257,7 @@ def _lineage(name: str, types: Mapping[str, tuple[str, list[str], list[str]]]) -
         name = types[name][0]
 
 
+@cache
 def _slot(child: str) -> Slot:
     name = child.rstrip("?*")
     return Slot(frozenset(_GROUPS.get(name, name).split()), name == child, child.endswith("*"))

@@ -211,7 +211,8 @@ class Element:
 
         This is what the engine evaluates: it too joins the text on both sides of a comment.
         """
-        return "".join(self.document.chunks[self.first_chunk : self.last_chunk])
+        chunks, first = self.document.chunks, self.first_chunk
+        return chunks[first] if self.last_chunk == first + 1 else "".join(chunks[first : self.last_chunk])
 
     @property
     def interruptions(self) -> list[int]:

@@ -8,7 +8,7 @@ from verblint.finding import Finding
 from verblint.reader import ModelError, read
 from verblint.report import Suppressed
 from verblint.rule import CRASHED, Context, Rule
-from verblint.rulebook import find, shelf
+from verblint.rulebook import Choice, everything, find
 from verblint.settings import Settings
 from verblint.suppression import current_date, sort_out
 from verblint.value import replace, value
@@ -31,7 +31,7 @@ def inspect(
     name: str = "<bytes>",
     settings: Settings = _DEFAULTS,
     contracts: Contracts = _NO_CONTRACTS,
-    chosen: Iterable[Rule] | None = None,
+    chosen: Choice | Iterable[Rule] | None = None,
     *,
     today: str = "",
 ) -> Inspection:
@@ -44,20 +44,22 @@ def inspect(
         context = Context.of(root, settings, contracts)
     except Exception as error:
         return Inspection((_failure(error, root),))
-    return _look(replace(context, today=today), tuple(shelf() if chosen is None else chosen))
+    return _look(
+        replace(context, today=today),
+        everything() if chosen is None else chosen if isinstance(chosen, Choice) else Choice(chosen),
+    )
 
 
-def _look(context: Context, chosen: tuple[Rule, ...]) -> Inspection:
-    document, marks = context.root.document, context.marks
-    findings = [finding for rule in chosen if rule.concerns(document, marks) for finding in rule.run(context)]
+def _look(context: Context, chosen: Choice) -> Inspection:
+    findings = [finding for rule in chosen.concerning(context) for finding in rule.run(context)]
     suppressed: list[Suppressed] = []
     if any(namespace == VERBWORKER for namespace, _ in context.elements):
         today = context.today or current_date()
         findings, suppressed, unused = sort_out(context.root, findings, today)
-        codes = {rule.code for rule in chosen}
+        codes = {rule.code for rule in chosen.rules}
         # A rule that did not run found nothing; that says nothing about a suppression of it.
         context = replace(context, unused=tuple(s for s in unused if getattr(find(s.rule), "code", "") in codes))
-        findings += [finding for rule in chosen if rule.code == _UNUSED for finding in rule.run(context)]
+        findings += [finding for rule in chosen.rules if rule.code == _UNUSED for finding in rule.run(context)]
     return Inspection(tuple(sorted(findings, key=_place)), tuple(suppressed))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from verblint.assembly import assemble
 from verblint.branch import Branch, branches
 from verblint.contract import Contracts
-from verblint.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Attribute, Document, Element, Place
+from verblint.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Attribute, Element, Place
 from verblint.expression import Expression
 from verblint.finding import Finding, Fix, Severity, is_suppressible
 from verblint.model import Definitions
@@ -66,12 +66,6 @@ class Rule:
     def is_suppressible(self) -> bool:
         """True when a model may answer for a finding of this rule."""
         return is_suppressible(self.code)
-
-    def concerns(self, document: Document, marks: Set[str]) -> bool:
-        """False when a document with these marks cannot have a finding of this rule."""
-        if not self.on and not self.words:
-            return True
-        return not marks.isdisjoint(self.on) or any(map(document.may_hold, self.words))
 
     def run(self, context: "Context") -> Iterator[Finding]:
         """The findings of this rule in one file. A rule that crashes yields one more and stops nobody else."""

@@ -4,7 +4,7 @@ A module in `verblint.rules` is a rule because it is there. The shelf lists them
 `python -m verblint.shelving`, and a test holds it to the folder.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
 
@@ -19,6 +19,12 @@ def shelf() -> tuple[Rule, ...]:
     return tuple(
         Rule(code, slug, Severity(level), _deferred(slug), on, words) for code, slug, level, on, words in SHELF
     )
+
+
+@cache
+def everything() -> "Choice":
+    """All rules of the shelf."""
+    return Choice(shelf())
 
 
 @cache
@@ -39,6 +45,31 @@ def find(name: str) -> Rule | None:
         return CRASHED
     slugs = (rule.slug for rule in shelf() if wanted in (rule.code.lower(), rule.slug))
     return next(map(_loaded, slugs), None)
+
+
+class Choice:
+    """Some rules, in an order in which those that concern a file are found at once."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._by_mark: dict[str, list[int]] = {}
+        self._by_word: dict[str, list[int]] = {}
+        self._always = [number for number, rule in enumerate(self.rules) if not rule.on and not rule.words]
+        for number, rule in enumerate(self.rules):
+            for mark in rule.on:
+                self._by_mark.setdefault(mark, []).append(number)
+            for word in rule.words:
+                self._by_word.setdefault(word, []).append(number)
+
+    def concerning(self, context: Context) -> Iterator[Rule]:
+        """The rules that may find something in a file."""
+        numbers = set(self._always)
+        for mark in self._by_mark.keys() & context.marks:
+            numbers.update(self._by_mark[mark])
+        for word, meant in self._by_word.items():
+            if not numbers.issuperset(meant) and context.root.document.may_hold(word):
+                numbers.update(meant)
+        return (self.rules[number] for number in sorted(numbers))
 
 
 def _deferred(slug: str) -> Check:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from verblint.globbing import matches
 from verblint.project import Project, SettingError
 from verblint.rule import Rule
-from verblint.rulebook import shelf
+from verblint.rulebook import Choice, shelf
 from verblint.value import replace
 
 _ALL = "all"
@@ -20,21 +20,25 @@ class Selection:
         selected = _codes(project.select) if project.select else {rule.code for rule in shelf()}
         ignored = _codes(project.ignore, may_guard=False)
         levels = {code: level for name, level in project.severity.items() for code in _codes([name], may_guard=False)}
-        self._chosen = tuple(
+        self._chosen = Choice(
             replace(rule, severity=levels[rule.code]) if rule.code in levels else rule
             for rule in shelf()
             if _guards(rule) or (rule.code in selected and rule.code not in ignored)
         )
+        self._without: dict[frozenset[str], Choice] = {}
         self._ignored_in = {
             files: frozenset(_codes(names, may_guard=False)) for files, names in project.per_file_ignores.items()
         }
 
-    def of(self, path: str) -> tuple[Rule, ...]:
+    def of(self, path: str) -> Choice:
         """The rules for one file, whose path is relative to the project."""
         ignored = frozenset[str]().union(*(codes for files, codes in self._ignored_in.items() if matches(path, files)))
         if not ignored:
             return self._chosen
-        return tuple(rule for rule in self._chosen if _guards(rule) or rule.code not in ignored)
+        if ignored not in self._without:
+            left = (rule for rule in self._chosen.rules if _guards(rule) or rule.code not in ignored)
+            self._without[ignored] = Choice(left)
+        return self._without[ignored]
 
 
 def _guards(rule: Rule) -> bool:

@@ -30,19 +30,28 @@ class Position(tuple[int, int]):
 
 @value(eq=False)
 class Source:
-    """The bytes of one file under the name its reader knows it by; `starts` are its lines', once somebody asked."""
+    """The bytes of one file under the name its reader knows it by.
+
+    `starts` are its lines', once somebody asked; `asked` are line, offset and column of the last answer.
+    """
 
     name: str
     content: bytes
     starts: list[int] = field(default_factory=list)
+    asked: list[int] = field(default_factory=lambda: [0, 0, 0])
 
     def position(self, offset: int) -> Position:
         """The line and column of a byte offset; a byte order mark stands where the first line begins."""
         starts = self._line_starts()
         offset = max(offset, starts[0])
         line = bisect_right(starts, offset)
-        begin = starts[line - 1]
-        return Position(line, len(self.content[begin:offset].decode("utf-8", "replace")) + 1)
+        known, at, column = self.asked
+        # A file may be one long line with a finding at every step: count on from the last answer.
+        if line != known or offset < at:
+            at, column = starts[line - 1], 1
+        column += len(self.content[at:offset].decode("utf-8", "replace"))
+        self.asked[:] = line, offset, column
+        return Position(line, column)
 
     def line(self, number: int) -> str:
         """The text of a line without its line end."""

@@ -7,6 +7,8 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 from verblint.source import Source
 
+_ID = ("", "id")
+
 
 @rule("HB009", "duplicate-id", Severity.ERROR)
 def check(context: Context) -> Iterator[Finding]:
@@ -18,6 +20,8 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  two elements with id="ask"
     Right:  id="ask" and id="ask-again"
     """
+    if not _has_twice(context):
+        return
     seen: dict[str, int] = {}
     for written, offset, element in _identified(context):
         first = seen.setdefault(written, offset)
@@ -27,6 +31,15 @@ def check(context: Context) -> Iterator[Finding]:
         place = Place(element, offset, _source(context).content.index(b">", offset) + 1)
         detail = f"{element.local} {offset}"
         yield context.at(place, message, hint="Give one of them another id", detail=detail)
+
+
+def _has_twice(context: Context) -> bool:
+    """True when any id is written twice; hardly ever, so this comes before the question which."""
+    names = [written for written, _ in context.root.document.diagram_ids]
+    for (namespace, local), alike in context.elements.items():
+        if namespace == BPMN or (namespace, local) == (DIAGRAM, "BPMNDiagram"):
+            names += [element.values[_ID] for element in alike if _ID in element.values]
+    return len(set(names)) < len(names)
 
 
 def _identified(context: Context) -> Iterator[tuple[str, int, Element]]:

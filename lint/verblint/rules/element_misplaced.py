@@ -31,9 +31,13 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _misplaced(context: Context, element: Element, known: Content) -> Iterator[Finding]:
+    numbers, slots = known.numbers, known.slots
     reached, seen = 0, -1
     for child in element.children:
-        slot = known.slot_of(child.local) if child.namespace in (BPMN, DIAGRAM) else None
+        slot = numbers.get(child.local) if child.namespace in (BPMN, DIAGRAM) else None
+        if slot is not None and (slot > reached or (slot == reached and (slot != seen or slots[slot].is_repeatable))):
+            reached = seen = slot
+            continue
         if slot is None:
             if child.namespace == BPMN and content(child.local) is None:
                 continue
@@ -46,10 +50,7 @@ def _misplaced(context: Context, element: Element, known: Content) -> Iterator[F
         elif slot < reached:
             message = f"{child.local} stands too late in the {element.local}"
             hint = "Write documentation, extensionElements, incoming and outgoing first, in this order"
-        elif slot == seen and not known.slots[slot].is_repeatable:
+        else:
             message = f"{child.local} may stand once in a {element.local}"
             hint = "Keep one of them"
-        else:
-            reached = seen = slot
-            continue
         yield context.at(child, message, hint=hint, detail=f"{element.local} {child.local} {child.id}")

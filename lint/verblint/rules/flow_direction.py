@@ -20,12 +20,11 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for process in context.model.processes:
         for scope, node in process.walk():
-            for flow in scope.outgoing(node):
-                if node.kind is Kind.END_EVENT or node.is_for_compensation or node.is_compensation_boundary:
-                    message = f"a flow leaves the {described(node.element)}"
-                    yield context.at(flow.element, message, hint="Remove the flow", detail="out")
-            for flow in scope.incoming(node):
-                is_entered = node.kind in (Kind.START_EVENT, Kind.BOUNDARY_EVENT) or node.is_for_compensation
-                if is_entered or node.is_event_sub_process:
-                    message = f"a flow enters the {described(node.element)}"
-                    yield context.at(flow.element, message, hint="Remove the flow", detail="in")
+            is_last = node.kind is Kind.END_EVENT or node.is_for_compensation or node.is_compensation_boundary
+            for flow in scope.outgoing(node) if is_last else ():
+                message = f"a flow leaves the {described(node.element)}"
+                yield context.at(flow.element, message, hint="Remove the flow", detail="out")
+            is_first = node.kind in (Kind.START_EVENT, Kind.BOUNDARY_EVENT) or node.is_event_sub_process
+            for flow in scope.incoming(node) if is_first or node.is_for_compensation else ():
+                message = f"a flow enters the {described(node.element)}"
+                yield context.at(flow.element, message, hint="Remove the flow", detail="in")

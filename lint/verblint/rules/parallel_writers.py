@@ -30,16 +30,15 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _of_process(context: Context, process: Process) -> Iterator[Finding]:
-    reported: set[tuple[str, str]] = set()
+    reported: set[str] = set()
     for fork in forks(process):
         for first, second, fields in conflicts(fork, context.contracts):
-            pair = (min(first.id, second.id), max(first.id, second.id))
-            if pair in reported:
+            if second.id in reported:
                 continue
-            reported.add(pair)
+            reported.add(second.id)
             message = f"{_named(first)} and {_named(second)} can run at the same time, and both may write {fields}"
             hint = "Run one after the other, or declare `writes` that differ"
-            yield context.at(second.element, message, hint=hint, detail=" ".join(pair))
+            yield context.at(second.element, message, hint=hint, detail=first.id)
 
 
 def _named(node: FlowNode) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn_schema import known_elements, own_text
+from verblint.bpmn_schema import content, known_elements, own_text
+from verblint.element import BPMN
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
@@ -16,9 +17,22 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <process id="kyc-open-case">TODO <startEvent id="start" /></process>
     Right:  <process id="kyc-open-case"><documentation>TODO</documentation><startEvent id="start" /></process>
     """
-    for content, elements in known_elements(context.elements):
-        for element in elements if not content.has_text else ():
+    if not _may_stray(context):
+        return
+    for known, elements in known_elements(context.elements):
+        for element in elements if not known.has_text else ():
             if element.first_chunk < element.last_chunk and (text := own_text(element).strip()):
                 message = f"the {element.local} holds the text {text[:40]!r}"
                 hint = "Remove it, or move it into documentation"
                 yield context.at(element, message, hint=hint, detail=element.local)
+
+
+def _may_stray(context: Context) -> bool:
+    """False when all that is not blank stands in elements that hold text, or that are not of BPMN."""
+    solid = {number for number, chunk in enumerate(context.root.document.chunks) if not chunk.isspace()}
+    for (namespace, local), alike in context.elements.items():
+        known = content(local) if namespace == BPMN else None
+        if known is None or known.has_text:
+            for element in alike:
+                solid.difference_update(range(element.first_chunk, element.last_chunk))
+    return bool(solid)

@@ -19,11 +19,9 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for content, elements in known_elements(context.elements):
         for element in elements:
-            if element.values.keys() <= content.keys:
-                continue
-            for attribute in element.attributes:
-                local = attribute.local
-                if not attribute.namespace and local not in content.attributes:
+            for namespace, local in element.values.keys() - content.keys:
+                attribute = element.attribute(local)
+                if attribute is not None and not namespace:
                     message = f"a {element.local} has no attribute {local}"
                     hint = suggestion(local, content.attributes)
                     yield context.at(attribute.whole, message, hint=hint, detail=local)
