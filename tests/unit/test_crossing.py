@@ -1,133 +1,43 @@
 """The two crossings: what must hold before a verb sees the case, and before its answer leaves."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import pytest
 from pydantic import BaseModel, Field, computed_field
 
+from tests.support.crossings import (
+    CLAIM,
+    DATA,
+    ENTRY,
+    INSTANCE,
+    NOW,
+    UID,
+    Case,
+    Person,
+    entered,
+    make_content,
+    make_registry,
+    make_variables,
+    sealed,
+)
 from tests.support.frames import make_job
-from verblint.contract import FlagType
-from verbworker.crossing import Entered, Luggage, afresh, enter, leave, overtaken, variables_of
+from verbworker.crossing import Luggage, afresh, leave, overtaken, variables_of
 from verbworker.errors import Failure, PayloadIntegrityError, PermanentContract
-from verbworker.flags import Flag, FlagContract
-from verbworker.frame import Claim, Correlation
 from verbworker.integrity import KeyRing, Seal
 from verbworker.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
 from verbworker.outcome import Completed
-from verbworker.payload import pack
 from verbworker.registry import Registry
 from verbworker.verb import Result
-from verbworker.workflow import WorkflowVerb
 
-UID = UUID("11111111-1111-1111-1111-111111111111")
-ENTRY = UUID("22222222-2222-2222-2222-222222222222")
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RING = KeyRing("k1", {"k1": b"s" * 32})
 SECRET = "iban DE89 3704"
-DATA: dict[str, Any] = {"amount": 7, "note": "", "person": {"name": "Ada", "born": "1815"}, "stranger": [1, 2]}
 
 
-class Person(BaseModel):
-    name: str
-
-
-class Case(BaseModel):
-    amount: int = Field(ge=0)
-    note: str = ""
-    tags: list[str] = []
-    person: Person | None = None
-
-
-async def work(case: Case) -> Case:
-    """Never called here: crossings are tested without running anything."""
-    return case
-
-
-def make_registry(model: Any = Case, **changes: Any) -> Registry:
-    async def named(case: Any) -> Any: ...
-
-    named.__annotations__["case"] = model
-    verbs = Registry()
-    verbs.verb("kyc.check", mode="transactional", writes=changes.pop("writes", None))(named)
-    verbs.verb("kyc.undo", mode="transactional")(work)
-    verbs.verb("kyc.forbidden", mode="transactional")(work)
-    workflow = WorkflowVerb(
-        name="kyc.open-case",
-        version=1,
-        process="kyc",
-        schema="kyc.open-case/v1",
-        sub_verbs=("kyc.check",),
-        compensation={"kyc.check": "kyc.undo"},
-        correlation={"corr_case": "the case", "corr_other": "another"},
-        flag_contract=FlagContract.of([Flag("orch_done", FlagType.BOOLEAN, False)]),
-    )
-    return verbs.declare(replace(workflow, **changes))
-
-
-def make_content(data: Mapping[str, Any] = DATA, schema: str = "kyc.open-case/v1") -> bytes:
-    return pack(schema, dict(data), by="tests", at=NOW).to_bytes()
-
-
-def sealed(content: bytes, seal: Seal | None = None) -> str:
-    return (seal or Seal.plain()).seal(content, tenant="t1", instance_uid=str(UID))
-
-
-def make_variables(content: bytes | None = None, changes: Mapping[str, object] | None = None) -> dict[str, object]:
-    carried = make_content() if content is None else content
-    return {
-        PAYLOAD: carried.decode(),
-        PAYLOAD_HASH: sealed(carried),
-        INSTANCE_UID: str(UID),
-        ENTRY_ID: str(ENTRY),
-        TENANT_ID: "t1",
-        **(changes or {}),
-    }
-
-
-INSTANCE = Correlation(
-    tenant_id="t1",
-    entry_id=ENTRY,
-    verb="kyc.open-case",
-    verb_version="1",
-    engine_id="engine-1",
-    instance_key=9000,
-    correlation={"corr_case": "c-1"},
-)
-CLAIM = Claim(
-    job_key=1,
-    epoch=1,
-    owner=UUID(int=3),
-    claimed_from="new",
-    runs=1,
-    retries_left=3,
-    generation=0,
-    idempotency_key="key",
-    first_run_at=NOW,
-    now=NOW,
-    lease_until=NOW + timedelta(seconds=30),
-    instance=INSTANCE,
-    input_known=True,
-    input_is_head=True,
-)
-
-
-def entered(
-    registry: Registry | None = None,
-    *,
-    claim: Claim = CLAIM,
-    ring: KeyRing | None = None,
-    head: bytes | None = None,
-    variables: Mapping[str, object] | None = None,
-    **job: Any,
-) -> Entered:
-    carried = make_variables() if variables is None else variables
-    delivered = make_job(**{"type": "kyc.check", "variables": carried, **job})
-    return enter(delivered, Luggage.of(delivered), claim, registry or make_registry(), ring=ring, head=head)
+def writing(*fields: str) -> Registry:
+    """A verb that may change these fields and no others."""
+    return make_registry(options={"writes": fields})
 
 
 def data_of(completed: Completed) -> dict[str, Any]:
@@ -337,7 +247,7 @@ def test_defaults_the_payload_never_had_are_not_written() -> None:
 
 
 def test_a_case_changed_in_place_is_a_change() -> None:
-    job = entered(make_registry(writes=("tags",)))
+    job = entered(writing("tags"))
     assert isinstance(job.case, Case)
     job.case.tags.append("new")
 
@@ -345,7 +255,7 @@ def test_a_case_changed_in_place_is_a_change() -> None:
 
 
 def test_a_case_changed_in_place_is_held_to_its_writes() -> None:
-    job = entered(make_registry(writes=("tags",)))
+    job = entered(writing("tags"))
     assert isinstance(job.case, Case)
     job.case.note = "changed"
 
@@ -382,7 +292,7 @@ def test_a_second_run_gets_the_case_as_it_was() -> None:
     ],
 )
 def test_declared_writes_are_enforced(writes: Any, changes: dict[str, Any], allowed: bool) -> None:
-    job = entered(make_registry(writes=writes))
+    job = entered(make_registry(options={"writes": writes}))
     answer = Case.model_validate({**DATA, **changes})
 
     try:
@@ -506,7 +416,10 @@ class Named(BaseModel):
 
 
 def test_what_a_model_computes_is_no_part_of_the_payload() -> None:
-    job = entered(make_registry(Named, writes=("first",)), variables=make_variables(make_content({"first": "Ada"})))
+    async def rename(named: Named) -> None: ...
+
+    registry = make_registry(rename, options={"writes": ("first",)})
+    job = entered(registry, variables=make_variables(make_content({"first": "Ada"})))
 
     assert data_of(leave(job, Named(first="Grace"))) == {"first": "Grace"}
 
@@ -516,7 +429,10 @@ class Aliased(BaseModel):
 
 
 def test_a_field_is_stored_under_its_alias() -> None:
-    job = entered(make_registry(Aliased, writes=("Amount",)), variables=make_variables(make_content({"Amount": 7})))
+    async def raise_amount(aliased: Aliased) -> None: ...
+
+    registry = make_registry(raise_amount, options={"writes": ("Amount",)})
+    job = entered(registry, variables=make_variables(make_content({"Amount": 7})))
 
     assert data_of(leave(job, Aliased(Amount=8))) == {"Amount": 8}
 

@@ -46,7 +46,6 @@ class Life:
     def inside(self, scope: asyncio.Timeout) -> Iterator[None]:
         """The verb runs inside `scope`; ending this life ends the scope at once."""
         self._scope = scope
-        self._enforce()
         try:
             yield
         finally:
@@ -55,10 +54,7 @@ class Life:
     def end(self, reason: End) -> None:
         """End the verb. The first reason counts."""
         self.ended = self.ended or reason
-        self._enforce()
-
-    def _enforce(self) -> None:
-        if self.ended is not None and self._scope is not None and not self._scope.expired():
+        if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(asyncio.get_running_loop().time())
 
 

@@ -2,13 +2,16 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import Executor as Threads
+from contextvars import copy_context
 from datetime import timedelta
+from functools import partial
 
 from pydantic import BaseModel
 
-from verbworker.crossing import Entered
-from verbworker.errors import Fenced, OutcomeUnknown, TransientExternal, TransientInfrastructure, VerbworkerError
+from verbworker.crossing import Entered, afresh
+from verbworker.errors import Fenced, OutcomeUnknown, TransientExternal, VerbworkerError, WorkerStopping
 from verbworker.frame import Claim
 from verbworker.verb import Act, Call, Db, Mode
 from verbworker.work.heart import End, Life
@@ -33,20 +36,18 @@ class Performance:
     async def perform(
         self, entered: Entered, claim: Claim, life: Life, limit: timedelta, connection: Db | None
     ) -> object:
-        """Call the verb and return what it answers. A verb that must be asked first is asked first."""
+        """Call the verb and return what it answers. A life that has ended begins nothing."""
+        if life.ended is not None:
+            raise _interrupted(life.ended, entered, begun=False)
         call = _call(entered, claim, limit, connection)
         scope = asyncio.timeout(limit.total_seconds())
         try:
             async with scope:
                 with life.inside(scope):
-                    if entered.verb.probe is not None and claim.runs > 1:
-                        answer = await self._invoke(entered.verb.probe, entered.case, call)
-                        if answer is not None:
-                            return answer
-                    return await self._invoke(entered.verb.act, entered.case, call)
+                    return await self._ask_and_act(entered, claim, call)
         except TimeoutError as error:
             if life.ended is not None:
-                raise _interrupted(life.ended, entered) from error
+                raise _interrupted(life.ended, entered, begun=True) from error
             if scope.expired() and entered.verb.mode is Mode.EXTERNAL:
                 raise OutcomeUnknown("the verb did not end within its time", code="Timeout") from error
             raise
@@ -57,17 +58,41 @@ class Performance:
         except SystemExit as error:
             raise TransientExternal("the verb tried to end the process", code="SystemExit") from error
 
+    async def _ask_and_act(self, entered: Entered, claim: Claim, call: Call) -> object:
+        # Runs are counted anew when a job is released; epochs never are, and any earlier one may have got through.
+        if entered.verb.probe is not None and claim.epoch > 1:
+            answer = await self._invoke(entered.verb.probe, afresh(entered).case, call)
+            if answer is not None:
+                return answer
+        return await self._invoke(entered.verb.act, entered.case, call)
+
     async def _invoke(self, act: Act, case: BaseModel, call: Call) -> object:
         arguments = act.arguments(case, call)
         if act.is_async:
             return await act.function(**arguments)
-        thread = asyncio.get_running_loop().run_in_executor(self._threads, lambda: act.function(**arguments))
+        call_it = partial(copy_context().run, _on_thread, act.function, arguments)
+        thread = asyncio.get_running_loop().run_in_executor(self._threads, call_it)
+        thread.add_done_callback(_hear)
         try:
             return await asyncio.shield(thread)
         except asyncio.CancelledError:
             # A thread cannot be stopped: its frame stays ours, heartbeats included, until it has ended.
             await asyncio.wait([thread])
             raise
+
+
+def _on_thread(function: Callable[..., object], arguments: dict[str, object]) -> object:
+    try:
+        return function(**arguments)
+    except StopIteration as error:
+        # A future refuses to hold this one, and whoever waits for it would wait for ever.
+        raise RuntimeError("the verb raised StopIteration") from error
+
+
+def _hear(thread: "asyncio.Future[object]") -> None:
+    """Take note of how a thread ended. What nobody hears the loop would log, with the words of a stranger in it."""
+    if not thread.cancelled():
+        thread.exception()
 
 
 def _call(entered: Entered, claim: Claim, limit: timedelta, connection: Db | None) -> Call:
@@ -91,13 +116,13 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _interrupted(reason: End, entered: Entered) -> VerbworkerError:
+def _interrupted(reason: End, entered: Entered, *, begun: bool) -> VerbworkerError:
     match reason:
         case End.LOST:
             return Fenced("another worker claimed the job while the verb ran")
         case End.GONE:
             return JobVanished("the engine dropped the job while the verb ran")
-        case End.SHUTDOWN if entered.verb.mode is Mode.TRANSACTIONAL:
-            return TransientInfrastructure("the worker shut down; everything was rolled back", code="Shutdown")
+        case End.SHUTDOWN if entered.verb.mode is Mode.TRANSACTIONAL or not begun:
+            return WorkerStopping("the worker shut down, and nothing of this run is left", code="Shutdown")
         case End.SHUTDOWN:
             return Abandoned("the worker shut down while an external call may be under way")
