@@ -74,8 +74,8 @@ class _Survey:
             found.append(node)
             if node.scope is not None:
                 found.extend(inner for _, inner in node.scope.walk())
-            self._take_step()
-        self._steps += len(found) - len(nodes)
+            self._take_steps(1)
+        self._take_steps(len(found) - len(nodes))
         return tuple(found)
 
     def _reach(self, scope: Scope, begin: FlowNode, stops: frozenset[str]) -> list[FlowNode]:
@@ -86,15 +86,16 @@ class _Survey:
             node = pending.pop()
             if node.id in seen or node.id in stops:
                 continue
-            self._take_step()
+            boundaries = scope.boundaries(node)
+            self._take_steps(1 + len(boundaries))
             seen[node.id] = node
             nexts = [scope.by_id.get(flow.target) for flow in scope.outgoing(node)]
             # An interrupting boundary event takes the token from its host; any other has a fork of its own.
-            nexts += [boundary for boundary in scope.boundaries(node) if boundary.is_interrupting]
+            nexts += [boundary for boundary in boundaries if boundary.is_interrupting]
             pending.extend(following for following in nexts if following is not None)
         return list(seen.values())
 
-    def _take_step(self) -> None:
-        self._steps += 1
+    def _take_steps(self, count: int) -> None:
+        self._steps += count
         if self._steps > MAX_STEPS:
             raise TooEntangled

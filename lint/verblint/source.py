@@ -1,10 +1,13 @@
 """One file's bytes, and the arithmetic between byte offsets and the lines and columns people read."""
 
 from bisect import bisect_right
+from itertools import accumulate
 
 from verblint.pattern import pattern
 from verblint.value import field, value
 
+_BLOCK = 4096
+_CONTINUATION = bytes(range(0x80, 0xC0))
 _LINE_END = pattern(rb"\r\n|\n|\r")
 
 
@@ -32,26 +35,24 @@ class Position(tuple[int, int]):
 class Source:
     """The bytes of one file under the name its reader knows it by.
 
-    `starts` are its lines', once somebody asked; `asked` are line, offset and column of the last answer.
+    `starts` are its lines', `blocks` the characters before each block of bytes; both are there once somebody asked.
     """
 
     name: str
     content: bytes
     starts: list[int] = field(default_factory=list)
-    asked: list[int] = field(default_factory=lambda: [0, 0, 0])
+    blocks: list[int] = field(default_factory=list)
 
     def position(self, offset: int) -> Position:
         """The line and column of a byte offset; a byte order mark stands where the first line begins."""
         starts = self._line_starts()
         offset = max(offset, starts[0])
         line = bisect_right(starts, offset)
-        known, at, column = self.asked
-        # A file may be one long line with a finding at every step: count on from the last answer.
-        if line != known or offset < at:
-            at, column = starts[line - 1], 1
-        column += len(self.content[at:offset].decode("utf-8", "replace"))
-        self.asked[:] = line, offset, column
-        return Position(line, column)
+        begin = starts[line - 1]
+        if offset - begin <= _BLOCK:
+            return Position(line, len(self.content[begin:offset].decode("utf-8", "replace")) + 1)
+        # A file may be one long line with a finding at every step: what is counted once stays counted.
+        return Position(line, self._characters_before(offset) - self._characters_before(begin) + 1)
 
     def line(self, number: int) -> str:
         """The text of a line without its line end."""
@@ -59,10 +60,26 @@ class Source:
         end = starts[number] if number < len(starts) else len(self.content)
         return self.content[starts[number - 1] : end].decode("utf-8", "replace").rstrip("\r\n")
 
+    def _characters_before(self, offset: int) -> int:
+        if not self.blocks:
+            counts = (_count(self.content[at : at + _BLOCK]) for at in range(0, len(self.content), _BLOCK))
+            self.blocks.extend(accumulate(counts, initial=0))
+        number = offset // _BLOCK
+        return self.blocks[number] + _count(self.content[number * _BLOCK : offset])
+
     def _line_starts(self) -> list[int]:
         # Filled on first use: a clean model never asks for a position.
         if not self.starts:
             first = 3 if self.content.startswith(b"\xef\xbb\xbf") else 0
-            self.starts.append(first)
-            self.starts.extend(match.end() for match in _LINE_END.finditer(self.content))
+            if b"\r" in self.content:
+                self.starts.append(first)
+                self.starts.extend(match.end() for match in _LINE_END.finditer(self.content))
+            else:
+                lengths = (len(line) + 1 for line in self.content[first:].split(b"\n")[:-1])
+                self.starts.extend(accumulate(lengths, initial=first))
         return self.starts
+
+
+def _count(raw: bytes) -> int:
+    """The characters of UTF-8 that begin in some bytes."""
+    return len(raw.translate(None, _CONTINUATION))

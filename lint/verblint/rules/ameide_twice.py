@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.ameide_schema import SHAPES
-from verblint.element import AMEIDE, Element
+from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 
@@ -17,14 +17,13 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  two <ameide:taskDefinition> in one serviceTask
     Right:  one
     """
-    seen: dict[tuple[int, str], tuple[Element, int]] = {}
+    seen: dict[tuple[int, str], int] = {}
     for element in context.within(AMEIDE):
         shape = SHAPES.get(element.local)
         if shape is None or shape.is_repeatable or element.parent is None:
             continue
         place = (element.parent.start, element.local)
-        first, count = seen.get(place, (element, 0))
-        seen[place] = (first, count + 1)
-        if count:
-            message = f"{element.local} is written once more; the first is in line {first.line}"
+        count = seen[place] = seen.get(place, 0) + 1
+        if count > 1:
+            message = f"{element.local} is written once more"
             yield context.at(element, message, hint="Keep one of them", detail=f"{element.local} {count}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.element import ZEEBE, Element
+from verblint.element import ZEEBE
 from verblint.finding import Finding, Severity
 from verblint.naming import described
 from verblint.rule import Context, rule
@@ -18,14 +18,13 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  two <zeebe:taskDefinition> in one serviceTask
     Right:  one
     """
-    seen: dict[tuple[int, str], tuple[Element, int]] = {}
+    seen: dict[tuple[int, str], int] = {}
     for element in context.within(ZEEBE):
         shape = SHAPES.get(element.local)
         if shape is None or shape.is_repeatable or element.parent is None:
             continue
         place = (element.parent.start, element.local)
-        first, count = seen.get(place, (element, 0))
-        seen[place] = (first, count + 1)
-        if count:
-            message = f"the {described(element)} is written once more; the first is in line {first.line}"
+        count = seen[place] = seen.get(place, 0) + 1
+        if count > 1:
+            message = f"the {described(element)} is written once more"
             yield context.at(element, message, hint="Keep one of them", detail=f"{element.local} {count}")
