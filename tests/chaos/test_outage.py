@@ -64,13 +64,13 @@ class Endured:
 
 
 async def _endure(site: Site, cluster: Broker, outage: Frozen | Killed | Paused, seconds: float) -> Endured:
-    crew = site.crew(2, "book", "send", **{WORK: "0.3:1.2"}, **_CALM)
+    crew = site.crew(2, "book", "send", **{WORK: "0.5:2"}, **_CALM)
     try:
         async with site.load("book", "send") as load:
-            crew.start_all()
-            await crew.all_ready()
-            pids = [hand.pid for hand in crew.hands]
+            # All of them before the workers, so that enough is at work when the engine goes.
             await load.start(60)
+            crew.start_all()
+            pids = [hand.pid for hand in crew.hands]
             await load.reach(3)
             await asyncio.to_thread(outage.begin, cluster)
             try:
