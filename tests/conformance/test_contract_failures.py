@@ -48,7 +48,7 @@ async def started(rig: Rig, domain: str, verb: str = "book", **changes: object) 
     return await begin(rig.database, rig.engine, workflow, data, changes=changes)
 
 
-async def expect_incident(rig: Rig, job: Job, begun: Begun, code: str) -> None:
+async def assert_incident(rig: Rig, job: Job, begun: Begun, code: str) -> None:
     """The frame says why, the engine raised an incident with a readable message, and nothing else changed."""
     frame = await rig.frame(job)
     (told,) = [failure for failure in rig.engine.failures if failure[0] == job.key]
@@ -78,7 +78,7 @@ async def test_a_tampered_payload(rig: Rig, domain: str) -> None:
 
     job = await rig.work(f"{domain}.book")
 
-    await expect_incident(rig, job, begun, "SealMismatch")
+    await assert_incident(rig, job, begun, "SealMismatch")
 
 
 @pytest.mark.req("PAY-02", "PAY-08")
@@ -87,7 +87,7 @@ async def test_a_tampered_hash(rig: Rig, domain: str) -> None:
 
     job = await rig.work(f"{domain}.book")
 
-    await expect_incident(rig, job, begun, "SealMismatch")
+    await assert_incident(rig, job, begun, "SealMismatch")
 
 
 @pytest.mark.req("PAY-07")
@@ -97,7 +97,7 @@ async def test_a_payload_swapped_with_another_instance_together_with_its_hash(ri
 
     job = await rig.work(f"{domain}.book")
 
-    await expect_incident(rig, job, begun, "PayloadForeign")
+    await assert_incident(rig, job, begun, "PayloadForeign")
 
 
 @pytest.mark.req("JOB-12", "X-09")
@@ -111,7 +111,7 @@ async def test_an_identity_borrowed_from_another_instance(rig: Rig, domain: str)
 
     job = await rig.work(f"{domain}.book")
 
-    await expect_incident(rig, job, lender, "InstanceMismatch")
+    await assert_incident(rig, job, lender, "InstanceMismatch")
 
 
 @pytest.mark.req("PAY-15", "PAY-19")
@@ -121,7 +121,7 @@ async def test_a_truncated_payload(rig: Rig, domain: str) -> None:
 
     job = await rig.work(f"{domain}.book")
 
-    await expect_incident(rig, job, begun, "PayloadForeign")
+    await assert_incident(rig, job, begun, "PayloadForeign")
 
 
 @pytest.mark.req("PAY-01", "PAY-15", "PAY-19")
@@ -131,7 +131,7 @@ async def test_a_payload_that_became_an_object(rig: Rig, domain: str) -> None:
 
     job = await rig.work(f"{domain}.book")
 
-    await expect_incident(rig, job, begun, "PayloadNotText")
+    await assert_incident(rig, job, begun, "PayloadNotText")
 
 
 @pytest.mark.req("PAY-09", "PAY-15", "PAY-19")
@@ -142,7 +142,7 @@ async def test_a_number_that_became_a_text(rig: Rig, domain: str) -> None:
 
     job = await rig.work(f"{domain}.book")
 
-    await expect_incident(rig, job, begun, "CaseInvalid")
+    await assert_incident(rig, job, begun, "CaseInvalid")
 
 
 @pytest.mark.req("PAY-14")
@@ -153,7 +153,7 @@ async def test_a_payload_over_its_budget(rig: Rig, domain: str) -> None:
 
     job = await rig.work(f"{domain}.book")
 
-    await expect_incident(rig, job, begun, "PayloadTooLarge")
+    await assert_incident(rig, job, begun, "PayloadTooLarge")
 
 
 @pytest.mark.req("PAY-16")
@@ -164,7 +164,7 @@ async def test_a_schema_version_this_worker_does_not_know(rig: Rig, domain: str)
 
     job = await rig.work(f"{domain}.book")
 
-    await expect_incident(rig, job, begun, "SchemaUnknown")
+    await assert_incident(rig, job, begun, "SchemaUnknown")
 
 
 @pytest.mark.req("ORC-09", "ORC-08")
@@ -173,7 +173,7 @@ async def test_a_flag_nobody_declared_and_the_effect_is_rolled_back(rig: Rig, do
 
     job = await rig.work(f"{domain}.invent-flag")
 
-    await expect_incident(rig, job, begun, "FlagUndeclared")
+    await assert_incident(rig, job, begun, "FlagUndeclared")
 
 
 @pytest.mark.req("ORC-02", "ORC-09")
@@ -182,7 +182,7 @@ async def test_a_flag_of_the_wrong_type_and_the_effect_is_rolled_back(rig: Rig, 
 
     job = await rig.work(f"{domain}.bend-flag")
 
-    await expect_incident(rig, job, begun, "FlagTypeWrong")
+    await assert_incident(rig, job, begun, "FlagTypeWrong")
 
 
 @pytest.mark.req("JOB-07", "JOB-08", "JOB-09", "REG-07", "X-05")
@@ -195,7 +195,7 @@ async def test_a_sub_verb_that_is_not_on_the_allow_list(dsn: str, broker: Gatewa
 
         job = await rig.work(f"{domain}.book")
 
-        await expect_incident(rig, job, begun, "SubVerbForbidden")
+        await assert_incident(rig, job, begun, "SubVerbForbidden")
 
 
 @pytest.mark.req("JOB-08", "X-05")
@@ -208,7 +208,7 @@ async def test_a_verb_nobody_registered(dsn: str, broker: Gateway, domain: str) 
 
         job = await rig.work(f"{domain}.book")
 
-        await expect_incident(rig, job, begun, "VerbUnknown")
+        await assert_incident(rig, job, begun, "VerbUnknown")
 
 
 @pytest.mark.req("REG-13", "NOT-03")
@@ -217,7 +217,7 @@ async def test_a_workflow_verb_called_as_a_sub_verb(rig: Rig, domain: str) -> No
 
     job = await rig.work(f"{domain}.settle")
 
-    await expect_incident(rig, job, begun, "WorkflowVerbNested")
+    await assert_incident(rig, job, begun, "WorkflowVerbNested")
 
 
 @pytest.mark.req("JOB-12", "X-09")

@@ -63,6 +63,9 @@ async def test_a_pushed_job_is_completed_like_any_other(bench: Bench) -> None:
             await _start_until(bench, pushed)
         await bench.engine.complete(pushed.result().key, {})
 
+        with pytest.raises(JobGone):
+            await bench.engine.complete(pushed.result().key, {})
+
 
 @pytest.mark.zeebe
 async def test_a_reader_who_stops_leaves_most_jobs_to_the_poll(crowd: Bench) -> None:
