@@ -105,7 +105,12 @@ class Returns:
                 stop=stop_after_delay(self._patience),
                 reraise=True,
             )
-            return await again(send)
+
+            async def attempt() -> Answer:
+                # The machinery awaits only what is a coroutine function itself: a lambda's command would never go out.
+                return await send()
+
+            return await again(attempt)
 
     async def _note(self, job_key: int, kind: str, detail: str) -> None:
         try:
