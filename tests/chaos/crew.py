@@ -16,6 +16,7 @@ from tests.support.ports import LOOPBACK, free_ports
 WORKER = (str(Path(sys.executable).with_name("verbworker")), "worker", "--app", "tests.chaos.verbs:registry")
 NAIVE = (sys.executable, "-m", "tests.chaos.naive")
 _NO_ANSWER = (OSError, http.client.HTTPException)
+_SIGNS = (" bug", "never awaited", "never retrieved")
 _LOOK = 0.1
 _PATIENCE = 60.0
 
@@ -177,8 +178,10 @@ class Crew:
         )
 
     def bugs(self) -> list[str]:
-        """What the workers themselves called a bug."""
-        return [line for hand in self.hands for line in _read(hand.log).splitlines() if " bug" in line]
+        """What the workers themselves called a bug, and what Python found forgotten in them."""
+        return [
+            line for hand in self.hands for line in _read(hand.log).splitlines() if any(sign in line for sign in _SIGNS)
+        ]
 
 
 def last_words(log: Path, lines: int = 15) -> str:
