@@ -1,90 +1,551 @@
-"""The feed of one verb on an engine in memory: whatever may be pushed, polling never stops."""
+"""The feed of one verb on an engine in memory: never more than there are slots, and polling never stops."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
+from tests.support.virtual_time import turns, virtual_time
+from verbworker import metrics
 from verbworker.engine import Ask, Start
+from verbworker.errors import AccessDenied, AnswerTooLarge, EngineError, EngineUnavailable
 from verbworker.job import Job
 from verbworker.testing.memory import MemoryEngine
 from verbworker.work.feed import Feed
 from verbworker.work.slots import Slots
 
-_PATIENCE = 20.0
-_ASK = Ask(type="kyc.check", worker="tests", timeout_ms=60_000, variables=())
+VERB = "kyc.check"
+ASK = Ask(type=VERB, worker="tests", timeout_ms=60_000, variables=())
+PUSHED_MS = 20_000
+"""A pushed job is locked for less time than a polled one: that tells them apart."""
 
 
-class QuietEngine(MemoryEngine):
-    """An engine that would push, but has nothing new: what it has must be asked for."""
+class WatchedEngine(MemoryEngine):
+    """An engine in memory that fails as it is told, and keeps what it was asked."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.line("kyc", ["kyc.check"])
-        self.polled = asyncio.Semaphore(0)
+        self.line("kyc", [VERB])
+        self.asks: list[int] = []
+        self.asked_at: list[float] = []
+        self.errors: list[EngineError] = []
+        self.broken_streams = 0
+        self.streams = 0
+        self.open_streams = 0
+        self.answers_at_once = False
+        self.polled = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
 
-    async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
-        await asyncio.Event().wait()
-        async for job in super().stream(ask):
-            yield job
+    async def offer(self, count: int = 1) -> None:
+        """Start instances, each with one job."""
+        for _ in range(count):
+            await self.start(Start("kyc", {}))
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
-        self.polled.release()
-        await asyncio.sleep(0.01)
-        return await super().activate(ask, limit, wait_ms)
-
-
-@asynccontextmanager
-async def _feeding(engine: QuietEngine, concurrency: int) -> AsyncIterator["asyncio.Queue[Job]"]:
-    taken: asyncio.Queue[Job] = asyncio.Queue()
-    feed = Feed(engine, _ASK, Slots("kyc.check", concurrency), taken.put_nowait, wait_ms=0, streaming=True)
-    async with asyncio.timeout(_PATIENCE), asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(feed.run())
-        yield taken
-        running.cancel()
-
-
-@pytest.mark.req("JOB-01")
-async def test_a_verb_with_a_single_place_is_polled_for() -> None:
-    engine = QuietEngine()
-    async with _feeding(engine, concurrency=1) as taken:
-        for _ in range(5):
-            await engine.polled.acquire()
-        await engine.start(Start("kyc", {}))
-
-        assert (await taken.get()).type == "kyc.check"
-
-
-@pytest.mark.req("FAIL-06")
-async def test_an_engine_that_asked_for_less_is_polled_again() -> None:
-    engine = QuietEngine()
-    engine.refuse("activate")  # of two places one is left
-    async with _feeding(engine, concurrency=2) as taken:
-        for _ in range(3):
-            await engine.polled.acquire()
-        await engine.start(Start("kyc", {}))
-
-        assert (await taken.get()).type == "kyc.check"
-
-
-class BriskEngine(QuietEngine):
-    """An engine that ends every stream as soon as it is opened, without a complaint."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.streams = 0
+        self.asks.append(limit)
+        self.polled.set()
+        self.asked_at.append(asyncio.get_running_loop().time())
+        await self.may_answer.wait()
+        if self.errors:
+            raise self.errors.pop(0)
+        return await super().activate(ask, limit, 0 if self.answers_at_once else wait_ms)
 
     async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
         self.streams += 1
-        for job in await self.activate(ask, 0, 0):
+        if self.broken_streams:
+            self.broken_streams -= 1
+            raise EngineUnavailable("no stream today")
+        self.open_streams += 1
+        try:
+            async for job in super().stream(ask):
+                yield job
+        finally:
+            self.open_streams -= 1
+
+
+@dataclass(slots=True)
+class Feeding:
+    """A running feed and everything a test wants to see of it."""
+
+    engine: WatchedEngine
+    slots: Slots
+    feed: Feed
+    task: "asyncio.Task[None]"
+    jobs: "asyncio.Queue[Job]" = field(default_factory=asyncio.Queue)
+
+    async def take(self, count: int) -> list[Job]:
+        """Jobs as they are handed over; they keep their slots."""
+        return [await self.jobs.get() for _ in range(count)]
+
+    async def work_off(self, count: int) -> list[Job]:
+        """Jobs as they are handed over; each is done at once."""
+        done = []
+        for _ in range(count):
+            done.append(await self.jobs.get())
+            self.slots.give()
+        return done
+
+
+@asynccontextmanager
+async def feeding(
+    engine: WatchedEngine, concurrency: int = 8, *, streaming: bool = False, wait_ms: int = 5_000
+) -> AsyncIterator[Feeding]:
+    slots = Slots(VERB, concurrency)
+    jobs: asyncio.Queue[Job] = asyncio.Queue()
+    feed = Feed(engine, ASK, slots, jobs.put_nowait, wait_ms=wait_ms, streaming=streaming)
+    async with asyncio.timeout(86_400), asyncio.TaskGroup() as tasks:
+        running = Feeding(engine, slots, feed, tasks.create_task(feed.run()), jobs)
+        yield running
+        feed.stop()
+
+
+async def asked(engine: WatchedEngine, times: int) -> None:
+    """Return when the engine was polled so often."""
+    while len(engine.asks) < times:
+        engine.polled.clear()
+        await engine.polled.wait()
+
+
+async def seconds(count: float) -> None:
+    """Let virtual time pass, which takes none."""
+    await asyncio.sleep(count)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+# ---- pull ----------------------------------------------------------------------------------------------------------
+
+
+@virtual_time
+async def test_no_more_jobs_are_taken_than_there_are_slots() -> None:
+    engine = WatchedEngine()
+    await engine.offer(20)
+    async with feeding(engine, 5) as running:
+        await running.take(5)
+        await seconds(60)
+        assert running.jobs.empty()
+        running.slots.give(2)
+        await running.take(2)
+        await seconds(60)
+
+        assert running.jobs.empty()
+        assert engine.asks == [5, 2]
+
+
+@virtual_time
+async def test_slots_that_a_poll_did_not_fill_are_free_again() -> None:
+    engine = WatchedEngine()
+    await engine.offer(3)
+    async with feeding(engine, 8) as running:
+        await running.take(3)
+        await turns()
+
+        assert engine.asks == [8, 5]
+        assert running.slots.room(asked=5) == 5
+
+
+@pytest.mark.req("FAIL-06")
+@virtual_time
+async def test_an_engine_that_is_too_busy_is_asked_for_less_and_later_for_more() -> None:
+    engine = WatchedEngine()
+    engine.refuse("activate", 3)
+    async with feeding(engine, 8, wait_ms=1000) as running:
+        await asked(engine, 4)
+        fallen = engine.asks[:4]
+        for _ in range(40):
+            await engine.offer()
+            await running.work_off(1)
+        await asked(engine, len(engine.asks) + 1)
+
+    assert fallen == [8, 4, 2, 1]
+    assert engine.asks[-1] > 4
+
+
+@pytest.mark.req("FAIL-06")
+@virtual_time
+async def test_a_busy_engine_is_left_alone_for_longer_and_longer() -> None:
+    engine = WatchedEngine()
+    engine.refuse("activate", 20)
+    async with feeding(engine):
+        await asked(engine, 21)
+    pauses = [after - before for before, after in zip(engine.asked_at, engine.asked_at[1:], strict=False)]
+
+    assert 0.05 <= pauses[0] < pauses[2]
+    assert 0.49 <= pauses[-1] <= max(pauses) <= 1.01
+
+
+@virtual_time
+async def test_answers_that_are_too_large_are_asked_for_one_by_one() -> None:
+    engine = WatchedEngine()
+    engine.errors = [AnswerTooLarge("4 MiB")]
+    await engine.offer(3)
+    async with feeding(engine) as running:
+        await running.take(3)
+        await turns()
+
+        assert engine.asks == [8, 1, 1, 1, 1]
+
+
+@pytest.mark.req("ADP-04")
+@pytest.mark.parametrize("error", [EngineUnavailable("away"), AccessDenied("no"), EngineError("odd")])
+def test_an_engine_that_is_away_for_hours_is_asked_again_until_it_answers(error: EngineError) -> None:
+    @virtual_time
+    async def play() -> None:
+        engine = WatchedEngine()
+        engine.errors = [error] * 200
+        await engine.offer()
+        async with feeding(engine, 4) as running:
+            (job,) = await running.take(1)
+
+            assert job.type == VERB
+            assert len(engine.asks) >= 201
+            assert running.slots.room(asked=0) >= 0
+            assert not running.task.done()
+
+    play()
+
+
+@virtual_time
+async def test_the_pause_after_failures_begins_anew_after_a_success() -> None:
+    engine = WatchedEngine()
+    engine.errors = [EngineUnavailable("away")] * 20
+    await engine.offer()
+    async with feeding(engine) as running:
+        await running.take(1)
+        engine.errors = [EngineUnavailable("again")]
+        await asked(engine, 24)
+
+    assert engine.asked_at[-1] - engine.asked_at[-2] < 0.2
+
+
+@virtual_time
+async def test_a_gateway_that_answers_at_once_with_nothing_is_not_asked_all_the_time() -> None:
+    engine = WatchedEngine()
+    engine.answers_at_once = True
+    async with feeding(engine):
+        await seconds(60)
+
+    assert 60 < len(engine.asks) < 400
+
+
+@virtual_time
+async def test_a_gateway_that_answers_at_once_with_jobs_is_asked_again_at_once() -> None:
+    engine = WatchedEngine()
+    engine.answers_at_once = True
+    await engine.offer(50)
+    async with feeding(engine, 2) as running:
+        await running.work_off(50)
+
+        assert now() < 1
+
+
+@virtual_time
+async def test_an_error_that_is_none_of_the_engines_ends_the_feed_loudly() -> None:
+    engine = WatchedEngine()
+    bug: Any = ZeroDivisionError()
+    engine.errors = [bug]
+    feed = Feed(engine, ASK, Slots(VERB, 2), lambda job: None, wait_ms=1000, streaming=True)
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await feed.run()
+
+    assert caught.group_contains(ZeroDivisionError)
+
+
+# ---- the end -------------------------------------------------------------------------------------------------------
+
+
+@virtual_time
+async def test_stopping_waits_for_the_poll_under_way_and_hands_over_what_it_brings() -> None:
+    engine = WatchedEngine()
+    await engine.offer(2)
+    engine.may_answer.clear()
+    async with feeding(engine, 8) as running:
+        await asked(engine, 1)
+        running.feed.stop()
+        await seconds(60)
+        assert not running.task.done()
+        engine.may_answer.set()
+        await running.task
+
+        assert running.jobs.qsize() == 2
+        assert running.slots.free == 6
+        assert len(engine.asks) == 1
+
+
+@virtual_time
+async def test_stopping_while_a_poll_fails_gives_every_slot_back() -> None:
+    engine = WatchedEngine()
+    engine.errors = [EngineUnavailable("away")]
+    engine.may_answer.clear()
+    async with feeding(engine, 8) as running:
+        await asked(engine, 1)
+        running.feed.stop()
+        engine.may_answer.set()
+        await running.task
+
+        assert running.slots.free == 8
+
+
+@virtual_time
+async def test_stopping_while_every_slot_is_taken_ends_at_once() -> None:
+    engine = WatchedEngine()
+    await engine.offer(2)
+    async with feeding(engine, 2) as running:
+        await running.take(2)
+        await turns()
+        before = now()
+        running.feed.stop()
+        await running.task
+
+        assert now() == before
+        assert running.slots.free == 0
+
+
+@virtual_time
+async def test_stopping_during_a_pause_ends_at_once() -> None:
+    engine = WatchedEngine()
+    engine.errors = [EngineUnavailable("away")] * 1000
+    async with feeding(engine) as running:
+        await asked(engine, 12)
+        before = now()
+        running.feed.stop()
+        await running.task
+
+        assert now() == before
+
+
+@virtual_time
+async def test_stopping_before_running_asks_for_nothing() -> None:
+    engine = WatchedEngine()
+    await engine.offer()
+    feed = Feed(engine, ASK, Slots(VERB, 2), lambda job: None, wait_ms=1000, streaming=True)
+    feed.stop()
+    feed.stop()
+    await feed.run()
+
+    assert (engine.asks, engine.streams) == ([], 0)
+
+
+@virtual_time
+async def test_stopping_closes_the_stream_and_gives_its_slot_back() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine, 8, streaming=True) as running:
+        await seconds(1)
+        assert engine.open_streams == 1
+        running.feed.stop()
+        await running.task
+
+        assert engine.open_streams == 0
+        assert running.slots.free == 8
+
+
+@virtual_time
+async def test_cancelling_ends_at_once() -> None:
+    engine = WatchedEngine()
+    engine.may_answer.clear()
+    async with feeding(engine, 8, streaming=True) as running:
+        await asked(engine, 1)
+        before = now()
+        running.task.cancel()
+        await asyncio.wait([running.task])
+
+        assert now() == before
+        assert running.slots.free == 8
+
+
+# ---- push ----------------------------------------------------------------------------------------------------------
+
+
+@virtual_time
+async def test_while_little_happens_jobs_are_pushed() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine, streaming=True) as running:
+        await seconds(1)
+        await engine.offer()
+        (job,) = await running.take(1)
+
+        assert job.timeout_ms == PUSHED_MS
+        assert metrics.REGISTRY.get_sample_value("verbworker_streaming", {"verb": VERB}) == 1
+
+
+@virtual_time
+async def test_without_streaming_no_stream_is_opened() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine, streaming=False) as running:
+        await engine.offer()
+        (job,) = await running.take(1)
+        await seconds(1)
+
+        assert job.timeout_ms == ASK.timeout_ms
+        assert engine.streams == 0
+
+
+@pytest.mark.req("JOB-01")
+@virtual_time
+async def test_what_is_never_pushed_is_polled_beside_the_stream() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine, streaming=True) as running:
+        await seconds(1)
+        await engine.offer()
+        (pushed,) = await running.take(1)
+        engine.time_out(pushed.key)
+        (polled,) = await running.take(1)
+
+        assert (pushed.key, pushed.timeout_ms) == (polled.key, PUSHED_MS)
+        assert polled.timeout_ms == ASK.timeout_ms
+        assert engine.open_streams == 1
+
+
+@virtual_time
+async def test_while_much_happens_the_stream_is_closed_and_afterwards_opened_again() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine, 32, streaming=True) as running:
+        await seconds(1)
+        assert engine.open_streams == 1
+        for _ in range(30):
+            await engine.offer(10)
+            await running.work_off(10)
+            await seconds(0.1)
+        assert engine.open_streams == 0
+        assert metrics.REGISTRY.get_sample_value("verbworker_streaming", {"verb": VERB}) == 0
+        await seconds(30)
+
+        assert engine.open_streams == 1
+
+
+@virtual_time
+async def test_a_stream_is_read_only_with_a_slot_in_hand() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine, 4, streaming=True) as running:
+        await seconds(1)
+        for _ in range(6):
+            await engine.offer()
+            await turns()
+
+        assert running.jobs.qsize() == 3  # the fourth slot is the poll's
+        assert running.slots.free == 0
+
+
+@virtual_time
+async def test_when_the_slots_are_at_work_the_stream_gives_back_what_it_cannot_start() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine, 4, streaming=True) as running:
+        await seconds(1)
+        for _ in range(6):
+            await engine.offer()
+            await turns()
+        await running.take(3)
+        await seconds(30)
+        (polled,) = await running.take(1)
+        assert (engine.open_streams, polled.timeout_ms) == (0, ASK.timeout_ms)
+        running.slots.give(4)
+        await running.work_off(2)
+        await seconds(30)
+
+        assert engine.open_streams == 1
+        assert len(engine.jobs) == 6
+
+
+@virtual_time
+async def test_a_verb_with_a_single_place_is_only_polled_for() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine, 1, streaming=True) as running:
+        await asked(engine, 3)
+        await engine.offer()
+        (job,) = await running.take(1)
+
+        assert job.timeout_ms == ASK.timeout_ms
+        assert engine.streams == 0
+
+
+@pytest.mark.req("FAIL-06")
+@virtual_time
+async def test_a_stream_never_keeps_the_last_slot_from_the_poll() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine, 32, streaming=True) as running:
+        await seconds(1)
+        assert engine.open_streams == 1
+        engine.refuse("activate", 8)
+        await asked(engine, len(engine.asks) + 12)
+        await engine.offer()
+
+        assert (await running.take(1))[0].type == VERB
+
+
+@virtual_time
+async def test_a_stream_that_cannot_be_opened_is_tried_again_and_again_beside_the_poll() -> None:
+    engine = WatchedEngine()
+    engine.broken_streams = 200
+    async with feeding(engine, streaming=True) as running:
+        while engine.open_streams == 0:
+            await seconds(1)
+        await engine.offer()
+        (job,) = await running.take(1)
+
+        assert job.timeout_ms == PUSHED_MS
+        assert engine.streams == 201
+        assert now() > 200
+
+
+class BriefEngine(WatchedEngine):
+    """An engine that ends every stream after a while, without a complaint."""
+
+    lifetime = 0.0
+
+    async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
+        self.streams += 1
+        await asyncio.sleep(self.lifetime)
+        for job in await MemoryEngine.activate(self, ask, 0, 0):
             yield job
 
 
-async def test_streams_that_end_at_once_are_not_opened_in_a_hurry() -> None:
-    engine = BriskEngine()
-    async with _feeding(engine, concurrency=8):
-        for _ in range(60):
-            await engine.polled.acquire()
+@pytest.mark.parametrize(("lifetime", "least", "most"), [(0.0, 15, 60), (60.0, 9, 11)])
+def test_streams_that_end_at_once_are_not_opened_in_a_hurry(lifetime: float, least: int, most: int) -> None:
+    @virtual_time
+    async def play() -> None:
+        engine = BriefEngine()
+        engine.lifetime = lifetime
+        async with feeding(engine, streaming=True) as running:
+            await seconds(60 if not lifetime else 600)
 
-    assert engine.streams < 20
+            assert least <= engine.streams <= most
+            assert running.slots.room(asked=0) >= 0
+
+    play()
+
+
+class CutEngine(WatchedEngine):
+    """An engine whose streams break when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut = asyncio.Event()
+
+    async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
+        self.streams += 1
+        if self.streams > 20:
+            await self.cut.wait()
+            self.cut.clear()
+        for job in await MemoryEngine.activate(self, ask, 0, 0):
+            yield job
+        raise EngineUnavailable("the stream broke")
+
+
+@virtual_time
+async def test_a_stream_that_lived_long_is_opened_again_as_soon_as_it_breaks() -> None:
+    engine = CutEngine()
+    async with feeding(engine, streaming=True):
+        while engine.streams <= 20:
+            await seconds(1)
+        await seconds(100)
+        engine.cut.set()
+        await seconds(0.2)
+
+        assert engine.streams == 22

@@ -1,8 +1,10 @@
 """An engine in memory that delivers jobs as a real one does: at least once, late, twice, out of order."""
 
+import asyncio
 import random
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import TracebackType
@@ -12,7 +14,7 @@ from verbworker.engine import Ask, Deployed, EngineFacts, Resource, Signal, Star
 from verbworker.errors import Backpressure, CommandInvalid, EngineUnavailable, JobGone, JobNotActive
 from verbworker.job import Job
 
-_MOST_PER_MS = 1  # every activation gets a millisecond of its own, so that deliveries have an order
+_APART_MS = 1  # every activation gets a millisecond of its own, so that deliveries have an order
 
 
 class JobState(StrEnum):
@@ -40,6 +42,12 @@ class MemoryJob:
     error_code: str | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stream:
+    ask: Ask
+    pushed: "asyncio.Queue[MemoryJob]" = field(default_factory=asyncio.Queue)
+
+
 @dataclass(slots=True)
 class _Instance:
     process_id: str
@@ -62,6 +70,8 @@ class MemoryEngine:
         self._lines: dict[str, list[str]] = {}
         self._instances: dict[int, _Instance] = {}
         self._faults: dict[str, list[str]] = {}
+        self._streams: list[_Stream] = []
+        self._changed = asyncio.Event()
         self.jobs: dict[int, MemoryJob] = {}
         self.shuffled = False
 
@@ -74,22 +84,26 @@ class MemoryEngine:
     def advance(self, seconds: float) -> None:
         """Let time pass: activations end and backoffs are over when their time has come."""
         self._now_ms += int(seconds * 1000)
+        self._stir()
 
     def time_out(self, job_key: int) -> None:
         """End an activation now, as if its worker had been silent for too long."""
         known = self.jobs[job_key]
         if known.state is JobState.ACTIVATED:
             known.state = JobState.ACTIVATABLE
+            self._stir()
 
     def redeliver(self, job_key: int) -> None:
         """Deliver a job again whatever became of it, as an engine restored from a backup does."""
         self.jobs[job_key].state = JobState.ACTIVATABLE
+        self._stir()
 
     def resolve(self, job_key: int, *, retries: int = 3) -> None:
         """An operator resolves the incident of a job."""
         known = self.jobs[job_key]
         known.job = replace(known.job, retries=retries)
         known.state = JobState.ACTIVATABLE
+        self._stir()
 
     def lose_answer(self, command: str, times: int = 1) -> None:
         """The next `command` is carried out, but its answer never arrives."""
@@ -137,17 +151,31 @@ class MemoryEngine:
         return Started(instance_key=key, definition_key=1, process_id=start.process_id, version=1)
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
-        """Hand out what is ready. It does not wait: a test says when something happens."""
+        """Hand out what is ready, or wait for it up to `wait_ms` of real time: the engine's own time is the test's."""
         self._strike("activate", lambda: None)
-        ready = [known for known in self.jobs.values() if known.job.type == ask.type and self._is_ready(known)]
+        await asyncio.sleep(0)  # whoever calls an engine gives way to others
+        if wait_ms > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_ms / 1000):
+                    while not self._ready(ask):
+                        await self._changed.wait()
+        ready = self._ready(ask)
         if self.shuffled:
             self._dice.shuffle(ready)
         return [self._hand_out(known, ask) for known in ready[:limit]]
 
     async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
-        """Nothing is pushed here."""
-        for job in await self.activate(ask, 0, 0):
-            yield job
+        """Push jobs as they arise. Like Zeebe it pushes none that timed out or was given back: poll beside it."""
+        self._strike("stream", lambda: None)
+        stream = _Stream(ask)
+        self._streams.append(stream)
+        try:
+            while True:
+                yield (await stream.pushed.get()).job
+        finally:
+            self._streams.remove(stream)
+            while not stream.pushed.empty():
+                self.time_out(stream.pushed.get_nowait().job.key)
 
     async def complete(self, job_key: int, variables: Variables) -> None:
         """Complete a job; its instance goes on to the next verb."""
@@ -199,6 +227,11 @@ class MemoryEngine:
         if fault == "lose":
             raise EngineUnavailable("the answer was lost")
 
+    def _stir(self) -> None:
+        """Have every poll that waits look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
     def _next_key(self) -> int:
         self._keys += 1
         return self._keys
@@ -222,14 +255,23 @@ class MemoryEngine:
             element_id=f"task_{instance.place + 1}",
             tenant_id="<default>",
         )
-        self.jobs[key] = MemoryJob(job)
+        self.jobs[key] = known = MemoryJob(job)
+        for stream in self._streams:
+            if stream.ask.type == job.type:
+                self._hand_out(known, stream.ask)
+                stream.pushed.put_nowait(known)
+                return
+        self._stir()
+
+    def _ready(self, ask: Ask) -> list[MemoryJob]:
+        return [known for known in self.jobs.values() if known.job.type == ask.type and self._is_ready(known)]
 
     def _is_ready(self, known: MemoryJob) -> bool:
         timed_out = known.state in (JobState.ACTIVATED, JobState.BACKING_OFF) and self._now_ms >= known.until_ms
         return known.state is JobState.ACTIVATABLE or timed_out
 
     def _hand_out(self, known: MemoryJob, ask: Ask) -> Job:
-        self._now_ms += _MOST_PER_MS
+        self._now_ms += _APART_MS
         known.state = JobState.ACTIVATED
         known.until_ms = self._now_ms + ask.timeout_ms
         known.deliveries += 1
@@ -265,6 +307,7 @@ class MemoryEngine:
             known.state = JobState.INCIDENT
         else:
             known.state = JobState.BACKING_OFF if backoff_ms else JobState.ACTIVATABLE
+        self._stir()
 
     def _throw(self, job_key: int, code: str, message: str) -> None:
         known = self._open(job_key)

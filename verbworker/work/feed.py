@@ -21,6 +21,7 @@ _TICK = 0.1
 _LINGER = 0.01
 _QUIET = 0.005
 _SHORT_LIVED = 1.0
+_BRISK_PAUSE = 0.5
 _STREAM_TIMEOUT_MS = 20_000
 
 
@@ -39,30 +40,44 @@ class Feed:
         self._start = start
         self._wait_ms = wait_ms
         self._streaming = streaming
+        self._stopping = asyncio.Event()
         self._load = Load()
         self._arrived = 0
         self._busy = asyncio.Event()
         self._idle = asyncio.Event()
+        self._asked = 0
         self._choose()
         self._reading_since: float | None = None
         self._most = 10_000
         self._is_asking = False
+        self._is_owed = False
         self._heard_at = float("-inf")
 
     async def run(self) -> None:
-        """Feed until cancelled. A poll under way is waited for, so that no job is left locked behind it."""
+        """Feed until stopped. Cancelled, it ends at once, and what a poll would have brought stays locked."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._watch_load())
-            tasks.create_task(self._poll())
+            others = [tasks.create_task(self._watch_load())]
             if self._streaming:
-                tasks.create_task(self._stream())
+                others.append(tasks.create_task(self._stream()))
+            polling = tasks.create_task(self._poll())
+            await self._stopping.wait()
+            for task in others:
+                task.cancel()
+            if not self._is_asking:
+                polling.cancel()
+
+    def stop(self) -> None:
+        """Ask for no more. A poll under way is waited for and what it brings is handed over: it is locked for us."""
+        self._stopping.set()
 
     def silence(self, now: float) -> float:
         """How long the engine has owed an answer; a feed whose slots are all at work asks for nothing."""
-        is_full = not self._is_asking and self._slots.free == 0
+        is_full = not self._is_owed and self._slots.free == 0
         return 0.0 if is_full else now - self._heard_at
 
-    def _take(self, job: Job) -> None:
+    def _hand_over(self, job: Job) -> None:
+        """Start a job. The slot that was taken to ask for it is the job's own now."""
+        self._asked -= 1
         self._arrived += 1
         self._start(job)
 
@@ -76,98 +91,112 @@ class Feed:
             self._choose()
 
     def _choose(self) -> None:
-        """Choose between push and pull. A stream that held the last slot would keep everybody from polling."""
-        only_pull = self._load.is_busy or not self._slots.is_roomy
+        """Choose between push and pull: a stream needs a slot of its own beside the poll's, or nobody reads it."""
+        only_pull = self._load.is_busy or self._slots.room(self._asked) < 2
         (self._busy.set if only_pull else self._busy.clear)()
         (self._idle.clear if only_pull else self._idle.set)()
+
+    # ---- slots -------------------------------------------------------------------------------------------------
+
+    async def _take_slots(self, most: int, patience: float = 0.0) -> int:
+        count = await self._slots.take(most=most, patience=patience)
+        self._asked += count
+        return count
+
+    def _give_slots(self, count: int) -> None:
+        self._asked -= count
+        self._slots.give(count)
 
     # ---- pull --------------------------------------------------------------------------------------------------
 
     async def _poll(self) -> None:
-        failures = 0
-        while True:
-            count = await self._slots.take(most=self._poll_size(), patience=_LINGER)
-            if failures == 0:
-                # The wait for a slot was ours, not the engine's.
-                self._heard_at = asyncio.get_running_loop().time()
-            self._is_asking = True
-            try:
-                jobs = await self._ask_for(count)
-            except EngineError as error:
-                await self._slots.give(count)
-                failures += 1
-                await self._complain(error, failures)
-                continue
-            except asyncio.CancelledError:
-                await self._slots.give(count)
-                raise
-            finally:
-                self._is_asking = False
-            failures = 0
-            await self._slots.give(count - len(jobs))
-            await self._slots.praise(len(jobs))
+        in_vain = 0
+        while not self._stopping.is_set():
+            pause = await self._poll_once(in_vain)
+            in_vain = in_vain + 1 if pause else 0
+            if pause:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._stopping.wait()
+
+    async def _poll_once(self, in_vain: int) -> float:
+        """Ask once, after `in_vain` times in vain; returns how many seconds to wait before the next time."""
+        count = await self._take_slots(self._poll_size(), _LINGER)
+        began = asyncio.get_running_loop().time()
+        if not self._is_owed:
+            # The wait for a slot was ours, not the engine's.
+            self._heard_at = began
+        jobs: list[Job] = []
+        try:
+            jobs = await self._ask_for(count)
+        except EngineError as error:
+            return self._complain(error, in_vain + 1)
+        finally:
+            self._give_slots(count - len(jobs))
+        self._slots.praise(len(jobs))
+        if jobs or self._heard_at - began >= self._wait_ms / 2000:
+            return 0.0
+        # A gateway that does not wait for jobs, as it was asked to, is not asked again at once.
+        return backoff(in_vain, random.random(), cap=_BRISK_PAUSE)
 
     def _poll_size(self) -> int:
-        if self._streaming and not self._load.is_busy:
+        if self._streaming and self._idle.is_set():
             # The stream brings what is new; a few slots suffice for what only a poll can get.
             return max(1, min(self._most, self._slots.free // 4))
         return self._most
 
     async def _ask_for(self, count: int) -> list[Job]:
-        request = asyncio.ensure_future(self._engine.activate(self._ask, count, self._wait_ms))
+        self._is_asking = self._is_owed = True
         try:
-            jobs = await asyncio.shield(request)
-        except asyncio.CancelledError:
-            # What this poll still brings is ours: it is started, and given back by whoever stops us.
-            with suppress(EngineError):
-                for job in await request:
-                    self._take(job)
-            raise
+            jobs = await self._engine.activate(self._ask, count, self._wait_ms)
+        finally:
+            self._is_asking = False
+        self._is_owed = False
         self._heard_at = asyncio.get_running_loop().time()
         for job in jobs:
-            self._take(job)
+            self._hand_over(job)
         return jobs
 
-    async def _complain(self, error: EngineError, failures: int) -> None:
-        verb = self._ask.type
+    def _complain(self, error: EngineError, failures: int) -> float:
+        """Adapt to what the engine said; returns how many seconds to wait."""
+        cap, level = 5.0, logging.WARNING
         match error:
             case Backpressure():
-                await self._slots.blame()
+                self._slots.blame()
                 cap = 1.0
             case AnswerTooLarge():
-                self._most = 1
-                _log.error("the jobs of one poll are too large, asking for one at a time", extra={"verb": verb})
-                cap = 5.0
+                self._most, level = 1, logging.ERROR  # the jobs of one poll were too large together
             case EngineUnavailable():
-                cap = 5.0
+                pass
             case _:
-                _log.error("the engine refuses to hand out jobs", extra={"verb": verb, "reason": str(error)})
-                cap = 15.0
+                cap, level = 15.0, logging.ERROR  # patience does not help here: a person must do something
         if failures == 1 or failures % 20 == 0:
-            _log.warning("poll failed", extra={"verb": verb, "failures": failures, "reason": str(error)})
-        await asyncio.sleep(backoff(failures, random.random(), cap=cap))
+            said = {"verb": self._ask.type, "failures": failures, "reason": str(error)}
+            _log.log(level, "poll failed", extra=said)
+        return backoff(failures, random.random(), cap=cap)
 
     # ---- push --------------------------------------------------------------------------------------------------
 
     async def _stream(self) -> None:
-        failures = 0
+        in_vain = 0
         loop = asyncio.get_running_loop()
+        gauge = metrics.STREAMING.labels(self._ask.type)
         ask = replace(self._ask, timeout_ms=min(self._ask.timeout_ms, _STREAM_TIMEOUT_MS))
         while True:
             await self._idle.wait()
-            metrics.STREAMING.labels(self._ask.type).set(1)
             opened_at = loop.time()
+            gauge.set(1)
             try:
                 await self._read_until_busy(ask)
-                # One that the other side ends at once is no better than one that it refuses.
-                failures = failures + 1 if self._idle.is_set() and loop.time() - opened_at < _SHORT_LIVED else 0
             except EngineError as error:
-                failures += 1
                 _log.info("stream ended", extra={"verb": self._ask.type, "reason": str(error)})
             finally:
-                metrics.STREAMING.labels(self._ask.type).set(0)
-            if failures:
-                await asyncio.sleep(backoff(failures, random.random()))
+                gauge.set(0)
+            # One that the other side ends at once is no better than one that it refuses.
+            is_short = self._idle.is_set() and loop.time() - opened_at < _SHORT_LIVED
+            in_vain = in_vain + 1 if is_short else 0
+            if in_vain:
+                await asyncio.sleep(backoff(in_vain, random.random()))
 
     async def _read_until_busy(self, ask: Ask) -> None:
         stream = self._engine.stream(ask)
@@ -185,20 +214,19 @@ class Feed:
     async def _read(self, stream: AsyncGenerator[Job, None]) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await self._slots.take(most=1)
+            await self._take_slots(1)
             self._reading_since = loop.time()
+            job: Job | None = None
             try:
-                job = await anext(stream)
-            except StopAsyncIteration:
-                await self._slots.give()
-                return
-            except BaseException:
-                await self._slots.give()
-                raise
+                job = await anext(stream, None)
             finally:
                 self._reading_since = None
+                if job is None:
+                    self._give_slots(1)
+            if job is None:
+                return
             self._heard_at = loop.time()
-            self._take(job)
+            self._hand_over(job)
 
     async def _close_when_busy(self, reader: "asyncio.Task[None]") -> None:
         await self._busy.wait()

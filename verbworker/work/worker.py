@@ -122,14 +122,15 @@ class Worker:
                 await self._executor.execute(job)
         finally:
             gauge.dec()
-            await slots.give()
+            slots.give()
 
     async def _drain(self, feeds: "list[asyncio.Task[None]]") -> None:
         self._draining = True
         _log.info("draining", extra={"in_flight": len(self._running)})
-        for feed in feeds:
-            feed.cancel()
-        await asyncio.wait(feeds)
+        for feed in self._feeds:
+            feed.stop()
+        if feeds:
+            await asyncio.wait(feeds)
         await self._wait_for_running(self._pace.grace.total_seconds())
         self._heart.end_all(End.SHUTDOWN)
         await self._wait_for_running(_LAST_WORDS)
