@@ -44,18 +44,16 @@ def _domain(literals: set[Value], flag: Flag | None) -> Iterator[Value]:
     """One value for each class of values that no comparison with the literals can tell apart."""
     integers = sorted(value for value in literals if type(value) is int)
     texts = sorted(value for value in literals if isinstance(value, str))
-    match flag.type if flag is not None else None:
-        case FlagType.ENUM:
-            assert flag is not None
-            yield from flag.values
-        case FlagType.BOOLEAN:
-            yield from (True, False)
-        case FlagType.INTEGER:
-            yield from _around(integers)
-        case FlagType.STRING:
-            yield from (*texts, _ANOTHER_TEXT)
-        case None:
-            yield from (True, False, *_around(integers), *texts, _ANOTHER_TEXT, None)
+    if flag is None:
+        yield from (True, False, *_around(integers), *texts, _ANOTHER_TEXT, None)
+    elif flag.type is FlagType.ENUM:
+        yield from flag.values
+    elif flag.type is FlagType.BOOLEAN:
+        yield from (True, False)
+    elif flag.type is FlagType.INTEGER:
+        yield from _around(integers)
+    else:
+        yield from (*texts, _ANOTHER_TEXT)
 
 
 def _around(integers: list[int]) -> list[int]:

@@ -20,16 +20,14 @@ EXAMPLES = {
 
 def is_literal(kind: TimerKind, text: str) -> bool:
     """True when a text is what a timer of this kind may say."""
-    match kind:
-        case TimerKind.DURATION:
-            return _is_duration(text)
-        case TimerKind.DATE:
-            return _is_date(text)
-        case TimerKind.CYCLE:
-            repetition, _, interval = text.partition("/")
-            begin, _, duration = interval.rpartition("/")
-            is_begin = not begin or _is_date(begin)
-            return _REPETITION.fullmatch(repetition) is not None and is_begin and _is_duration(duration)
+    if kind is TimerKind.DURATION:
+        return _is_duration(text)
+    if kind is TimerKind.DATE:
+        return _is_date(text)
+    repetition, _, interval = text.partition("/")
+    begin, _, duration = interval.rpartition("/")
+    is_begin = not begin or _is_date(begin)
+    return _REPETITION.fullmatch(repetition) is not None and is_begin and _is_duration(duration)
 
 
 def _is_duration(text: str) -> bool:

@@ -16,10 +16,7 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <conditionExpression language="javascript">=orch_x = "a"</conditionExpression>
     Right:  <conditionExpression>=orch_x = "a"</conditionExpression>
     """
-    for branch in context.branches:
-        element = branch.flow.element.find("conditionExpression")
-        if element is None:
-            continue
+    for element in context.every("conditionExpression"):
         for child in element.children:
             message = f"the element {child.local} stands inside a condition, and its text would be evaluated"
             yield context.at(

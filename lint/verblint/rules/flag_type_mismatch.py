@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.condition import Comparison, Membership, Test, Value, walk
+from verblint.condition import Comparison, Membership, Value, walk
 from verblint.contract import Flag, FlagType
 from verblint.finding import Finding, Severity
 from verblint.rule import CONTRACTS, Context, rule
@@ -31,30 +31,16 @@ def check(context: Context) -> Iterator[Finding]:
         if verb is None or branch.test is None:
             continue
         for test in walk(branch.test):
-            flag = verb.flags.get(test.flag.name) if isinstance(test, Comparison | Membership) else None
-            wrong = _mismatch(test, flag) if flag is not None else None
+            if not isinstance(test, Comparison | Membership):
+                continue
+            flag = verb.flags.get(test.flag.name)
+            literals = (test.literal,) if isinstance(test, Comparison) else test.literals
+            wrong = next((literal for literal in literals if flag is not None and not _fits(literal.value, flag)), None)
             if flag is not None and wrong is not None:
-                start, end, what = wrong
-                message = f"{flag.name} is of type {flag.type} and is compared with {what}"
+                place = branch.condition.part(wrong.start, wrong.end)
+                message = f"{flag.name} is of type {flag.type} and is compared with {_described(wrong.value)}"
                 hint = f"Write: {flag.name} {_EXAMPLES[flag.type]}"
-                yield context.at(branch.condition.part(start, end), message, hint=hint, detail=flag.name)
-
-
-def _mismatch(test: Test, flag: Flag) -> tuple[int, int, str] | None:
-    """The characters to blame and what they are, or None when the types agree."""
-    match test:
-        case Comparison(_, operator, literal):
-            if not _fits(literal.value, flag):
-                return literal.start, literal.end, _described(literal.value)
-            if operator not in ("=", "!=") and flag.type is not FlagType.INTEGER:
-                return test.flag.start, literal.end, f"`{operator}`"
-        case Membership(_, literals):
-            wrong = next((literal for literal in literals if not _fits(literal.value, flag)), None)
-            if wrong is not None:
-                return wrong.start, wrong.end, _described(wrong.value)
-        case _:
-            pass
-    return None
+                yield context.at(place, message, hint=hint, detail=flag.name)
 
 
 def _fits(value: Value, flag: Flag) -> bool:
