@@ -9,6 +9,7 @@ import pytest
 from tests.support.engines import Gateway
 from tests.support.zeebe_engine import Bench, until_it_works, zeebe
 from tests.support.zeebe_models import sequence
+from verbworker.errors import JobGone
 from verbworker.job import Job
 
 CROWD = 120
