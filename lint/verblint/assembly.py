@@ -20,9 +20,6 @@ from verblint.model import (
 )
 
 _NODE_KINDS = {kind.value: kind for kind in Kind if kind is not Kind.UNKNOWN}
-# An unknown kind might be either, so that nothing written in it is overlooked.
-_EVENTS = frozenset(kind for kind in Kind if kind.is_event or kind is Kind.UNKNOWN)
-_ACTIVITIES = frozenset(kind for kind in Kind if kind.is_activity or kind is Kind.UNKNOWN)
 _NESTED = (Kind.SUB_PROCESS, Kind.TRANSACTION, Kind.AD_HOC_SUB_PROCESS)
 # What stands in a process or subprocess and is neither node nor flow nor association.
 _NOT_NODES = frozenset(
@@ -74,18 +71,21 @@ def _nodes(element: Element) -> Iterator[FlowNode]:
 
 
 def _node(element: Element, kind: Kind) -> FlowNode:
-    loop = element.find("multiInstanceLoopCharacteristics") if kind in _ACTIVITIES else None
+    written = element.values.get
+    is_unknown = kind is Kind.UNKNOWN
+    # An unknown kind might be anything, so that nothing written in it is overlooked.
+    loop = element.find("multiInstanceLoopCharacteristics") if kind.is_activity or is_unknown else None
     interrupting = "cancelActivity" if kind is Kind.BOUNDARY_EVENT else "isInterrupting"
     return FlowNode(
         id=element.id,
-        name=element.get("name") or "",
+        name=written(("", "name"), ""),
         kind=kind,
         element=element,
         binding=bind(element),
-        default=element.get("default") or "",
-        message=element.get("messageRef") or "",
-        events=event_definitions(element) if kind in _EVENTS else (),
-        attached_to=element.get("attachedToRef") or "",
+        default=written(("", "default"), ""),
+        message=written(("", "messageRef"), ""),
+        events=event_definitions(element) if kind.is_event or is_unknown else (),
+        attached_to=written(("", "attachedToRef"), ""),
         is_interrupting=_is_true(element, interrupting, default=True),
         is_for_compensation=_is_true(element, "isForCompensation"),
         is_event_sub_process=_is_true(element, "triggeredByEvent"),
@@ -95,12 +95,13 @@ def _node(element: Element, kind: Kind) -> FlowNode:
 
 
 def _flow(element: Element) -> SequenceFlow:
-    condition = element.find("conditionExpression")
+    written = element.values.get
+    condition = element.find("conditionExpression") if element.children else None
     return SequenceFlow(
         id=element.id,
-        name=element.get("name") or "",
-        source=element.get("sourceRef") or "",
-        target=element.get("targetRef") or "",
+        name=written(("", "name"), ""),
+        source=written(("", "sourceRef"), ""),
+        target=written(("", "targetRef"), ""),
         condition=Expression.of(condition) if condition is not None else None,
         element=element,
     )

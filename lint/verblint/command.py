@@ -9,8 +9,8 @@ _COULD_NOT_WRITE = 2
 
 def run() -> None:
     """Run the command line of this process and end it."""
-    # Loading makes many objects and no garbage, and neither does one model; the trees of a thousand models must go.
-    gc.set_threshold(200_000, 20, 100)
+    # Loading makes many objects and no garbage, and the trees of models are taken apart when they are done with.
+    gc.disable()
     from verblint.cli import main
 
     code = main()

@@ -122,8 +122,8 @@ def _characters(raw: bytes, begin: int) -> Iterator[int]:
 class Document:
     """What all elements of one file share: its source, its character data and its interruptions.
 
-    Character data is kept once, in document order; an element knows which run of it is its own. Of a diagram there
-    are only the ids, each with the byte of its tag: nothing in it is evaluated, and it is half of most files.
+    Character data is kept once, in document order; an element knows which run of it is its own. The inside of a
+    diagram is left out.
     """
 
     source: Source
@@ -131,7 +131,13 @@ class Document:
     interruptions: list[int] = field(default_factory=list)
     elements: dict[tuple[str, str], list["Element"]] = field(default_factory=dict)
     attribute_names: set[tuple[str, str]] = field(default_factory=set)
-    diagram_ids: list[tuple[str, int]] = field(default_factory=list)
+
+    def take_apart(self) -> None:
+        """Cut the tree into pieces, so that it goes at once and not when the garbage collector comes round."""
+        for alike in self.elements.values():
+            for element in alike:
+                element.parent = None
+        self.elements.clear()
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -141,7 +147,11 @@ class Document:
     def may_hold(self, word: str) -> bool:
         """False when no text and no value outside the diagram holds an ASCII word, so that none need be looked at."""
         content = self.source.content
-        if word.encode() in content or word in "".join(self.chunks):
+        # What stands behind the diagram is hardly more than the last tag.
+        diagram = next(iter(self.elements.get((DIAGRAM, "BPMNDiagram"), ())), None)
+        start, close = (diagram.start, diagram.close) if diagram is not None else (len(content), len(content))
+        sought = word.encode()
+        if content.find(sought, 0, start) >= 0 or content.find(sought, close) >= 0 or word in "".join(self.chunks):
             return True
         # A value may write any character as a reference; what modelers write so are the line ends of labels.
         return b"&" in content and content.count(b"&#") > content.count(b"&#10;") + content.count(b"&#xA;")
@@ -248,7 +258,10 @@ class Element:
 
     def find(self, local: str, namespace: str = BPMN) -> "Element | None":
         """The first child with this name, or None."""
-        return next(self.find_all(local, namespace), None)
+        for child in self.children:
+            if child.local == local and child.namespace == namespace:
+                return child
+        return None
 
     def find_all(self, local: str, namespace: str = BPMN) -> Iterator["Element"]:
         """The children with this name."""

@@ -40,14 +40,14 @@ def inspect(
         root = read(content, name, settings.limits)
     except ModelError as error:
         return Inspection((_refusal(error, name),))
+    if not isinstance(chosen, Choice):
+        chosen = everything() if chosen is None else Choice(chosen)
     try:
-        context = Context.of(root, settings, contracts)
+        return _look(Context.of(root, settings, contracts, today), chosen)
     except Exception as error:
         return Inspection((_failure(error, root),))
-    return _look(
-        replace(context, today=today),
-        everything() if chosen is None else chosen if isinstance(chosen, Choice) else Choice(chosen),
-    )
+    finally:
+        root.document.take_apart()
 
 
 def _look(context: Context, chosen: Choice) -> Inspection:

@@ -49,20 +49,12 @@ class Kind(StrEnum):
     COMPLEX_GATEWAY = "complexGateway"
     UNKNOWN = ""
 
-    @property
-    def is_event(self) -> bool:
-        """True for start, end, intermediate and boundary events."""
-        return self.value.endswith("Event")
-
-    @property
-    def is_gateway(self) -> bool:
-        """True for every kind of gateway."""
-        return self.value.endswith("Gateway")
-
-    @property
-    def is_activity(self) -> bool:
-        """True for tasks, subprocesses and call activities."""
-        return not (self.is_event or self.is_gateway or self is Kind.UNKNOWN)
+    def __init__(self, local: str) -> None:
+        """Note what people ask of a kind; asked for every node of every file, it must not be worked out each time."""
+        self.is_event = local.endswith("Event")
+        self.is_gateway = local.endswith("Gateway")
+        # Tasks, subprocesses and call activities.
+        self.is_activity = bool(local) and not self.is_event and not self.is_gateway
 
 
 @value

@@ -8,7 +8,9 @@ too deep or have too many elements.
 from collections.abc import Callable
 from xml.parsers import expat
 
-from verblint.element import DIAGRAM, Document, Element
+from verblint.diagram import TAG as DIAGRAM_TAG
+from verblint.diagram import end_of_inside
+from verblint.element import Document, Element
 from verblint.source import Position, Source
 from verblint.value import value
 
@@ -27,7 +29,11 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _WIDE_STARTS = (b"\xff\xfe", b"\xfe\xff", b"<\x00", b"\x00")
 # A line feed cannot stand in a local name, so the last one always ends the namespace.
 _SEPARATOR = "\n"
-_DIAGRAM = f"{DIAGRAM}{_SEPARATOR}BPMNDiagram"
+
+_OCCASIONS = (
+    *("XmlDeclHandler", "StartDoctypeDeclHandler", "CommentHandler", "ProcessingInstructionHandler"),
+    *("StartElementHandler", "EndElementHandler", "CharacterDataHandler"),
+)
 
 _Start = Callable[[str, list[str]], None]
 _End = Callable[[str], None]
@@ -78,6 +84,7 @@ class _Reading:
         self._source = source
         self._limits = limits
         self._document = Document(source)
+        self._unwatched_until = end_of_inside(source.content, limits.elements, limits.depth)
         # The encoding is fixed, so that what the declaration claims can only be checked, never obeyed.
         self._parser = parser = expat.ParserCreate("utf-8", _SEPARATOR)
         parser.ordered_attributes = True
@@ -86,19 +93,34 @@ class _Reading:
         parser.StartDoctypeDeclHandler = self._document_type
         parser.CommentHandler = self._interruption
         parser.ProcessingInstructionHandler = self._interruption
+        self._handlers: tuple[_Start | None, _End | None] = (None, None)
 
     def run(self) -> Element:
         """Parse it all and return the root."""
+        content, parser = self._source.content, self._parser
         roots = self._listen()
         try:
-            self._parser.Parse(self._source.content, True)
+            if self._unwatched_until:
+                parser.Parse(content[: self._unwatched_until], False)
+                # The parser has come to the end of the diagram, or has not met one where it seemed to be.
+                self._wake()
+            parser.Parse(content[self._unwatched_until :], True)
         except expat.ExpatError as error:
-            self._refuse(
-                NOT_WELL_FORMED,
-                f"not well-formed XML: {expat.ErrorString(error.code)}",
-                self._parser.ErrorByteIndex,
-            )
+            message = f"not well-formed XML: {expat.ErrorString(error.code)}"
+            self._refuse(NOT_WELL_FORMED, message, parser.ErrorByteIndex)
+        finally:
+            self._let_go()
         return roots[0]
+
+    def _wake(self) -> None:
+        self._parser.StartElementHandler, self._parser.EndElementHandler = self._handlers
+        self._parser.CharacterDataHandler = self._document.chunks.append
+
+    def _let_go(self) -> None:
+        """Forget who listens: listeners know the parser, and circles would have to wait for the garbage collector."""
+        for occasion in _OCCASIONS:
+            setattr(self._parser, occasion, None)
+        self._handlers = (None, None)
 
     def _listen(self) -> list[Element]:
         """Let the parser call what builds the tree, and return the list in which the root will be."""
@@ -116,15 +138,20 @@ class _Reading:
             if count > most or len(above) >= deepest:
                 self._refuse_size(count)
             namespace, local, alike = names[name]
-            values = {attribute_names[attributes[at]]: attributes[at + 1] for at in range(0, len(attributes), 2)}
+            values: dict[tuple[str, str], str] = {}
+            if attributes:
+                written = iter(attributes)
+                for key in written:
+                    values[attribute_names[key]] = next(written)
             parent = above[-1] if above else None
             element = Element(document, namespace, local, values, parent, parser.CurrentByteIndex, len(chunks))
             (roots if parent is None else parent.children).append(element)
             alike.append(element)
             above.append(element)
-            if name == _DIAGRAM:
-                inside = self._listen_to_diagram(deepest - len(above), most - count, leave)
-                parser.StartElementHandler, parser.EndElementHandler = inside
+            if name == DIAGRAM_TAG:
+                parser.StartElementHandler, parser.EndElementHandler = (
+                    (None, None) if self._unwatched_until else self._watch(deepest - len(above), most - count, leave)
+                )
                 parser.CharacterDataHandler = None
 
         def end(name: str) -> None:
@@ -135,17 +162,15 @@ class _Reading:
         def leave(name: str, passed: int) -> None:
             nonlocal count
             count += passed
-            parser.StartElementHandler, parser.EndElementHandler = start, end
-            parser.CharacterDataHandler = chunks.append
+            self._wake()
             end(name)
 
-        parser.StartElementHandler, parser.EndElementHandler = start, end
-        parser.CharacterDataHandler = chunks.append
+        self._handlers = start, end
+        self._wake()
         return roots
 
-    def _listen_to_diagram(self, deepest: int, most: int, leave: Callable[[str, int], None]) -> tuple[_Start, _End]:
-        """What the parser calls inside a diagram, of which only the ids are kept: nothing in it is ever evaluated."""
-        parser, ids = self._parser, self._document.diagram_ids
+    def _watch(self, deepest: int, most: int, leave: Callable[[str, int], None]) -> tuple[_Start, _End]:
+        """What the parser calls inside a diagram that is not plain: it is held to the limits and left out."""
         depth = count = 0
 
         def start(name: str, attributes: list[str]) -> None:
@@ -154,8 +179,6 @@ class _Reading:
             count += 1
             if depth > deepest or count > most:
                 self._refuse_size(count - most + self._limits.elements)
-            if "id" in attributes and attributes.index("id") % 2 == 0:
-                ids.append((attributes[attributes.index("id") + 1], parser.CurrentByteIndex))
 
         def end(name: str) -> None:
             nonlocal depth

@@ -33,9 +33,10 @@ def dangling_references(model: Definitions) -> Iterator[Reference]:
         for scope in process.scope.scopes():
             yield from _of_flows(scope)
             yield from _of_hosts(scope)
+            yield from _of_ways(scope)
             for node in scope.nodes:
-                yield from _of_ways(scope, node)
-                yield from _of_events(model, node)
+                if node.message or node.events:
+                    yield from _of_events(model, node)
         yield from _of_artifacts(process)
     processes = {process.id for process in model.processes}
     for participant in model.element.walk("participant"):
@@ -70,18 +71,26 @@ def _of_hosts(scope: Scope) -> Iterator[Reference]:
                 yield Reference(event.element, "activityRef", ref, "an activity that can be undone", undone)
 
 
-def _of_ways(scope: Scope, node: FlowNode) -> Iterator[Reference]:
-    """The flows a node names: its default, and those it lists as its own."""
-    leaving = [flow.id for flow in scope.outgoing(node)]
-    if node.default and node.default not in leaving:
-        yield Reference(node.element, "default", node.default, f"a flow that leaves {node.id}", leaving)
-    for child in node.element.children:
-        if child.local == "outgoing" and (target := child.text.strip()) not in leaving:
-            yield Reference(child, "outgoing", target, f"a flow that leaves {node.id}", leaving)
-        elif child.local == "incoming":
-            entering = [flow.id for flow in scope.incoming(node)]
-            if (target := child.text.strip()) not in entering:
-                yield Reference(child, "incoming", target, f"a flow that enters {node.id}", entering)
+def _of_ways(scope: Scope) -> Iterator[Reference]:
+    """The flows that nodes name: their defaults, and those they list as their own."""
+    leaving = {(flow.source, flow.id) for flow in scope.flows}
+    entering = {(flow.target, flow.id) for flow in scope.flows}
+    for node in scope.nodes:
+        if node.default and (node.id, node.default) not in leaving:
+            yield _way(scope, node, node.element, "default", node.default)
+        for child in node.element.children:
+            if child.local == "outgoing" and (node.id, child.text.strip()) not in leaving:
+                yield _way(scope, node, child, "outgoing", child.text.strip())
+            elif child.local == "incoming" and (node.id, child.text.strip()) not in entering:
+                yield _way(scope, node, child, "incoming", child.text.strip())
+
+
+def _way(scope: Scope, node: FlowNode, element: Element, name: str, target: str) -> Reference:
+    if name == "incoming":
+        return Reference(
+            element, name, target, f"a flow that enters {node.id}", [flow.id for flow in scope.incoming(node)]
+        )
+    return Reference(element, name, target, f"a flow that leaves {node.id}", [flow.id for flow in scope.outgoing(node)])
 
 
 def _of_events(model: Definitions, node: FlowNode) -> Iterator[Reference]:

@@ -117,10 +117,10 @@ class Context:
     rule: Rule | None = None
 
     @classmethod
-    def of(cls, root: Element, settings: Settings, contracts: Contracts) -> "Context":
+    def of(cls, root: Element, settings: Settings, contracts: Contracts, today: str = "") -> "Context":
         """The context of a tree, before any rule runs."""
         model = assemble(root)
-        return cls(root, model, tuple(branches(model)), settings, contracts)
+        return cls(root, model, tuple(branches(model)), settings, contracts, today=today)
 
     @property
     def elements(self) -> Mapping[tuple[str, str], list[Element]]:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 
+from verblint.diagram import exact_ids, ids
 from verblint.element import BPMN, DIAGRAM, Element, Place
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 from verblint.source import Source
 
 _ID = ("", "id")
+_DIAGRAM = (DIAGRAM, "BPMNDiagram")
 
 
 @rule("HB009", "duplicate-id", Severity.ERROR)
@@ -34,21 +36,27 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _has_twice(context: Context) -> bool:
-    """True when any id is written twice; hardly ever, so this comes before the question which."""
-    names = [written for written, _ in context.root.document.diagram_ids]
+    """True when an id may be written twice; hardly ever, so this comes before the question which."""
+    names: list[str] = []
     for (namespace, local), alike in context.elements.items():
-        if namespace == BPMN or (namespace, local) == (DIAGRAM, "BPMNDiagram"):
+        if namespace == BPMN or (namespace, local) == _DIAGRAM:
             names += [element.values[_ID] for element in alike if _ID in element.values]
+    content = _source(context).content
+    for diagram in context.elements.get(_DIAGRAM, ()):
+        written = ids(content[diagram.tag_end : diagram.close])
+        if written is None:
+            return True
+        names += [name.decode("utf-8", "replace") for name in written]
     return len(set(names)) < len(names)
 
 
 def _identified(context: Context) -> Iterator[tuple[str, int, Element]]:
     """Every id with the byte of its tag and the element it stands in, which for a diagram's shapes is the diagram."""
-    diagrams = context.elements.get((DIAGRAM, "BPMNDiagram"), [])
+    diagrams = context.elements.get(_DIAGRAM, [])
     for element in (*context.within(BPMN), *diagrams):
         if element.id:
             yield element.id, element.start, element
-    for written, offset in context.root.document.diagram_ids:
+    for written, offset in exact_ids(_source(context).content) if diagrams else ():
         yield written, offset, diagrams[0]
 
 

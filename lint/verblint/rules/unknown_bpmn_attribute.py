@@ -19,7 +19,11 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for content, elements in known_elements(context.elements):
         for element in elements:
-            for namespace, local in element.values.keys() - content.keys:
+            if element.values.keys() <= content.keys:
+                continue
+            for namespace, local in element.values:
+                if local in content.attributes:
+                    continue
                 attribute = element.attribute(local)
                 if attribute is not None and not namespace:
                     message = f"a {element.local} has no attribute {local}"

@@ -1,0 +1,70 @@
+"""The diagram of a model: half of its bytes, of which nothing is ever evaluated."""
+
+from xml.parsers import expat
+
+from verblint.element import DIAGRAM
+
+_NAME = b"BPMNDiagram"
+_SEPARATOR = "\n"
+TAG = f"{DIAGRAM}{_SEPARATOR}{_NAME.decode()}"
+# Each of these could make a tag out of what is none, or hide one.
+_MARKUP = (b"<!", b"<?")
+
+
+def end_of_inside(content: bytes, elements: int, depth: int) -> int:
+    """The byte of the end tag of the only diagram, when it is plain enough for a parser to run through unwatched.
+
+    Plain is: no markup but tags, no bracket inside a value, and within the limits. Otherwise, or without a diagram, 0.
+    """
+    start = content.find(_NAME)
+    last = content.find(_NAME, start + 1)
+    if start < 0 or last < 0 or content.find(_NAME, last + 1) >= 0 or content.count(b"<") > elements:
+        return 0
+    end = content.rfind(b"<", start, last)
+    inside = content[start:end]
+    # The first bracket closes the tag of the diagram itself.
+    is_plain = content[end : end + 2] == b"</" and inside.count(b">") == inside.count(b"<") + 1
+    if not is_plain or any(sign in inside for sign in _MARKUP):
+        return 0
+    # Only an element with an end tag can hold another, so a small diagram cannot be deep.
+    return end if inside.count(b"</") + 2 < depth or _deepest(inside) + 2 < depth else 0
+
+
+def ids(inside: bytes) -> list[bytes] | None:
+    """Every id in the bytes of a diagram, and perhaps more; None where they are written in an unusual way."""
+    parts = inside.split(b'id="')[1:]
+    # Other quotes, references, blanks around the equals sign: no modeler writes them.
+    is_usual = (
+        b"'" not in inside and b"&" not in inside and inside.translate(None, b" \t\r\n").count(b'id="') == len(parts)
+    )
+    return [part.partition(b'"')[0] for part in parts] if is_usual else None
+
+
+def exact_ids(content: bytes) -> list[tuple[str, int]]:
+    """Every id of an element in a diagram, with the byte of its tag."""
+    found: list[tuple[str, int]] = []
+    inside = 0
+    parser = expat.ParserCreate("utf-8", _SEPARATOR)
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal inside
+        if inside and "id" in attributes:
+            found.append((attributes["id"], parser.CurrentByteIndex))
+        inside += bool(inside) or name == TAG
+
+    def end(name: str) -> None:
+        nonlocal inside
+        inside -= bool(inside)
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.Parse(content, True)
+    return found
+
+
+def _deepest(inside: bytes) -> int:
+    depth = deepest = 0
+    for stretch in inside.split(b"</"):
+        depth += stretch.count(b"<") - stretch.count(b"/>")
+        deepest = max(deepest, depth)
+        depth -= 1
+    return deepest
