@@ -7,8 +7,10 @@ ARGS ?=
 
 .PHONY: test check demo bench chaos fuzz requirements lock clean
 
+# Most tests wait for a server, so two wait together; chaos measures what faults do and runs alone.
 test: $(VENV)/ready
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile --ignore tests/chaos $(ARGS)
+	$(BIN)/pytest tests/chaos $(ARGS)
 
 check: $(VENV)/ready
 	$(BIN)/ruff format --check .
