@@ -53,3 +53,8 @@ class Incident:
 Outcome = Completed | Thrown | Retry | Yielded | Incident
 Verdict = Completed | Thrown
 """An outcome that is final: its frame is `completed` and is replayed, never run again."""
+
+
+def told(kind: str, code: str, text: str, *, verb: str, entry_id: object, job_key: int) -> str:
+    """A failure as an operator reads it in the engine: class, code and where to look; never a payload."""
+    return f"{kind} {code}: {text} (verb {verb}, entry {entry_id or 'unknown'}, frame {job_key})"

@@ -12,14 +12,22 @@ from itertools import count
 from verbworker import metrics
 from verbworker.backoff import backoff
 from verbworker.classify import Failed, classify
-from verbworker.crossing import Entered, Luggage, enter, leave, overtaken
+from verbworker.crossing import Entered, Luggage, afresh, enter, leave, overtaken
 from verbworker.engine import Engine
-from verbworker.errors import EngineError, Fenced, PermanentContract, StoreConflict, StoreError, StoreUnavailable
+from verbworker.errors import (
+    EngineError,
+    Fenced,
+    OutcomeUnknown,
+    PermanentContract,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+)
 from verbworker.failpoint import Point, reach
 from verbworker.frame import Claim, Delivery, FrameState, idempotency_key
 from verbworker.integrity import KeyRing
 from verbworker.job import Job
-from verbworker.outcome import Completed, Incident, Retry, Thrown, Yielded
+from verbworker.outcome import Completed, Incident, Retry, Thrown, Yielded, told
 from verbworker.policy import DEFAULT_POLICY, Policy
 from verbworker.registry import Registry
 from verbworker.stores import payloads
@@ -105,7 +113,7 @@ class Executor:
         except Abandoned as error:
             span.ended("abandoned")
             await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
-        except StoreUnavailable as error:
+        except (StoreUnavailable, StoreConflict) as error:
             span.ended("database away")
             _log.warning("database away, job left to the engine", extra={"job_key": job.key, "reason": str(error)})
             await self._come_again_soon(job)
@@ -117,9 +125,7 @@ class Executor:
 
     async def give_back(self, job: Job) -> None:
         """Return a job that was not begun; it costs no retry."""
-        await self._quietly(
-            self._engine.fail(job.key, retries=job.retries, message="given back: the worker is shutting down")
-        )
+        await self._returns.unbegun(job)
 
     # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
 
@@ -130,7 +136,7 @@ class Executor:
         for failures in count():
             try:
                 return await self._push(job, luggage)
-            except StoreUnavailable:
+            except (StoreUnavailable, StoreConflict):
                 if clock() >= give_up:
                     raise
                 await asyncio.sleep(backoff(failures, random.random()))
@@ -216,8 +222,11 @@ class Executor:
     async def _run_transactional(self, entered: Entered, claim: Claim, life: Life, policy: Policy) -> Completed:
         """The verb's writes and its verdict are one commit: both happen or neither does."""
         limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
-        for _ in range(_COLLISIONS):
+        for collisions in range(_COLLISIONS):
             completed: Completed | None = None
+            if collisions:
+                await asyncio.sleep(backoff(collisions, random.random(), first=0.005))
+                entered = afresh(entered)
             try:
                 async with self._databases.verbs.transaction() as connection:
                     db = GuardedConnection(connection)
@@ -250,7 +259,10 @@ class Executor:
                 merged.append(await self._merge_in(connection, entered, claim, answer))
             return True
 
-        await self._persist(claim, pop)
+        try:
+            await self._persist(claim, pop)
+        except StoreError as error:
+            raise OutcomeUnknown("the call is done, but its answer cannot be stored", code="NotStored") from error
         return merged[-1] if merged else completed
 
     # ---- POP: the outcome is durable before the engine hears of it ------------------------------------------------
@@ -311,7 +323,7 @@ class Executor:
         for failures in count():
             try:
                 return await write()
-            except StoreUnavailable:
+            except (StoreUnavailable, StoreConflict):
                 await asyncio.sleep(backoff(failures, random.random()))
             if await self._settled(claim) is not FrameState.STARTED:
                 return True
@@ -346,9 +358,8 @@ class Executor:
                 await self._returns.failure(life, retries=0, delay=0.0, message=message)
 
     def _message(self, life: Life, kind: str, code: str, text: str) -> str:
-        """What an operator reads in the engine: class, code and where to look; never the payload."""
-        entry = life.claim.instance.entry_id if life.claim.instance else "unknown"
-        return f"{kind} {code}: {text} (verb {life.job.type}, entry {entry}, frame {life.job.key})"
+        entry_id = life.claim.instance.entry_id if life.claim.instance else None
+        return told(kind, code, text, verb=life.job.type, entry_id=entry_id, job_key=life.job.key)
 
     async def _come_again_soon(self, job: Job) -> None:
         await self._quietly(self._engine.extend(job.key, _GIVE_BACK_MS))

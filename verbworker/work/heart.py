@@ -40,7 +40,8 @@ class Life:
 
     def is_sure(self, margin: float = 2.0) -> bool:
         """Whether the frame is ours beyond doubt for `margin` seconds: only then may a job be failed."""
-        return self.ended is None and asyncio.get_running_loop().time() < self._sure_until - margin
+        is_ours = self.ended in (None, End.SHUTDOWN)
+        return is_ours and asyncio.get_running_loop().time() < self._sure_until - margin
 
     @contextmanager
     def inside(self, scope: asyncio.Timeout) -> Iterator[None]:
@@ -66,6 +67,7 @@ class Heart:
         self._engine = engine
         self._timeout_ms = engine_timeout_ms
         self._lives: dict[int, Life] = {}
+        self._ending: End | None = None
 
     @contextmanager
     def beating(self, claim: Claim, job: Job, claimed_at: float) -> Iterator[Life]:
@@ -75,6 +77,8 @@ class Heart:
             # Our own lease had run out, and the engine gave the job back to us: the newer epoch owns the frame.
             older.end(End.LOST)
         self._lives[job.key] = life
+        if self._ending is not None:
+            life.end(self._ending)
         try:
             yield life
         finally:
@@ -82,7 +86,8 @@ class Heart:
                 del self._lives[job.key]
 
     def end_all(self, reason: End) -> None:
-        """End every running verb."""
+        """End every running verb, and every one that would still begin."""
+        self._ending = reason
         for life in self._lives.values():
             life.end(reason)
 

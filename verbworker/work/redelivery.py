@@ -6,9 +6,9 @@ from dataclasses import asdict
 from verbworker import metrics
 from verbworker.crossing import Luggage
 from verbworker.engine import Engine
-from verbworker.errors import EngineError
+from verbworker.errors import EngineError, PermanentContract
 from verbworker.frame import Claim, Delivery, Frame, Step, decide
-from verbworker.outcome import Completed, Thrown, Verdict
+from verbworker.outcome import Completed, Thrown, Verdict, told
 from verbworker.stores.frames import Frames
 from verbworker.work.returns import Returns
 
@@ -53,9 +53,9 @@ class Redelivery:
                 await self._wait_for_rival(frame, job.key)
             case Step.REPORT_RETRY:
                 rest = (frame.next_retry_at - frame.now).total_seconds() if frame.next_retry_at else 0.0
-                await self._report(frame, retries=frame.retries_left, delay=max(rest, 0.0))
+                await self._report(frame, delivery, retries=frame.retries_left, delay=max(rest, 0.0))
             case Step.REPORT_INCIDENT:
-                await self._report(frame, retries=0, delay=0.0)
+                await self._report(frame, delivery, retries=0, delay=0.0)
             case Step.HOLD_POISON:
                 text = f"the verb was begun {frame.runs} times and its worker never answered"
                 await self._hold(frame, delivery, "CrashLoop", text)
@@ -86,15 +86,15 @@ class Redelivery:
         except EngineError as error:
             _log.info("rival's job not extended", extra={"job_key": job_key, "reason": str(error)})
 
-    async def _report(self, frame: Frame, *, retries: int, delay: float) -> None:
-        message = f"{frame.fail_class} {frame.fail_code}: {frame.fail_text}"
+    async def _report(self, frame: Frame, delivery: Delivery, *, retries: int, delay: float) -> None:
+        message = _message(delivery, str(frame.fail_class), str(frame.fail_code), str(frame.fail_text))
         await self._frames.note(frame.job_key, "report repeated", epoch=frame.epoch)
         await self._returns.report(frame.job_key, frame.epoch, retries=retries, delay=delay, message=message)
 
     async def _hold(self, frame: Frame, delivery: Delivery, code: str, text: str) -> None:
         epoch = await self._frames.hold(frame, delivery.job.activated_ms, code=code, message=text)
         if epoch is not None:
-            message = f"PermanentContract {code}: {text} (verb {frame.verb}, frame {frame.job_key})"
+            message = _message(delivery, PermanentContract.kind, code, text)
             await self._returns.report(frame.job_key, epoch, retries=0, delay=0.0, message=message)
 
     async def _quarantine(self, delivery: Delivery, luggage: Luggage) -> None:
@@ -103,13 +103,16 @@ class Redelivery:
         await self._frames.quarantine(job.key, {**seen, "instance_uid": luggage.instance_uid})
         _log.error("a delivery carries another job's key", extra={"job_key": job.key, "verb": job.type})
         try:
-            await self._engine.fail(
-                job.key,
-                retries=0,
-                message="PermanentContract IdentityMismatch: this key is another job's; was the engine recreated?",
-            )
+            text = "this key is another job's; was the engine recreated?"
+            message = _message(delivery, PermanentContract.kind, "IdentityMismatch", text)
+            await self._engine.fail(job.key, retries=0, message=message)
         except EngineError as error:
             _log.warning("quarantined job not failed", extra={"job_key": job.key, "reason": str(error)})
+
+
+def _message(delivery: Delivery, kind: str, code: str, text: str) -> str:
+    job = delivery.job
+    return told(kind, code, text, verb=job.type, entry_id=delivery.entry_id, job_key=job.key)
 
 
 def verdict_of(frame: Frame) -> Verdict:

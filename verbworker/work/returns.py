@@ -1,16 +1,19 @@
 """RET: tells the engine what the frames already say, and remembers that it heard."""
 
+import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from itertools import count
 from typing import TypeVar
 
-from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
-
 from verbworker import metrics
+from verbworker.backoff import backoff
 from verbworker.crossing import variables_of
 from verbworker.engine import Engine
 from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive, StoreError
+from verbworker.job import Job
 from verbworker.outcome import Completed, Thrown, Verdict
 from verbworker.stores.frames import Frames
 from verbworker.work.heart import Life
@@ -71,6 +74,15 @@ class Returns:
         """Repeat a report that never reached the engine; the delivery at hand is ours right now."""
         await self._fail(job_key, epoch, retries, delay, message, sure=lambda: True)
 
+    async def unbegun(self, job: Job) -> None:
+        """Give a job back that nobody began: it costs no retry, and there is nothing to write down."""
+        message = "given back: the worker is shutting down"
+        try:
+            await self._insist(lambda: self._engine.fail(job.key, retries=job.retries, message=message))
+        except EngineError as error:
+            # The engine delivers it again after its timeout.
+            _log.info("job not given back", extra={"job_key": job.key, "reason": str(error)})
+
     async def _fail(
         self, job_key: int, epoch: int, retries: int, delay: float, message: str, *, sure: Callable[[], bool]
     ) -> None:
@@ -95,22 +107,16 @@ class Returns:
 
     async def _insist(self, send: Callable[[], Awaitable[Answer]]) -> Answer:
         """Send a command until the engine answers, or patience ends."""
-        try:
-            return await send()
-        except EngineUnavailable:
-            # Only a failed command pays for the machinery of retrying.
-            again = AsyncRetrying(
-                retry=retry_if_exception_type(EngineUnavailable),
-                wait=wait_random_exponential(multiplier=0.05, max=5),
-                stop=stop_after_delay(self._patience),
-                reraise=True,
-            )
-
-            async def attempt() -> Answer:
-                # The machinery awaits only what is a coroutine function itself: a lambda's command would never go out.
+        clock = asyncio.get_running_loop().time
+        give_up = clock() + self._patience.total_seconds()
+        for failures in count():
+            try:
                 return await send()
-
-            return await again(attempt)
+            except EngineUnavailable:
+                if clock() >= give_up:
+                    raise
+            await asyncio.sleep(backoff(failures, random.random()))
+        raise AssertionError("counting never ends")
 
     async def _note(self, job_key: int, kind: str, detail: str) -> None:
         try:

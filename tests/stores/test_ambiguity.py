@@ -1,0 +1,411 @@
+"""A connection that breaks around a write: what happened is looked up, and nothing happens twice."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+
+from tests.support.desk import Desk, one_verb, opened, quick
+from tests.support.ledger import EFFECTS, TABLE, Account
+from tests.support.proxy import When, proxied
+from verbworker import metrics
+from verbworker.errors import (
+    PermanentBusiness,
+    PermanentContract,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+    TransientExternal,
+    TransientInfrastructure,
+)
+from verbworker.frame import Claim, FrameState
+from verbworker.outcome import Incident, Retry, Thrown, Yielded
+from verbworker.stores.frames import Frames, Verdict
+from verbworker.testing.memory import JobState
+from verbworker.verb import Call
+
+T = TypeVar("T")
+BOOK = "INSERT INTO ledger (epoch) VALUES ($1)"
+
+
+async def effects(desk: Desk) -> int:
+    row: Any = await desk.database.fetchrow(EFFECTS)
+    return int(row[0])
+
+
+def ambiguous(found: str) -> float:
+    labels = {"verb": "desk.act", "found": found}
+    return metrics.REGISTRY.get_sample_value("verbworker_ambiguous_commits_total", labels) or 0.0
+
+
+async def book(account: Account, call: Call) -> Account:
+    """Book once per run; the sum in the case tells how often."""
+    await call.db.execute(BOOK, call.epoch)
+    account.amount += 1
+    return account
+
+
+# ---- the verb's own transaction ------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("JOB-13", "EVO-01")
+@pytest.mark.parametrize(("when", "found"), [("before", "started"), ("after", "completed")])
+async def test_a_commit_whose_answer_is_lost_is_looked_up_and_the_effect_happens_once(
+    dsn: str, when: When, found: str
+) -> None:
+    counted = ambiguous(found)
+    async with proxied(dsn) as proxy, opened(dsn, one_verb(book, mode="transactional"), verbs_dsn=proxy.dsn) as desk:
+        await desk.database.execute(TABLE)
+        job = await desk.begun()
+        proxy.cut("COMMIT", when)
+        await desk.executor.execute(job)
+
+        assert proxy.cuts == 1
+        assert ambiguous(found) == counted + 1
+        assert await effects(desk) == 1
+        assert (await desk.column(job, "runs"), await desk.column(job, "epoch")) == (1, 1)
+        assert desk.known(job).state is JobState.COMPLETED
+        assert '"amount":1' in str(desk.known(job).variables["domain_payload"])
+
+
+@pytest.mark.req("FAIL-01")
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_connection_that_breaks_under_the_verb_costs_no_retry(dsn: str, when: When) -> None:
+    async with proxied(dsn) as proxy, opened(dsn, one_verb(book, mode="transactional"), verbs_dsn=proxy.dsn) as desk:
+        await desk.database.execute(TABLE)
+        job = await desk.begun()
+        proxy.cut("INSERT INTO ledger", when)
+        await desk.executor.execute(job)
+
+        assert proxy.cuts == 1
+        assert (await effects(desk), await desk.column(job, "retries_left")) == (1, 3)
+        assert desk.known(job).state is JobState.COMPLETED
+        assert '"amount":1' in str(desk.known(job).variables["domain_payload"])
+
+
+@pytest.mark.req("FAIL-01", "EVO-01")
+async def test_a_session_that_is_terminated_inside_the_verb_is_run_again_in_the_same_run(dsn: str) -> None:
+    sessions: list[int] = []
+
+    async def killed_once(account: Account, call: Call) -> Account:
+        await call.db.execute(BOOK, call.epoch)
+        sessions.append(await call.db.fetchval("SELECT pg_backend_pid()"))
+        if len(sessions) == 1:
+            await call.db.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        return account
+
+    async with opened(dsn, one_verb(killed_once, mode="transactional")) as desk:
+        await desk.database.execute(TABLE)
+        job = await desk.begun()
+        await desk.executor.execute(job)
+
+        assert len(sessions) == 2
+        assert (await effects(desk), await desk.column(job, "runs")) == (1, 1)
+        assert desk.known(job).state is JobState.COMPLETED
+
+
+async def test_a_worker_that_lost_its_session_and_its_frame_says_nothing(dsn: str) -> None:
+    registry_of: list[Desk] = []
+
+    async def lose_everything(account: Account, call: Call) -> Account:
+        (desk,) = registry_of
+        (job,) = [known.job for known in desk.engine.jobs.values()]
+        await desk.change(job, "epoch = epoch + 1, owner = gen_random_uuid()")
+        await call.db.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        return account
+
+    async with opened(dsn, one_verb(lose_everything, mode="transactional")) as desk:
+        registry_of.append(desk)
+        job = await desk.begun()
+        await desk.executor.execute(job)
+
+        assert (await desk.column(job, "state"), await desk.column(job, "epoch")) == ("started", 2)
+        assert (desk.engine.failures, desk.known(job).state) == ([], JobState.ACTIVATED)
+        assert await desk.story(job) == ["fenced"]
+
+
+def colliding(times: int) -> Any:
+    runs: list[int] = []
+
+    async def collide(account: Account, call: Call) -> Account:
+        booked = await book(account, call)
+        runs.append(call.epoch)
+        if len(runs) <= times:
+            await call.db.execute("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'serialization_failure'; END $$")
+        return booked
+
+    return one_verb(collide, mode="transactional", policy=quick())
+
+
+@pytest.mark.req("FAIL-01")
+async def test_a_transaction_that_collided_runs_again_on_the_case_as_it_came(dsn: str) -> None:
+    async with opened(dsn, colliding(3)) as desk:
+        await desk.database.execute(TABLE)
+        job = await desk.begun()
+        await desk.executor.execute(job)
+
+        assert (await effects(desk), await desk.column(job, "runs")) == (1, 1)
+        assert '"amount":1' in str(desk.known(job).variables["domain_payload"])
+
+
+@pytest.mark.req("FAIL-01")
+async def test_a_transaction_that_collides_again_and_again_is_given_back(dsn: str) -> None:
+    async with opened(dsn, colliding(5)) as desk:
+        await desk.database.execute(TABLE)
+        await desk.start()
+        job = await desk.work()
+        given_back = (
+            await desk.column(job, "state"),
+            await desk.column(job, "infra_runs"),
+            desk.known(job).job.retries,
+        )
+        await desk.later()
+        await desk.work()
+
+        assert given_back == ("failed", 1, 3)
+        assert (await effects(desk), desk.known(job).state) == (1, JobState.COMPLETED)
+
+
+# ---- what is stored by itself --------------------------------------------------------------------------------------
+
+
+class LossyFrames(Frames):
+    """Frames whose first write of an outcome fails as the test wants: lost on the way there, or on the way back."""
+
+    error: ClassVar[StoreError | None] = None
+    happens: ClassVar[bool] = True
+
+    async def _lossy(self, write: Coroutine[Any, Any, T]) -> T:
+        error = type(self).error
+        if error is None:
+            return await write
+        type(self).error = None
+        if self.happens:
+            await write
+        else:
+            write.close()
+        raise error
+
+    async def pop_completed(self, verdict: Verdict) -> bool:
+        return await self._lossy(super().pop_completed(verdict))
+
+    async def pop_thrown(self, claim: Claim, thrown: Thrown) -> None:
+        await self._lossy(super().pop_thrown(claim, thrown))
+
+    async def pop_failed(self, claim: Claim, retry: Retry) -> int:
+        return await self._lossy(super().pop_failed(claim, retry))
+
+    async def pop_incident(self, claim: Claim, incident: Incident) -> None:
+        await self._lossy(super().pop_incident(claim, incident))
+
+    async def pop_yielded(self, claim: Claim, yielded: Yielded) -> int | None:
+        return await self._lossy(super().pop_yielded(claim, yielded))
+
+
+def lossy(error: StoreError, *, happens: bool) -> type[LossyFrames]:
+    return type("OneLoss", (LossyFrames,), {"error": error, "happens": happens})
+
+
+def ending(error: Exception | None, calls: list[str], **options: Any) -> Any:
+    async def end(account: Account, call: Call) -> Account:
+        calls.append(call.idempotency_key)
+        if error is not None:
+            raise error
+        return account.model_copy(update={"sent": True})
+
+    return one_verb(end, **options)
+
+
+ENDS: list[tuple[Exception | None, str, JobState, int]] = [
+    (None, "completed", JobState.COMPLETED, 3),
+    (PermanentBusiness("no", code="NO"), "completed", JobState.THROWN, 3),
+    (TransientExternal("away"), "failed", JobState.BACKING_OFF, 2),
+    (PermanentContract("wrong"), "incident", JobState.INCIDENT, 0),
+    (TransientInfrastructure("cold"), "failed", JobState.BACKING_OFF, 3),
+]
+
+
+@pytest.mark.req("JOB-13", "EVO-03")
+@pytest.mark.parametrize("happens", [True, False], ids=["answer lost", "never arrived"])
+@pytest.mark.parametrize(("error", "state", "known", "retries"), ENDS)
+async def test_an_outcome_whose_write_was_in_doubt_is_stored_once_and_told(
+    dsn: str, happens: bool, error: Exception | None, state: str, known: JobState, retries: int
+) -> None:
+    calls: list[str] = []
+    frames = lossy(StoreUnavailable("the connection broke"), happens=happens)
+    async with opened(dsn, ending(error, calls), frames_type=frames) as desk:
+        await desk.start()
+        job = await desk.work()
+
+        assert frames.error is None
+        assert len(calls) == 1
+        assert (await desk.column(job, "state"), desk.known(job).state) == (state, known)
+        assert desk.known(job).job.retries == retries
+
+
+@pytest.mark.parametrize("error", [None, TransientExternal("away")])
+async def test_an_outcome_that_collided_with_another_write_is_written_again_and_the_verb_is_not(
+    dsn: str, error: Exception | None
+) -> None:
+    calls: list[str] = []
+    async with opened(
+        dsn, ending(error, calls), frames_type=lossy(StoreConflict("deadlock detected"), happens=False)
+    ) as desk:
+        await desk.start()
+        job = await desk.work()
+
+        assert len(calls) == 1
+        assert await desk.column(job, "state") == ("completed" if error is None else "failed")
+        assert await desk.column(job, "infra_runs") == 0
+
+
+@pytest.mark.parametrize(("on_unknown", "state"), [("hold", "incident"), ("rerun", "failed")])
+async def test_a_call_whose_answer_cannot_be_stored_counts_as_unknown(dsn: str, on_unknown: str, state: str) -> None:
+    calls: list[str] = []
+    registry = ending(None, calls, on_unknown=on_unknown)
+    async with opened(dsn, registry, frames_type=lossy(StoreError("refused"), happens=False)) as desk:
+        await desk.start()
+        job = await desk.work()
+
+        assert (len(calls), await desk.column(job, "state")) == (1, state)
+        assert await desk.column(job, "fail_code") == ("OutcomeUnknown" if state == "incident" else "NotStored")
+
+
+# ---- before the frame ----------------------------------------------------------------------------------------------
+
+
+class AbsentFrames(Frames):
+    """Frames whose claims never arrive."""
+
+    error: StoreError = StoreUnavailable("away")
+
+    async def push(self, delivery: Any) -> Claim | None:
+        raise self.error
+
+
+@pytest.mark.req("JOB-12")
+@pytest.mark.parametrize("error", [StoreUnavailable("away"), StoreConflict("deadlock")])
+async def test_without_a_frame_the_verb_does_not_run_and_the_job_comes_again_soon(dsn: str, error: StoreError) -> None:
+    calls: list[str] = []
+    absent = type("Absent", (AbsentFrames,), {"error": error})
+    async with opened(dsn, ending(None, calls), frames_type=absent) as desk:
+        await desk.start()
+        job = await desk.deliver()
+        await desk.executor.execute(replace(job, timeout_ms=0))
+
+        assert (calls, await desk.column(job, "state")) == ([], None)
+        assert desk.engine.extended == [(job.key, 2_000)]
+        assert desk.engine.failures == []
+
+
+class BuggyFrames(Frames):
+    """Frames with a bug in them."""
+
+    async def push(self, delivery: Any) -> Claim | None:
+        raise ZeroDivisionError
+
+
+async def test_a_bug_of_ours_ends_one_delivery_and_is_logged(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with opened(dsn, ending(None, []), frames_type=BuggyFrames) as desk:
+        await desk.start()
+        job = await desk.work()
+
+        assert desk.known(job).state is JobState.ACTIVATED
+        assert "a bug in the executor" in caplog.text
+
+
+# ---- a database that is away ---------------------------------------------------------------------------------------
+
+
+class Pause:
+    """Where a verb stands still, and how often it was there."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.reached = asyncio.Event()
+        self.may_go_on = asyncio.Event()
+
+    async def stand(self) -> None:
+        self.calls += 1
+        self.reached.set()
+        await self.may_go_on.wait()
+
+
+class WaitingFrames(Frames):
+    """Frames that tell when the database was missed."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.missed = asyncio.Event()
+
+    async def settle(self, claim: Claim) -> FrameState:
+        try:
+            return await super().settle(claim)
+        except StoreUnavailable:
+            self.missed.set()
+            raise
+
+
+async def missed(desk: Desk) -> None:
+    """Return when the database was asked in vain what had happened."""
+    assert isinstance(desk.frames, WaitingFrames)
+    await desk.frames.missed.wait()
+
+
+@pytest.mark.req("FAIL-01", "JOB-13")
+async def test_what_was_done_while_the_database_was_away_is_stored_when_it_is_back(dsn: str) -> None:
+    pause = Pause()
+
+    async def send(account: Account) -> Account:
+        await pause.stand()
+        return account.model_copy(update={"sent": True})
+
+    async with (
+        proxied(dsn) as proxy,
+        opened(proxy.dsn, one_verb(send), frames_type=WaitingFrames) as desk,
+        asyncio.TaskGroup() as tasks,
+    ):
+        job = await desk.begun()
+        task = tasks.create_task(desk.executor.execute(job))
+        await pause.reached.wait()
+        proxy.go_away()
+        await desk.heart.beat()
+        pause.may_go_on.set()
+        await missed(desk)
+        await proxy.come()
+        await task
+
+        assert (pause.calls, await desk.column(job, "epoch")) == (1, 1)
+        assert desk.known(job).state is JobState.COMPLETED
+
+
+@pytest.mark.req("FAIL-01", "EVO-01")
+async def test_a_transaction_the_database_took_away_runs_again_when_it_is_back(dsn: str) -> None:
+    pause = Pause()
+
+    async def stand_and_book(account: Account, call: Call) -> Account:
+        booked = await book(account, call)
+        await pause.stand()
+        return booked
+
+    registry = one_verb(stand_and_book, mode="transactional")
+    async with (
+        proxied(dsn) as proxy,
+        opened(proxy.dsn, registry, frames_type=WaitingFrames) as desk,
+        asyncio.TaskGroup() as tasks,
+    ):
+        await desk.database.execute(TABLE)
+        job = await desk.begun()
+        task = tasks.create_task(desk.executor.execute(job))
+        await pause.reached.wait()
+        proxy.go_away()
+        pause.may_go_on.set()
+        await missed(desk)
+        await proxy.come()
+        await task
+
+        assert (await effects(desk), pause.calls) == (1, 2)
+        assert (await desk.column(job, "runs"), await desk.column(job, "retries_left")) == (1, 3)
+        assert desk.known(job).state is JobState.COMPLETED

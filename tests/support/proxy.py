@@ -1,0 +1,119 @@
+"""A proxy before Postgres that breaks a connection exactly where the test wants it: before or after a statement."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from tests.support.ports import LOOPBACK
+
+When = Literal["before", "after"]
+
+
+@dataclass(slots=True)
+class Cut:
+    """The next break: at the next message with these words, before the server hears it or after it answered."""
+
+    words: bytes
+    when: When
+
+
+class Proxy:
+    """Passes bytes on, both ways, until it is told to break a connection."""
+
+    def __init__(self, dsn: str) -> None:
+        parts = urlsplit(dsn)
+        self._target = (parts.hostname or LOOPBACK, parts.port or 5432)
+        self._parts = parts
+        self._cut: Cut | None = None
+        self._server: asyncio.Server | None = None
+        self._port = 0
+        self._open: set[asyncio.StreamWriter] = set()
+        self.cuts = 0
+
+    def cut(self, words: str, when: When) -> None:
+        """Break the connection over which these words come next, as a peer does that is gone: with a reset."""
+        self._cut = Cut(words.encode(), when)
+
+    @property
+    def dsn(self) -> str:
+        """The address of the database by way of this proxy."""
+        login = self._parts.netloc.rpartition("@")[0]
+        return urlunsplit(self._parts._replace(netloc=f"{login}@{LOOPBACK}:{self._port}"))
+
+    async def come(self) -> None:
+        """Listen, on the same port each time."""
+        self._server = await asyncio.start_server(self._serve, LOOPBACK, self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    def go_away(self) -> None:
+        """Break every connection and take no more, as a server does that is down."""
+        if self._server is not None:
+            self._server.close()
+        for writer in self._open:
+            _reset(writer)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server_reader, server_writer = await asyncio.open_connection(*self._target)
+        self._open.add(writer)
+        try:
+            async with asyncio.TaskGroup() as pumps:
+                back = pumps.create_task(_pump(server_reader, writer))
+                await self._forward(reader, server_writer, server_reader, back)
+                back.cancel()
+        finally:
+            self._open.discard(writer)
+            _reset(writer)
+            server_writer.close()
+
+    async def _forward(
+        self,
+        reader: asyncio.StreamReader,
+        server: asyncio.StreamWriter,
+        answers: asyncio.StreamReader,
+        back: "asyncio.Task[None]",
+    ) -> None:
+        with suppress(OSError):
+            while said := await reader.read(65536):
+                cut = self._cut
+                if cut is not None and cut.words in said:
+                    self._cut = None
+                    self.cuts += 1
+                    if cut.when == "after":
+                        back.cancel()
+                        await asyncio.wait([back])
+                        server.write(said)
+                        await answers.read(1)
+                    return
+                server.write(said)
+                await server.drain()
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while said := await reader.read(65536):
+            writer.write(said)
+            await writer.drain()
+        writer.close()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    sock: socket.socket | None = writer.get_extra_info("socket")
+    if sock is not None and not writer.is_closing():
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+@asynccontextmanager
+async def proxied(dsn: str) -> AsyncIterator[Proxy]:
+    """A running proxy before the server of `dsn`."""
+    proxy = Proxy(dsn)
+    await proxy.come()
+    try:
+        yield proxy
+    finally:
+        proxy.go_away()
