@@ -7,8 +7,6 @@ from verblint.element import DIAGRAM
 _NAME = b"BPMNDiagram"
 _SEPARATOR = "\n"
 TAG = f"{DIAGRAM}{_SEPARATOR}{_NAME.decode()}"
-# Each of these could make a tag out of what is none, or hide one.
-_MARKUP = (b"<!", b"<?")
 
 
 def end_of_inside(content: bytes, elements: int, depth: int) -> int:
@@ -18,13 +16,14 @@ def end_of_inside(content: bytes, elements: int, depth: int) -> int:
     """
     start = content.find(_NAME)
     last = content.find(_NAME, start + 1)
-    if start < 0 or last < 0 or content.find(_NAME, last + 1) >= 0 or content.count(b"<") > elements:
+    may_be_many = len(content) > elements * len(b"<a/>") and content.count(b"<") > elements
+    if start < 0 or last < 0 or content.find(_NAME, last + 1) >= 0 or may_be_many:
         return 0
     end = content.rfind(b"<", start, last)
     inside = content[start:end]
-    # The first bracket closes the tag of the diagram itself.
+    # The first bracket closes the tag of the diagram itself. Comments and the like could hide tags, or seem to be some.
     is_plain = content[end : end + 2] == b"</" and inside.count(b">") == inside.count(b"<") + 1
-    if not is_plain or any(sign in inside for sign in _MARKUP):
+    if not is_plain or b"!" in inside or b"?" in inside:
         return 0
     # Only an element with an end tag can hold another, so a small diagram cannot be deep.
     return end if inside.count(b"</") + 2 < depth or _deepest(inside) + 2 < depth else 0

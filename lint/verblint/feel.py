@@ -46,6 +46,9 @@ class TokenKind(Enum):
     UNKNOWN = "unknown"
 
 
+_KINDS = {kind.value: kind for kind in TokenKind}
+
+
 @value
 class Token:
     """One token: its kind, its text as written, and where it stands in the expression."""
@@ -70,7 +73,7 @@ def tokenize(expression: str) -> Iterator[Token]:
     """The tokens of an expression, blanks left out. Any text has tokens; nothing is refused."""
     for match in _token(expression.isascii()).finditer(expression):
         if match.lastgroup != "blank":
-            yield Token(TokenKind(match.lastgroup), match[0], match.start(), match.end())
+            yield Token(_KINDS[match.lastgroup or ""], match[0], *match.span())
 
 
 @cache

@@ -53,9 +53,10 @@ def _check_text(text: str) -> None:
     if len(text) > MAX_LENGTH:
         message = f"the condition has {len(text):,} characters; {MAX_LENGTH:,} is the most"
         raise ConditionError(Reason(reason.OVER_LIMIT, message, reason.LET_A_VERB_DECIDE), MAX_LENGTH, len(text))
-    for index, character in enumerate(text):
-        if not (" " <= character <= "~" or character in "\t\r\n"):
-            raise ConditionError(reason.of_character(character), index, index + 1)
+    if not (text.isascii() and text.isprintable()):
+        for index, character in enumerate(text):
+            if not (" " <= character <= "~" or character in "\t\r\n"):
+                raise ConditionError(reason.of_character(character), index, index + 1)
     if not text.startswith("="):
         raise ConditionError(reason.of_text(text), 0, len(text))
 

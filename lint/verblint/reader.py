@@ -144,7 +144,9 @@ class _Reading:
                 for key in written:
                     values[attribute_names[key]] = next(written)
             parent = above[-1] if above else None
-            element = Element(document, namespace, local, values, parent, parser.CurrentByteIndex, len(chunks))
+            element = Element(
+                document, namespace, local, values, parent, parser.CurrentByteIndex, len(chunks), 0, 0, []
+            )
             (roots if parent is None else parent.children).append(element)
             alike.append(element)
             above.append(element)

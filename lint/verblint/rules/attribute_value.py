@@ -29,16 +29,17 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <process id="kyc-open-case" isExecutable="yes">
     Right:  <process id="kyc-open-case" isExecutable="true">
     """
+    present = context.root.document.attribute_names
     for content, elements in known_elements(context.elements):
-        typed = content.typed
-        for element in elements:
-            for name, value in element.values.items():
-                if name in typed and not _fits(value, typed[name]):
-                    attribute = element.attribute(name[1])
-                    assert attribute is not None
-                    wanted = _WORDS[typed[name]]
-                    message = f"{name[1]} is {value!r}, which is not {wanted}"
-                    yield context.at(attribute.whole, message, hint=f"Write {wanted}", detail=name[1])
+        for name, kind in content.typed.items():
+            for element in elements if name in present else ():
+                value = element.values.get(name)
+                if value is None or _fits(value, kind):
+                    continue
+                attribute = element.attribute(name[1])
+                assert attribute is not None
+                message = f"{name[1]} is {value!r}, which is not {_WORDS[kind]}"
+                yield context.at(attribute.whole, message, hint=f"Write {_WORDS[kind]}", detail=name[1])
 
 
 def _fits(value: str, kind: str) -> bool:

@@ -40,14 +40,15 @@ def _has_twice(context: Context) -> bool:
     names: list[str] = []
     for (namespace, local), alike in context.elements.items():
         if namespace == BPMN or (namespace, local) == _DIAGRAM:
-            names += [element.values[_ID] for element in alike if _ID in element.values]
+            names += [element.values.get(_ID, "") for element in alike]
     content = _source(context).content
     for diagram in context.elements.get(_DIAGRAM, ()):
         written = ids(content[diagram.tag_end : diagram.close])
         if written is None:
             return True
-        names += [name.decode("utf-8", "replace") for name in written]
-    return len(set(names)) < len(names)
+        names += b"\n".join(written).decode("utf-8", "replace").split("\n")
+    different = set(names)
+    return len(different) < len(names) - (names.count("") - 1 if "" in different else 0)
 
 
 def _identified(context: Context) -> Iterator[tuple[str, int, Element]]:
