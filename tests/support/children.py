@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+# gRPC would run handlers of its own in a child that is forked and not yet Postgres, and they can wait for ever.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+
 _WATCHER = Path(__file__).with_name("watcher.py")
 # The child names itself to the watcher before it becomes the server: there is no moment in between.
 _INTRODUCE = 'echo "process $$ $0" >&0 && exec "$@" </dev/null'
