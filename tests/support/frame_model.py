@@ -1,0 +1,152 @@
+"""What a frame should be, in plain Python: the specification's transitions without a database."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+from verbworker.frame import Step
+
+GRACE_MS = 5_000
+MAX_RUNS = 2
+RETRIES = 3
+WINDOW = timedelta(hours=24)
+
+
+@dataclass(slots=True)
+class ModelFrame:
+    """A frame as the specification wants it."""
+
+    owner: UUID
+    act: int
+    key: str
+    state: str = "started"
+    epoch: int = 1
+    is_live: bool = True
+    is_due: bool = False
+    is_in_window: bool = True
+    runs: int = 1
+    infra_runs: int = 0
+    retries_left: int = RETRIES
+    generation: int = 0
+    reported: int | None = None
+    acked: bool = False
+    output: bytes | None = None
+    place: str = "hot"  # then "both", then "archive"
+
+    def is_owned_by(self, owner: UUID, epoch: int) -> bool:
+        """Whether a claim may still record an outcome."""
+        return self.place != "archive" and (self.state, self.owner, self.epoch) == ("started", owner, epoch)
+
+    def end(self, state: str) -> None:
+        """Leave `started`; what was told before counts no more."""
+        self.state, self.reported = state, None
+
+    def end_otherwise(self, ending: str) -> None:
+        """Leave `started` without an output: T6, T14, T7, or a business verdict."""
+        match ending:
+            case "fail" | "fail later":
+                self.end("failed")
+                self.retries_left -= 1
+                self.is_due = ending == "fail"
+            case "give back":
+                self.end("failed")
+                self.runs, self.infra_runs, self.is_due = self.runs - 1, self.infra_runs + 1, True
+            case "stop":
+                self.end("incident")
+            case _:
+                self.end("completed")
+
+    def release(self, new_key: str | None) -> None:
+        """A person lets it run again (T12), with a new key as new (T13)."""
+        self.state, self.is_due, self.runs, self.infra_runs = "failed", True, 0, 0
+        if new_key is not None:
+            self.generation, self.key, self.is_in_window = self.generation + 1, new_key, True
+
+    def archive(self, *, is_settled: bool) -> None:
+        """Be copied once acknowledged, and leave the hot table when the copy has settled."""
+        if self.place == "both" and is_settled:
+            self.place = "archive"
+        elif self.place == "hot" and self.acked:
+            self.place = "both"
+
+
+@dataclass(slots=True)
+class ModelJob:
+    """A job, how its verb wants to be treated, and the engine's clock for it."""
+
+    key: int
+    mode: str
+    on_unknown: str
+    clock: int
+    frame: ModelFrame | None = None
+    effects: int = 0
+    keys_used: set[tuple[int, str]] = field(default_factory=set)
+
+    def claim_kind(self, act: int) -> str | None:
+        """How a delivery activated at `act` may claim the frame, if it may."""
+        frame = self.frame
+        if frame is None:
+            return "new"
+        if frame.place == "archive" or frame.state == "completed" or act <= frame.act:
+            return None
+        match frame.state:
+            case "failed":
+                return "retry" if frame.is_due else None
+            case "started":
+                return "takeover" if not frame.is_live and self.hold_reason() is None else None
+        is_released = frame.reported is not None and act > frame.reported + GRACE_MS
+        return "release" if is_released else None
+
+    def hold_reason(self) -> Step | None:
+        """Why a frame whose owner vanished may not run again."""
+        assert self.frame is not None
+        if self.frame.runs >= MAX_RUNS:
+            return Step.HOLD_POISON
+        if self.mode == "external" and (self.on_unknown == "hold" or not self.frame.is_in_window):
+            return Step.HOLD_UNKNOWN
+        return None
+
+    def step(self, act: int, owner: UUID) -> Step:
+        """What the decision table says of a delivery that claimed nothing."""
+        frame = self.frame
+        assert frame is not None
+        if frame.state == "completed":
+            return Step.REPLAY
+        if frame.state == "started" and frame.is_live and (frame.owner, frame.act) == (owner, act):
+            return Step.CONTINUE
+        if act <= frame.act:
+            return Step.SUPERSEDED
+        match frame.state:
+            case "failed":
+                return Step.REPORT_RETRY
+            case "incident":
+                return Step.REPORT_INCIDENT if frame.reported is None else Step.WAIT
+        reason = Step.BUSY if frame.is_live else self.hold_reason()
+        assert reason is not None, "a frame that may be claimed was not claimed"
+        return reason
+
+    def hold(self, act: int, owner: UUID) -> None:
+        """Stop for a person under a new epoch (T8, T9)."""
+        assert self.frame is not None
+        self.frame.end("incident")
+        self.frame.epoch += 1
+        self.frame.owner, self.frame.act = owner, act
+
+    def acknowledge(self) -> None:
+        """The engine has the verdict (T11)."""
+        if self.frame is not None and self.frame.state == "completed":
+            self.frame.acked = True
+
+    def claim(self, kind: str, act: int, owner: UUID, key: str) -> ModelFrame:
+        """Move to `started` under a new epoch."""
+        if self.frame is None:
+            self.frame = ModelFrame(owner, act, key)
+            return self.frame
+        frame = self.frame
+        if kind == "release":
+            frame.runs, frame.infra_runs, frame.retries_left = 0, 0, RETRIES
+        frame.end("started")
+        frame.epoch += 1
+        frame.runs += 1
+        frame.owner, frame.act, frame.is_live, frame.is_due = owner, act, True, False
+        return frame
