@@ -117,6 +117,11 @@ class MemoryEngine:
         """The engine is too busy for the next `command`."""
         self._faults.setdefault(command, []).extend(["refuse"] * times)
 
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Return when something holds; it is looked at whenever something happened here."""
+        while not holds():
+            await self._changed.wait()
+
     def has_ended(self, instance_key: int) -> bool:
         """Whether an instance went through its whole line."""
         return self._instances[instance_key].place >= len(self._instances[instance_key].line)
@@ -157,8 +162,7 @@ class MemoryEngine:
         if wait_ms > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_ms / 1000):
-                    while not self._ready(ask):
-                        await self._changed.wait()
+                    await self.until(lambda: bool(self._ready(ask)))
         ready = self._ready(ask)
         if self.shuffled:
             self._dice.shuffle(ready)
@@ -224,11 +228,12 @@ class MemoryEngine:
         if fault == "refuse":
             raise Backpressure("the engine is busy")
         act()
+        self._stir()
         if fault == "lose":
             raise EngineUnavailable("the answer was lost")
 
     def _stir(self) -> None:
-        """Have every poll that waits look again."""
+        """Have everybody who waits look again."""
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -307,7 +312,6 @@ class MemoryEngine:
             known.state = JobState.INCIDENT
         else:
             known.state = JobState.BACKING_OFF if backoff_ms else JobState.ACTIVATABLE
-        self._stir()
 
     def _throw(self, job_key: int, code: str, message: str) -> None:
         known = self._open(job_key)

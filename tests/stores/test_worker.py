@@ -1,0 +1,363 @@
+"""A whole worker on an engine in memory and a real database: how it takes jobs, and how it ends without losing one."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.support.desk import VERB, ToldEngine, one_verb
+from tests.support.ledger import EFFECTS, TABLE, Account
+from tests.support.start import begin
+from verbworker import metrics
+from verbworker.engine import Ask
+from verbworker.errors import EngineUnavailable
+from verbworker.job import Job
+from verbworker.registry import Registry
+from verbworker.stores._database import Database
+from verbworker.stores.frames import Frames
+from verbworker.testing.memory import JobState
+from verbworker.verb import Call
+from verbworker.work.executor import Databases, Executor
+from verbworker.work.heart import Heart
+from verbworker.work.performance import Performance
+from verbworker.work.reaper import Reaper
+from verbworker.work.relay import Relay
+from verbworker.work.returns import Returns
+from verbworker.work.worker import Pace, Worker
+
+PATIENCE = 60.0
+
+
+class GatedEngine(ToldEngine):
+    """An engine whose polls wait for the test, and which tells when one is under way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.polled = asyncio.Event()
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.polls = 0
+        self.outages = 0
+
+    async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
+        self.polls += 1
+        self.polled.set()
+        await self.may_answer.wait()
+        if self.outages:
+            self.outages -= 1
+            raise EngineUnavailable("away")
+        return await super().activate(ask, limit, wait_ms)
+
+
+@dataclass(slots=True)
+class Shift:
+    """A worker, what it stands on, and the word to stop."""
+
+    worker: Worker
+    engine: GatedEngine
+    database: Database
+    registry: Registry
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def start(self, count: int = 1) -> list[int]:
+        """Start instances and return the keys of their jobs."""
+        before = set(self.engine.jobs)
+        for _ in range(count):
+            await begin(self.database, self.engine, self.registry.workflows["desk.run"], Account().model_dump())
+        return [key for key in self.engine.jobs if key not in before]
+
+    async def column(self, key: int, name: str) -> Any:
+        """One column of a frame."""
+        row = await self.database.fetchrow(f"SELECT {name} FROM verbworker.job_frame WHERE job_key = $1", key)
+        return None if row is None else row[0]
+
+    async def settled(self, *keys: int, state: JobState = JobState.COMPLETED) -> None:
+        """Return when the engine has these jobs in a state."""
+        async with asyncio.timeout(PATIENCE):
+            await self.engine.until(lambda: all(self.engine.jobs[key].state is state for key in keys))
+
+
+@asynccontextmanager
+async def on_shift(
+    dsn: str, registry: Registry, *, grace: float = PATIENCE, streaming: bool = False
+) -> AsyncIterator[Shift]:
+    """A worker that is built and not yet running."""
+    engine = GatedEngine()
+    pace = Pace(name="tests", grace=timedelta(seconds=grace), poll_wait=timedelta(seconds=1), streaming=streaming)
+    with ThreadPoolExecutor(4) as threads:
+        async with Database(dsn, size=6) as control, Database(dsn, size=4) as verbs:
+            frames = Frames(control, engine_id=engine.engine_id, owner=uuid4())
+            heart = Heart(frames, engine, engine_timeout_ms=60_000)
+            executor = Executor(registry, engine, frames, Databases(control, verbs), heart, Performance(threads))
+            relay, reaper = Relay(frames, Returns(engine, frames)), Reaper(frames)
+            worker = Worker(registry, engine, frames, executor, heart, relay, reaper, pace)
+            yield Shift(worker, engine, control, registry)
+
+
+@asynccontextmanager
+async def working(shift: Shift) -> AsyncIterator["asyncio.Task[None]"]:
+    """The worker at work; in the end it drains."""
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(shift.worker.run(shift.stop))
+        yield task
+        shift.stop.set()
+
+
+class Stage:
+    """Where verbs stand still until the test lets them go on."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Semaphore(0)
+        self.may_go_on = asyncio.Event()
+        self.calls = 0
+
+    def external(self, **options: Any) -> Registry:
+        async def send(account: Account) -> Account:
+            await self._stand()
+            return account.model_copy(update={"sent": True})
+
+        return one_verb(send, **options)
+
+    def transactional(self, **options: Any) -> Registry:
+        async def book(account: Account, call: Call) -> Account:
+            await call.db.execute("INSERT INTO ledger (epoch) VALUES ($1)", call.epoch)
+            await self._stand()
+            return account.model_copy(update={"note": "booked"})
+
+        return one_verb(book, mode="transactional", **options)
+
+    async def _stand(self) -> None:
+        self.calls += 1
+        self.reached.release()
+        await self.may_go_on.wait()
+
+
+def open_stage() -> Stage:
+    stage = Stage()
+    stage.may_go_on.set()
+    return stage
+
+
+# ---- at work -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("JOB-04", "JOB-15")
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_every_job_is_worked_off_and_acknowledged(dsn: str, streaming: bool) -> None:
+    stage = open_stage()
+    async with on_shift(dsn, stage.external(concurrency=3), streaming=streaming) as shift:
+        early = await shift.start(10)
+        async with working(shift):
+            late = await shift.start(10)
+            await shift.settled(*early, *late)
+        unacknowledged: Any = await shift.database.fetchrow(
+            "SELECT count(*) FROM verbworker.job_frame WHERE acked_at IS NULL"
+        )
+
+        assert (stage.calls, unacknowledged[0]) == (20, 0)
+
+
+async def test_no_more_verbs_run_at_once_than_their_author_allows(dsn: str) -> None:
+    stage = Stage()
+    async with on_shift(dsn, stage.external(concurrency=3)) as shift:
+        keys = await shift.start(7)
+        async with working(shift):
+            for _ in range(3):
+                await stage.reached.acquire()
+            at_once = (stage.calls, shift.worker.in_flight)
+            stage.may_go_on.set()
+            await shift.settled(*keys)
+
+        assert at_once == (3, 3)
+        assert stage.calls == 7
+
+
+@pytest.mark.req("ADP-04")
+async def test_a_gateway_that_is_away_for_a_while_ends_nothing(dsn: str) -> None:
+    stage = open_stage()
+    async with on_shift(dsn, stage.external()) as shift:
+        shift.engine.outages = 5
+        (key,) = await shift.start()
+        async with working(shift) as task:
+            await shift.settled(key)
+
+            assert not task.done()
+
+
+async def test_a_worker_tells_whether_it_hears_from_the_engine(dsn: str) -> None:
+    async with on_shift(dsn, open_stage().external()) as shift:
+        before = (shift.worker.seconds_since_poll(), shift.worker.is_draining)
+        (key,) = await shift.start()
+        async with working(shift):
+            await shift.settled(key)
+            during = shift.worker.seconds_since_poll()
+
+        assert before == (float("inf"), False)
+        assert during < PATIENCE
+        assert shift.worker.is_draining
+
+
+async def test_a_bug_in_a_service_ends_the_worker_loudly(dsn: str) -> None:
+    async with on_shift(dsn, open_stage().external()) as shift:
+
+        async def broken() -> None:
+            raise ZeroDivisionError
+
+        services: Any = (broken,)
+        shift.worker._services = services
+        with pytest.raises(ExceptionGroup) as caught:
+            await shift.worker.run(shift.stop)
+
+        assert caught.group_contains(ZeroDivisionError)
+
+
+# ---- the end -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_worker_that_is_stopped_before_it_begins_takes_nothing(dsn: str) -> None:
+    async with on_shift(dsn, open_stage().external(), streaming=True) as shift:
+        (key,) = await shift.start()
+        shift.stop.set()
+        await shift.worker.run(shift.stop)
+
+        assert (shift.engine.polls, shift.engine.jobs[key].deliveries) == (0, 0)
+
+
+async def test_being_told_to_stop_twice_is_being_told_once(dsn: str) -> None:
+    async with on_shift(dsn, open_stage().external()) as shift:
+        (key,) = await shift.start()
+        async with working(shift) as task:
+            await shift.settled(key)
+            shift.stop.set()
+            await task
+            shift.stop.set()
+
+        assert shift.worker.in_flight == 0
+
+
+async def test_a_worker_without_verbs_waits_until_it_is_stopped(dsn: str) -> None:
+    async with on_shift(dsn, Registry()) as shift:
+        shift.stop.set()
+        await shift.worker.run(shift.stop)
+
+        assert shift.worker.is_draining
+
+
+@pytest.mark.req("JOB-01")
+async def test_jobs_that_arrive_while_it_ends_are_given_back_and_cost_nothing(dsn: str) -> None:
+    stage = open_stage()
+    async with on_shift(dsn, stage.external()) as shift:
+        keys = await shift.start(3)
+        shift.engine.may_answer.clear()
+        async with working(shift) as task:
+            await shift.engine.polled.wait()
+            shift.stop.set()
+            await _until(lambda: shift.worker.is_draining)
+            shift.engine.may_answer.set()
+            await task
+
+        known = [shift.engine.jobs[key] for key in keys]
+        assert [(job.deliveries, job.state, job.job.retries) for job in known] == [(1, JobState.ACTIVATABLE, 3)] * 3
+        assert [await shift.column(key, "state") for key in keys] == [None] * 3
+        assert stage.calls == 0
+
+
+async def test_what_runs_is_finished(dsn: str) -> None:
+    stage = Stage()
+    async with on_shift(dsn, stage.external()) as shift:
+        (key,) = await shift.start()
+        async with working(shift) as task:
+            await stage.reached.acquire()
+            shift.stop.set()
+            await _until(lambda: shift.worker.is_draining)
+            stage.may_go_on.set()
+            await task
+
+        assert (await shift.column(key, "state"), await shift.column(key, "ack_result")) == ("completed", "ok")
+        assert shift.engine.jobs[key].state is JobState.COMPLETED
+
+
+@pytest.mark.req("FAIL-01")
+async def test_after_the_grace_a_transaction_is_rolled_back_and_its_job_goes_back_at_once(dsn: str) -> None:
+    stage = Stage()
+    async with on_shift(dsn, stage.transactional(), grace=0.05) as shift:
+        await shift.database.execute(TABLE)
+        (key,) = await shift.start()
+        async with working(shift) as task:
+            await stage.reached.acquire()
+            shift.stop.set()
+            await task
+        effects: Any = await shift.database.fetchrow(EFFECTS)
+
+        assert effects[0] == 0
+        assert (await shift.column(key, "state"), await shift.column(key, "runs")) == ("failed", 0)
+        assert (shift.engine.jobs[key].state, shift.engine.jobs[key].job.retries) == (JobState.ACTIVATABLE, 3)
+
+
+async def test_after_the_grace_an_external_call_stays_as_it_is(dsn: str) -> None:
+    stage = Stage()
+    async with on_shift(dsn, stage.external(), grace=0.05) as shift:
+        (key,) = await shift.start()
+        async with working(shift) as task:
+            await stage.reached.acquire()
+            shift.stop.set()
+            await task
+
+        assert (await shift.column(key, "state"), shift.engine.failures) == ("started", [])
+
+
+async def test_what_does_not_end_even_then_is_cut_off(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("verbworker.work.worker._LAST_WORDS", 0.05)
+    stage = Stage()
+
+    async def stubborn(account: Account) -> Account:
+        stage.reached.release()
+        try:
+            await stage.may_go_on.wait()
+        except asyncio.CancelledError:
+            await stage.may_go_on.wait()  # as code does that believes itself important
+        return account
+
+    async with on_shift(dsn, one_verb(stubborn), grace=0.05) as shift:
+        (key,) = await shift.start()
+        async with working(shift) as task:
+            await stage.reached.acquire()
+            shift.stop.set()
+            await task
+
+        assert await shift.column(key, "state") == "started"
+        assert shift.worker.in_flight == 0
+
+
+async def test_in_flight_is_counted_and_ends_at_none(dsn: str) -> None:
+    def in_flight() -> float | None:
+        return metrics.REGISTRY.get_sample_value("verbworker_in_flight", {"verb": VERB})
+
+    stage = Stage()
+    before = in_flight() or 0.0
+    async with on_shift(dsn, stage.external()) as shift:
+        keys = await shift.start(2)
+        async with working(shift):
+            await stage.reached.acquire()
+            await stage.reached.acquire()
+            during = in_flight()
+            stage.may_go_on.set()
+            await shift.settled(*keys)
+
+    assert during == before + 2
+    assert in_flight() == before
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    """Return when something of the worker's own holds; it comes within a few turns of the loop."""
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never came")
