@@ -1,10 +1,14 @@
-"""Shelving: writes `verblint/shelf.py`, the list of rules that a run can choose from without loading them."""
+"""Shelving: writes what is derived from the rules, the shelf beside this module and the list in the README."""
 
 import sys
 from pathlib import Path
 
+from verblint.pages import rule_list
 from verblint.rulebook import rules
 
+README = Path(__file__).parents[1] / "README.md"
+SHELF_FILE = Path(__file__).with_name("shelf.py")
+_BEGIN, _END = "<!-- rules: written by python -m verblint.shelving -->\n", "<!-- /rules -->\n"
 _HEAD = '''"""The shelf: code, name, severity and subject of every rule. Written by `python -m verblint.shelving`."""
 
 SHELF: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
@@ -20,15 +24,23 @@ def shelf_text() -> str:
     return _HEAD + "".join(rows) + ")\n"
 
 
+def readme_text(written: str) -> str:
+    """The README with the list of rules as it should be."""
+    before, _, rest = written.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    return f"{before}{_BEGIN}\n{rule_list('markdown')}{_END}{after}"
+
+
 def _tuple(names: tuple[str, ...]) -> str:
     written = ", ".join(f'"{name}"' for name in names)
     return f"({written},)" if len(names) == 1 else f"({written})"
 
 
 def main() -> None:
-    """Write the shelf beside this module."""
-    Path(__file__).with_name("shelf.py").write_text(shelf_text(), encoding="utf-8")
-    sys.stdout.write(f"{len(rules())} rules on the shelf\n")
+    """Write both."""
+    SHELF_FILE.write_text(shelf_text(), encoding="utf-8")
+    README.write_text(readme_text(README.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.stdout.write(f"{len(rules())} rules\n")
 
 
 if __name__ == "__main__":

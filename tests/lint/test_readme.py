@@ -1,0 +1,48 @@
+"""The README and the hook file say what the code does."""
+
+from pathlib import Path
+from re import DOTALL, search
+from tomllib import loads
+
+import yaml
+from verblint.element import VERBWORKER
+from verblint.options import check_options
+from verblint.project import read_project
+from verblint.rendering import FORMATS
+from verblint.shelving import README, readme_text
+
+ROOT = Path(__file__).parents[2]
+WRITTEN = README.read_text(encoding="utf-8")
+
+
+def test_the_list_of_rules_is_that_of_the_code() -> None:
+    assert readme_text(WRITTEN) == WRITTEN, "run: python -m verblint.shelving"
+
+
+def test_the_settings_of_the_readme_are_accepted(tmp_path: Path) -> None:
+    shown = search(r"```toml\n(.*?)```", WRITTEN, DOTALL)
+    assert shown is not None
+    file = tmp_path / "pyproject.toml"
+    file.write_text(shown[1])
+
+    project = read_project(str(file))
+
+    assert project.settings.engine == loads(shown[1])["tool"]["verblint"]["engine"]
+
+
+def test_the_namespace_of_suppressions_is_named() -> None:
+    assert WRITTEN.count(VERBWORKER) >= 2
+
+
+def test_every_format_is_named() -> None:
+    assert [form for form in FORMATS if form not in WRITTEN] == []
+
+
+def test_the_hooks_run_commands_that_exist() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+
+    assert [hook["id"] for hook in hooks] == ["verblint", "verblint-fix"]
+    for hook in hooks:
+        command, *words = hook["entry"].split()
+        assert (command, words[0], hook["files"]) == ("verblint", "check", r"\.bpmn$")
+        assert check_options([*words[1:], "model.bpmn"]).paths == ("model.bpmn",)
