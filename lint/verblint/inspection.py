@@ -1,6 +1,6 @@
 """The inspection of one file: it is read, every chosen rule looks at it, and suppressions are sorted out."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from verblint.contract import Contracts
 from verblint.element import VERBWORKER, Element
@@ -10,7 +10,7 @@ from verblint.report import Suppressed
 from verblint.rule import CRASHED, Context, Rule
 from verblint.rulebook import Choice, everything, find
 from verblint.settings import Settings
-from verblint.suppression import current_date, sort_out
+from verblint.suppression import Suppression, current_date, sort_out
 from verblint.value import replace, value
 
 _NO_CONTRACTS = Contracts()
@@ -57,10 +57,15 @@ def _look(context: Context, chosen: Choice) -> Inspection:
         today = context.today or current_date()
         findings, suppressed, unused = sort_out(context.root, findings, today)
         codes = {rule.code for rule in chosen.rules}
-        # A rule that did not run found nothing; that says nothing about a suppression of it.
-        context = replace(context, unused=tuple(s for s in unused if getattr(find(s.rule), "code", "") in codes))
+        context = replace(context, unused=tuple(s for s in unused if _could_be_used(s, codes)))
         findings += [finding for rule in chosen.rules if rule.code == _UNUSED for finding in rule.run(context)]
     return Inspection(tuple(sorted(findings, key=_place)), tuple(suppressed))
+
+
+def _could_be_used(suppression: Suppression, codes: Set[str]) -> bool:
+    """True when its rule ran; what a rule that did not run would have found, nobody knows."""
+    rule = find(suppression.rule)
+    return rule is not None and rule.is_suppressible and rule.code in codes
 
 
 def _place(finding: Finding) -> tuple[int, int, str, str]:

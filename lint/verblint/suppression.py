@@ -20,6 +20,7 @@ from verblint.report import Suppressed
 from verblint.value import value
 
 _DATE = pattern(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
+_ATTRIBUTES = ("rule", "reason", "until")
 _CONTAINERS = ("definitions", "collaboration", "process", "subProcess", "transaction", "adHocSubProcess")
 # What stands inside a container and speaks about the container itself.
 _PARTS = (
@@ -45,6 +46,11 @@ class Suppression:
         return holder is not None and holder.is_a("extensionElements") and holder.parent is not None
 
     @property
+    def strange_attributes(self) -> list[str]:
+        """The names of attributes that mean nothing here."""
+        return [local for namespace, local in self.element.values if namespace or local not in _ATTRIBUTES]
+
+    @property
     def has_date(self) -> bool:
         """True when `until` is left out or is a date."""
         return not self.until or _DATE.fullmatch(self.until) is not None
@@ -55,7 +61,8 @@ class Suppression:
 
     def holds(self, today: str) -> bool:
         """True when it may cover a finding at all."""
-        return self.is_placed and self.has_date and bool(self.reason.strip()) and not self.is_expired(today)
+        is_sound = self.is_placed and self.has_date and bool(self.reason.strip()) and not self.strange_attributes
+        return is_sound and not self.is_expired(today)
 
     def covers(self, finding: Finding, subject: Element) -> bool:
         """True when the finding, whose subject is given, is the one meant."""

@@ -8,8 +8,6 @@ from verblint.rule import Context, rule
 from verblint.rulebook import find
 from verblint.suppression import Suppression, suppressions
 
-_ATTRIBUTES = ("rule", "reason", "until")
-
 
 @rule("HB904", "malformed-suppression", Severity.ERROR, on=(VERBWORKER,))
 def check(context: Context) -> Iterator[Finding]:
@@ -42,6 +40,5 @@ def _faults(suppression: Suppression) -> Iterator[tuple[str, str]]:
         yield f"{suppression.until} is not a date", 'Write: until="2027-01-01"'
     if not suppression.is_placed:
         yield "the suppression stands where it covers nothing", "Put it into the extensionElements of the element"
-    for namespace, local in suppression.element.values:
-        if namespace or local not in _ATTRIBUTES:
-            yield f"a suppression has no attribute {local}", "Write rule, reason and until, and no more"
+    for local in suppression.strange_attributes:
+        yield f"a suppression has no attribute {local}", "Write rule, reason and until, and no more"
