@@ -32,6 +32,8 @@ from verbworker.stores.instances import Instances
 
 HERE = Path(__file__).parent
 OTHERS = Path(".venv-bench")
+OFFICIAL = "camunda-orchestration-sdk<10"  # 10 refuses the answers of an 8.6 broker
+PATIENCE = 600.0
 PAYLOAD = "x" * 1700  # about 2 KB with its envelope
 
 
@@ -131,7 +133,12 @@ class Ground:
             if contender.paced:
                 await asyncio.sleep(3)
                 tasks.create_task(self.start(domain, jobs, per_second=contender.paced))
-            output, _ = await process.communicate()
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    output, _ = await process.communicate()
+            except TimeoutError:
+                process.kill()
+                raise SystemExit(f"{contender.name} did not end within {PATIENCE:.0f} s") from None
         told = json.loads(output)
         after = (cpu(self.broker.pid), cpu(self.postgres.pid))
         return Figures(
@@ -199,7 +206,7 @@ def official_environment() -> bool:
     python = OTHERS / "bin/python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(OTHERS)], check=True)
-    install = [str(python), "-m", "pip", "install", "--quiet", "camunda-orchestration-sdk"]
+    install = [str(python), "-m", "pip", "install", "--quiet", OFFICIAL]
     return subprocess.run(install, check=False).returncode == 0
 
 
