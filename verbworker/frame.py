@@ -156,7 +156,7 @@ def decide(frame: Frame, job: Job, instance_uid: UUID | None, owner: UUID) -> St
             return _decide_started(frame, job, owner)
         case FrameState.FAILED:
             return _decide_failed(frame, job)
-        case FrameState.INCIDENT:
+        case FrameState.INCIDENT:  # pragma: no branch  # there is no other
             return _decide_incident(frame, job)
 
 

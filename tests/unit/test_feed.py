@@ -258,6 +258,58 @@ async def test_an_error_that_is_none_of_the_engines_ends_the_feed_loudly() -> No
     assert caught.group_contains(ZeroDivisionError)
 
 
+# ---- silence -------------------------------------------------------------------------------------------------------
+
+
+@virtual_time
+async def test_a_feed_that_never_heard_from_the_engine_has_been_silent_for_ever() -> None:
+    feed = Feed(WatchedEngine(), ASK, Slots(VERB, 2), lambda job: None, wait_ms=1000, streaming=False)
+
+    assert feed.silence(now()) == float("inf")
+
+
+@virtual_time
+async def test_an_engine_that_answers_with_nothing_is_not_silent() -> None:
+    async with feeding(WatchedEngine(), wait_ms=5_000) as running:
+        await seconds(600)
+
+        assert running.feed.silence(now()) <= 5
+
+
+@virtual_time
+async def test_an_engine_that_does_not_answer_is_silent_for_longer_and_longer() -> None:
+    engine = WatchedEngine()
+    engine.may_answer.clear()
+    async with feeding(engine) as running:
+        await seconds(600)
+        waiting = running.feed.silence(now())
+        engine.errors = [EngineUnavailable("away")] * 1000
+        engine.may_answer.set()
+        await seconds(600)
+        failing = running.feed.silence(now())
+        engine.errors = []
+        await seconds(60)
+
+        assert waiting == pytest.approx(600)
+        assert failing == pytest.approx(1200)
+        assert running.feed.silence(now()) <= 5
+
+
+@virtual_time
+async def test_a_feed_whose_slots_are_all_at_work_is_not_silent() -> None:
+    engine = WatchedEngine()
+    await engine.offer(2)
+    async with feeding(engine, 2) as running:
+        await running.take(2)
+        await seconds(3000)
+        busy = running.feed.silence(now())
+        running.slots.give(2)
+        await turns()
+
+        assert busy == 0
+        assert running.feed.silence(now()) == 0
+
+
 # ---- the end -------------------------------------------------------------------------------------------------------
 
 

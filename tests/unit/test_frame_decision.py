@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.support.frames import ENGINE, make_job
-from verbworker.frame import Frame, FrameState, Step, decide, idempotency_key
+from verbworker.frame import Frame, FrameState, Step, decide, idempotency_key, renewed_key
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -237,3 +237,7 @@ def test_the_idempotency_key_fits_where_others_store_it() -> None:
 
     assert len(key) <= 255
     assert key.isascii()
+
+
+def test_a_renewed_key_is_the_key_its_job_would_have_in_that_generation() -> None:
+    assert renewed_key(ENGINE, make_frame(), 2) == idempotency_key(ENGINE, make_job(at=100), generation=2)

@@ -408,3 +408,19 @@ async def test_what_a_thread_raises_too_late_is_shown_to_nobody(
     gc.collect()
 
     assert SECRET not in caplog.text
+
+
+async def test_a_verb_that_never_got_a_thread_failed_and_may_be_tried_again() -> None:
+    shop = Workshop()
+    pool = ThreadPoolExecutor(1)
+    async with asyncio.TaskGroup() as tasks:
+        first = tasks.create_task(performed(pool, shop.entered()))
+        await shop.reached.wait()
+        second = tasks.create_task(_caught(performed(pool, shop.entered())))
+        await _turns()
+        pool.shutdown(wait=False, cancel_futures=True)
+        await asyncio.wait([second])
+        shop.may_go_on.set()
+
+    assert isinstance(first.result(), Case)
+    assert isinstance(second.result(), TransientExternal)

@@ -124,5 +124,5 @@ def _interrupted(reason: End, entered: Entered, *, begun: bool) -> VerbworkerErr
             return JobVanished("the engine dropped the job while the verb ran")
         case End.SHUTDOWN if entered.verb.mode is Mode.TRANSACTIONAL or not begun:
             return WorkerStopping("the worker shut down, and nothing of this run is left", code="Shutdown")
-        case End.SHUTDOWN:
+        case End.SHUTDOWN:  # pragma: no branch  # there is no other
             return Abandoned("the worker shut down while an external call may be under way")
