@@ -1,5 +1,6 @@
 """Fixing: the safe rewrites that findings carry, applied to bytes so that layout and diagram stay as they are."""
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from difflib import unified_diff
 
@@ -52,18 +53,22 @@ def compatible(findings: Iterable[Finding]) -> list[Fix]:
     for finding in findings:
         fix = finding.fix
         # Two findings may ask for the same rewrite; that is one.
-        if fix is None or fix.edits in chosen or any(_overlap(edit, other) for edit in fix.edits for other in taken):
+        if fix is None or fix.edits in chosen or any(_touches(edit, taken) for edit in fix.edits):
             continue
         chosen[fix.edits] = fix
-        taken.extend(fix.edits)
+        for edit in fix.edits:
+            insort(taken, edit, key=_start)
     return list(chosen.values())
 
 
 def apply(content: bytes, fixes: Iterable[Fix]) -> bytes:
     """The bytes after some fixes that do not overlap."""
-    for edit in sorted((edit for fix in fixes for edit in fix.edits), key=lambda edit: edit.start, reverse=True):
-        content = content[: edit.start] + edit.replacement + content[edit.end :]
-    return content
+    pieces = []
+    at = 0
+    for edit in sorted((edit for fix in fixes for edit in fix.edits), key=_start):
+        pieces += [content[at : edit.start], edit.replacement]
+        at = edit.end
+    return b"".join((*pieces, content[at:]))
 
 
 def diff(before: bytes, after: bytes, name: str) -> str:
@@ -73,6 +78,12 @@ def diff(before: bytes, after: bytes, name: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _overlap(one: Edit, other: Edit) -> bool:
-    """True when two edits share a byte, or write at the same place."""
-    return (one.start < other.end and other.start < one.end) or one.start == other.start
+def _touches(edit: Edit, taken: list[Edit]) -> bool:
+    """True when an edit shares a byte with one of those taken, or writes at the same place."""
+    at = bisect_left(taken, edit.start, key=_start)
+    is_reached = at > 0 and taken[at - 1].end > edit.start
+    return is_reached or (at < len(taken) and (taken[at].start == edit.start or taken[at].start < edit.end))
+
+
+def _start(edit: Edit) -> int:
+    return edit.start
