@@ -97,15 +97,16 @@ def _linter(project: Project) -> Linter:
 
 
 def _expanded(options: Options) -> tuple[list[str], list[Problem]]:
-    files: dict[str, str] = {}
+    files: dict[str, None] = {}
     problems = []
     for argument in options.paths:
         try:
             for path in [_STDIN] if argument == _STDIN else expand(argument):
-                files.setdefault(path if path == _STDIN else os.path.normpath(path), path)
+                # Annotations want names as git has them. A way up stays: behind a link it may lead elsewhere.
+                files[path if os.pardir in path else os.path.normpath(path)] = None
         except NoMatch as error:
             problems.append(Problem("", str(error)))
-    return list(files.values()), problems
+    return list(files), problems
 
 
 def _lint(linter: Linter, files: list[str], options: Options) -> Report:
