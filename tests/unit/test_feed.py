@@ -35,6 +35,7 @@ class WatchedEngine(MemoryEngine):
         self.broken_streams = 0
         self.streams = 0
         self.open_streams = 0
+        self.kept: list[AsyncGenerator[Job, None]] = []
         self.answers_at_once = False
         self.polled = asyncio.Event()
         self.may_answer = asyncio.Event()
@@ -54,7 +55,12 @@ class WatchedEngine(MemoryEngine):
             raise self.errors.pop(0)
         return await super().activate(ask, limit, 0 if self.answers_at_once else wait_ms)
 
-    async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
+    def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
+        # Kept, because a stream that nobody holds any more is closed by Python itself.
+        self.kept.append(self._stream(ask))
+        return self.kept[-1]
+
+    async def _stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
         self.streams += 1
         if self.broken_streams:
             self.broken_streams -= 1
@@ -338,11 +344,14 @@ async def test_stopping_while_a_poll_fails_gives_every_slot_back() -> None:
     engine.may_answer.clear()
     async with feeding(engine, 8) as running:
         await asked(engine, 1)
+        before = now()
         running.feed.stop()
+        await turns()
         engine.may_answer.set()
         await running.task
 
         assert running.slots.free == 8
+        assert now() == before
 
 
 @virtual_time
@@ -506,6 +515,16 @@ async def test_when_the_slots_are_at_work_the_stream_gives_back_what_it_cannot_s
 
 
 @virtual_time
+async def test_two_places_are_enough_for_a_stream_and_a_poll() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine, 2, streaming=True):
+        await seconds(60)
+
+        assert (engine.streams, engine.open_streams) == (1, 1)
+        assert len(engine.asks) >= 10
+
+
+@virtual_time
 async def test_a_verb_with_a_single_place_is_only_polled_for() -> None:
     engine = WatchedEngine()
     async with feeding(engine, 1, streaming=True) as running:
@@ -551,7 +570,7 @@ class BriefEngine(WatchedEngine):
 
     lifetime = 0.0
 
-    async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
+    async def _stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
         self.streams += 1
         await asyncio.sleep(self.lifetime)
         for job in await MemoryEngine.activate(self, ask, 0, 0):
@@ -580,7 +599,7 @@ class CutEngine(WatchedEngine):
         super().__init__()
         self.cut = asyncio.Event()
 
-    async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
+    async def _stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
         self.streams += 1
         if self.streams > 20:
             await self.cut.wait()
