@@ -359,3 +359,26 @@ def test_a_terminal_gets_colour_unless_it_does_not_want_it(run: Run, monkeypatch
 
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[" not in run("check", "bare.bpmn")[1]
+
+
+def test_a_pipe_that_breaks_while_writing_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stdout", Broken())
+
+    assert main(["check", "bare.bpmn"]) == 2
+
+
+def test_a_character_the_output_lacks_is_escaped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "bare.bpmn").write_bytes(model("=orch_ready", name="Prüfung"))
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", write_through=True))
+
+    assert main(["check", "bare.bpmn"]) == 1
+    assert b"Pr\\xfcfung" in written.getvalue()
+
+
+def test_the_page_for_crashes_is_there_too(run: Run) -> None:
+    assert run("explain", "HB099")[1].startswith("HB099 rule-crashed (error)")

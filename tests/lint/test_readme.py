@@ -4,8 +4,10 @@ from pathlib import Path
 from re import DOTALL, search
 from tomllib import loads
 
+import pytest
 import yaml
 
+from verblint import shelving
 from verblint.element import VERBWORKER
 from verblint.options import check_options
 from verblint.project import read_project
@@ -47,3 +49,15 @@ def test_the_hooks_run_commands_that_exist() -> None:
         command, *words = hook["entry"].split()
         assert (command, words[0], hook["files"]) == ("verblint", "check", r"\.bpmn$")
         assert check_options([*words[1:], "model.bpmn"]).paths == ("model.bpmn",)
+
+
+def test_shelving_writes_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readme, shelf = tmp_path / "README.md", tmp_path / "shelf.py"
+    readme.write_text(WRITTEN)
+    monkeypatch.setattr(shelving, "README", readme)
+    monkeypatch.setattr(shelving, "SHELF_FILE", shelf)
+
+    shelving.main()
+
+    assert readme.read_text() == WRITTEN
+    assert shelf.read_text() == shelving.shelf_text()
