@@ -54,7 +54,8 @@ class Nemesis:
         self._dice = random.Random(seed)
         self._began = asyncio.get_running_loop().time()
         self.counts: Counter[str] = Counter()
-        self.log: list[str] = [f"seed {seed}"]
+        self.log: list[str] = []
+        self._write(f"seed {seed}")
 
     async def run(self, done: Callable[[], float]) -> None:
         """Strike until most of the work is done and every kind of fault has struck often enough.
@@ -116,20 +117,22 @@ class Nemesis:
         async with self._load.calm:
             self._note("postgres", "immediate shutdown")
             await asyncio.to_thread(self._server.restart_immediate)
-            self.log.append(f"{self._clock()} postgres is back")
+            self._write("postgres is back")
 
     async def _crash_broker(self) -> None:
         async with self._load.calm:
             self._note("broker", "kill -9")
             await asyncio.to_thread(self._broker.restart)
-            self.log.append(f"{self._clock()} broker is back")
+            self._write("broker is back")
 
     def _note(self, kind: str, words: str) -> None:
         self.counts[kind] += 1
-        self.log.append(f"{self._clock()} {kind}: {words}")
+        self._write(f"{kind}: {words}")
 
-    def _clock(self) -> str:
-        return f"{self._elapsed():6.1f} s"
+    def _write(self, words: str) -> None:
+        # Printed at once, so that a run which breaks off has told its seed and its faults.
+        self.log.append(f"{self._elapsed():6.1f} s {words}")
+        print(self.log[-1], flush=True)
 
     def _elapsed(self) -> float:
         return asyncio.get_running_loop().time() - self._began

@@ -59,5 +59,5 @@ async def chaos(
     finally:
         crew.end_all()
     ambiguous = crew.total("verbworker_ambiguous_commits_total")
-    print("\n".join(nemesis.log), findings, dict(nemesis.counts), f"ambiguous commits {ambiguous:g}", sep="\n")
+    print(findings, dict(nemesis.counts), f"ambiguous commits {ambiguous:g}", *crew.deaths, sep="\n")
     return Outcome(nemesis.counts, findings, crew.deaths, crew.bugs())
