@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from pydantic import BaseModel, Field, computed_field
@@ -195,7 +196,10 @@ def test_a_payload_over_its_budget_is_refused() -> None:
 
 
 @pytest.mark.req("PAY-09", "PAY-15", "FAIL-04")
-@pytest.mark.parametrize("wrong", [{"amount": SECRET}, {"amount": -7}, {}, {"amount": 7, "person": {"nom": SECRET}}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"amount": SECRET}, {"amount": "7"}, {"amount": -7}, {}, {"amount": 7, "person": {"nom": SECRET}}],
+)
 def test_a_case_that_does_not_fit_is_refused_without_showing_it(wrong: dict[str, Any]) -> None:
     with pytest.raises(PermanentContract) as caught:
         entered(variables=make_variables(make_content(wrong)))
@@ -274,6 +278,19 @@ def test_a_second_run_gets_the_case_as_it_was() -> None:
     second.case.amount += 1
 
     assert data_of(leave(second, second.case))["amount"] == 8
+
+
+class Stamped(BaseModel):
+    stamp: UUID = Field(default_factory=uuid4)
+
+
+def test_a_default_made_anew_for_a_second_run_is_no_change() -> None:
+    async def stamp(case: Stamped) -> None: ...
+
+    job = entered(make_registry(stamp), variables=make_variables(make_content({})))
+    again = afresh(job)
+
+    assert data_of(leave(again, again.case)) == {}
 
 
 @pytest.mark.req("X-41")
@@ -376,7 +393,10 @@ def test_an_answer_of_another_kind_is_refused(answer: object) -> None:
 
 
 @pytest.mark.req("PAY-15", "REG-23", "FAIL-04")
-@pytest.mark.parametrize("wrong", [{"amount": SECRET}, {"amount": -7}, {"amount": {SECRET}}, {"amount": object()}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"amount": SECRET}, {"amount": "7"}, {"amount": -7}, {"amount": {SECRET}}, {"amount": object()}],
+)
 def test_an_answer_that_breaks_its_own_model_is_refused_without_showing_it(wrong: dict[str, Any]) -> None:
     job = entered()
 
