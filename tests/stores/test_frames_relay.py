@@ -102,11 +102,11 @@ async def test_any_worker_is_offered_the_stored_bytes_and_flags(place: Place, fr
         verb="kyc.check",
         outcome="complete",
         output=verdict.output,
-        seal=verdict.seal,
+        output_seal=verdict.seal,
         flags=verdict.flags,
         correlation=verdict.correlation,
         error_code=None,
-        message=None,
+        fail_text=None,
     )
 
 
@@ -115,7 +115,7 @@ async def test_a_business_verdict_is_offered_with_its_code(place: Place, frames:
 
     (offered,) = await frames.unacknowledged(older_than=NOW, hold=HOUR, limit=1)
 
-    assert (offered.outcome, offered.error_code, offered.message) == ("bpmn_error", "REJECTED", THROWN.message)
+    assert (offered.outcome, offered.error_code, offered.fail_text) == ("bpmn_error", "REJECTED", THROWN.message)
 
 
 async def test_a_verdict_on_offer_is_offered_to_nobody_else(place: Place, frames: Frames, rival: Frames) -> None:

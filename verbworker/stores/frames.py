@@ -46,11 +46,11 @@ class Unacknowledged:
     verb: str
     outcome: str
     output: bytes | None
-    seal: str | None
+    output_seal: str | None
     flags: Mapping[str, object]
     correlation: Mapping[str, str]
     error_code: str | None
-    message: str | None
+    fail_text: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,9 +390,9 @@ def _unacknowledged(row: Row) -> Unacknowledged:
         verb=row["verb"],
         outcome=row["outcome"],
         output=row["output"],
-        seal=row["output_seal"],
+        output_seal=row["output_seal"],
         flags=json.loads(row["flags"] or "{}"),
         correlation=json.loads(row["correlation"] or "{}"),
         error_code=row["error_code"],
-        message=row["fail_text"],
+        fail_text=row["fail_text"],
     )

@@ -9,7 +9,7 @@ from verbworker.engine import Engine
 from verbworker.errors import EngineError, PermanentContract
 from verbworker.frame import Claim, Delivery, Frame, Step, decide
 from verbworker.outcome import Completed, Thrown, Verdict, told
-from verbworker.stores.frames import Frames
+from verbworker.stores.frames import Frames, Unacknowledged
 from verbworker.work.returns import Returns
 
 _log = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ def _message(delivery: Delivery, kind: str, code: str, text: str) -> str:
     return told(kind, code, text, verb=job.type, entry_id=delivery.entry_id, job_key=job.key)
 
 
-def verdict_of(frame: Frame) -> Verdict:
+def verdict_of(frame: Frame | Unacknowledged) -> Verdict:
     """The verdict a completed frame holds."""
     if frame.outcome == "bpmn_error":
         return Thrown(frame.error_code or "", frame.fail_text or "")

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from verbworker import metrics
 from verbworker.errors import StoreError
-from verbworker.outcome import Completed, Thrown, Verdict
 from verbworker.stores.frames import Frames, Unacknowledged
+from verbworker.work.redelivery import verdict_of
 from verbworker.work.returns import Returns
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Relay:
             async with turn:
                 metrics.RELAYS.labels(frame.verb).inc()
                 await self._note(frame.job_key)
-                return await self._returns.verdict(frame.job_key, _verdict(frame))
+                return await self._returns.verdict(frame.job_key, verdict_of(frame))
 
         async with asyncio.TaskGroup() as calls:
             sent = [calls.create_task(send(frame)) for frame in due]
@@ -53,9 +53,3 @@ class Relay:
         except StoreError as error:
             # Raised inside the group it would end the relay, and the process with it.
             _log.warning("relay not noted", extra={"job_key": job_key, "reason": str(error)})
-
-
-def _verdict(frame: Unacknowledged) -> Verdict:
-    if frame.outcome == "bpmn_error":
-        return Thrown(frame.error_code or "", frame.message or "")
-    return Completed(frame.output or b"", frame.seal or "", frame.flags, frame.correlation)
