@@ -138,6 +138,11 @@ class Registry:
         """The workflow verbs by name."""
         return MappingProxyType(self._workflows)
 
+    @property
+    def policies(self) -> Mapping[str, Policy]:
+        """The policies by name."""
+        return MappingProxyType(self._policies)
+
     def workflow_of(self, process_id: str) -> WorkflowVerb | None:
         """The workflow verb that owns a process."""
         return next((workflow for workflow in self._workflows.values() if workflow.process == process_id), None)
