@@ -51,7 +51,13 @@ def nested(test: Path, *options: str, **environment: str) -> subprocess.Popen[st
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        preexec_fn=_hear_interrupts,
     )
+
+
+def _hear_interrupts() -> None:
+    """A shell lets what it runs in the background ignore SIGINT, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_until(happened: Callable[[], bool], run: subprocess.Popen[str]) -> None:
