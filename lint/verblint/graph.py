@@ -1,6 +1,5 @@
 """The graph of one scope: what a token can reach, and where it can come round again."""
 
-from verblint.event import Link
 from verblint.model import FlowNode, Kind, Scope
 
 
@@ -8,10 +7,7 @@ def successors(scope: Scope, node: FlowNode) -> list[FlowNode]:
     """The nodes a token may go to next: along flows, by boundary events, by a link."""
     found = [scope.by_id[flow.target] for flow in scope.outgoing(node) if flow.target in scope.by_id]
     found += scope.boundaries(node)
-    if node.kind is Kind.THROW_EVENT and isinstance(node.event, Link):
-        name = node.event.name
-        caught = (other for other in scope.nodes if other.kind is Kind.CATCH_EVENT and isinstance(other.event, Link))
-        found += [other for other in caught if isinstance(other.event, Link) and other.event.name == name]
+    found += scope.link_targets(node)
     return found
 
 

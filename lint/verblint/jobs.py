@@ -19,14 +19,3 @@ def is_job(node: FlowNode) -> bool:
 def jobs(process: Process) -> Iterator[tuple[Scope, FlowNode]]:
     """Every job of a process at every depth, with the scope it stands in."""
     return ((scope, node) for scope, node in process.walk() if is_job(node))
-
-
-def handlers(scope: Scope) -> dict[str, FlowNode]:
-    """The compensation handlers of a scope, each with the activity it undoes."""
-    found: dict[str, FlowNode] = {}
-    for node in scope.nodes:
-        handler = scope.compensation_handler(node) if node.is_compensation_boundary else None
-        undone = scope.by_id.get(node.attached_to)
-        if handler is not None and undone is not None:
-            found.setdefault(handler.id, undone)
-    return found

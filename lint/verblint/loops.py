@@ -54,10 +54,5 @@ def _lets_pass(node: FlowNode) -> bool:
 
 def _next(scope: Scope, node: FlowNode) -> Iterator[FlowNode]:
     if node.kind is Kind.THROW_EVENT and isinstance(node.event, Link):
-        name = node.event.name
-        return (n for n in scope.nodes if n.kind is Kind.CATCH_EVENT and _link(n) == name)
+        return iter(scope.link_targets(node))
     return (scope.by_id[flow.target] for flow in scope.outgoing(node) if flow.target in scope.by_id)
-
-
-def _link(node: FlowNode) -> str:
-    return node.event.name if isinstance(node.event, Link) else ""

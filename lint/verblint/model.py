@@ -10,7 +10,7 @@ from functools import cached_property
 
 from verblint.binding import Binding
 from verblint.element import Element
-from verblint.event import Compensate, EventDefinition
+from verblint.event import Compensate, EventDefinition, Link
 from verblint.expression import Expression
 from verblint.value import field, value
 
@@ -158,12 +158,36 @@ class Scope:
         """The boundary events on an activity."""
         return self._boundaries.get(node.id, [])
 
+    @cached_property
+    def _associated(self) -> dict[str, str]:
+        lines = ((line.source, line.target) for line in reversed(self.associations) if line.target in self.by_id)
+        return dict(lines)
+
+    @cached_property
+    def _catching_links(self) -> dict[str, list[FlowNode]]:
+        caught = ((n.event.name, n) for n in self.nodes if n.kind is Kind.CATCH_EVENT and isinstance(n.event, Link))
+        return _grouped(caught)
+
     def compensation_handler(self, boundary: FlowNode) -> FlowNode | None:
         """The activity that undoes what the boundary event's activity did."""
-        for association in self.associations:
-            if association.source == boundary.id and association.target in self.by_id:
-                return self.by_id[association.target]
-        return None
+        return self.by_id.get(self._associated.get(boundary.id, ""))
+
+    @cached_property
+    def handlers(self) -> dict[str, FlowNode]:
+        """The compensation handlers by id, each with the activity it undoes."""
+        found: dict[str, FlowNode] = {}
+        for node in self.nodes:
+            handler = self.compensation_handler(node) if node.is_compensation_boundary else None
+            undone = self.by_id.get(node.attached_to)
+            if handler is not None and undone is not None:
+                found.setdefault(handler.id, undone)
+        return found
+
+    def link_targets(self, node: FlowNode) -> list[FlowNode]:
+        """The events at which a token comes out that a link event throws."""
+        if node.kind is not Kind.THROW_EVENT or not isinstance(node.event, Link):
+            return []
+        return self._catching_links.get(node.event.name, [])
 
     def walk(self) -> Iterator[tuple["Scope", FlowNode]]:
         """Every node here and in all nested scopes, each with the scope it stands in."""

@@ -1,6 +1,6 @@
 """How messages name things, and the names that belong to the runtime."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from verblint.element import BPMN, ZEEBE, Element
 
@@ -20,19 +20,18 @@ def described(element: Element) -> str:
     return f"{kind} {element.id}" if element.id else kind
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, known: Collection[str]) -> str:
     """What to write instead of an unknown name: the nearest known one, or nothing."""
     near = nearest(name, known)
     return f"Write {near}" if near else "Remove it"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Collection[str]) -> str:
     """The known name most like another, or an empty string when none is, or when there are too many to compare."""
-    candidates = list(known)
-    if len(candidates) > _COMPARABLE:
+    if len(known) > _COMPARABLE:
         return ""
     # Comparing takes a thousand times longer than looking, and a file may be wrong in every line.
-    alike = [other for other in candidates if _could_be(other, name)]
+    alike = [other for other in known if _could_be(other, name)]
     if not alike:
         return ""
     # Loaded when a name is wrong, which is the exception.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
-from verblint.jobs import handlers, is_job
+from verblint.jobs import is_job
 from verblint.rule import CONTRACTS, Context, rule
 
 
@@ -20,7 +20,7 @@ def check(context: Context) -> Iterator[Finding]:
     for process in context.model.processes:
         verb = context.contracts.of_process(process.id)
         for scope in process.scope.scopes() if verb is not None else ():
-            for handler, undone in handlers(scope).items():
+            for handler, undone in scope.handlers.items():
                 node = scope.by_id[handler]
                 wanted = verb.compensation.get(undone.binding.job_type) if verb is not None else None
                 if wanted is None:

@@ -1,5 +1,6 @@
 """A link that is thrown is caught once in the same scope."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from verblint.event import Link
@@ -20,7 +21,7 @@ def check(context: Context) -> Iterator[Finding]:
     for process in context.model.processes:
         for scope in process.scope.scopes():
             links = [(node, event.name) for node in scope.nodes for event in node.events if isinstance(event, Link)]
-            caught = [name for node, name in links if node.kind is Kind.CATCH_EVENT]
+            caught = Counter(name for node, name in links if node.kind is Kind.CATCH_EVENT)
             for node, name in links:
                 if not name:
                     yield context.at(
@@ -29,6 +30,6 @@ def check(context: Context) -> Iterator[Finding]:
                 elif node.kind is Kind.THROW_EVENT and name not in caught:
                     message = f"nothing catches the link {name} in this scope"
                     yield context.at(node.element, message, hint="Draw an intermediateCatchEvent with that link")
-                elif node.kind is Kind.CATCH_EVENT and caught.count(name) > 1:
-                    message = f"the link {name} is caught {caught.count(name)} times in this scope"
+                elif node.kind is Kind.CATCH_EVENT and caught[name] > 1:
+                    message = f"the link {name} is caught {caught[name]} times in this scope"
                     yield context.at(node.element, message, hint="Keep one of them")

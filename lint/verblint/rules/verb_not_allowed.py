@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
-from verblint.jobs import handlers, jobs
+from verblint.jobs import jobs
 from verblint.naming import FOREIGN_JOBS, OWN_JOBS, nearest
 from verblint.rule import CONTRACTS, Context, rule
 
@@ -25,7 +25,7 @@ def check(context: Context) -> Iterator[Finding]:
         for scope, node in jobs(process):
             name = node.binding.job_type
             is_own = name.startswith((OWN_JOBS, FOREIGN_JOBS))
-            if not name or is_own or name in verb.sub_verbs or node.is_for_compensation or node.id in handlers(scope):
+            if not name or is_own or name in verb.sub_verbs or node.is_for_compensation or node.id in scope.handlers:
                 continue
             near = nearest(name, verb.sub_verbs)
             hint = f"Write {near}" if near else f"List {name} under sub_verbs of {verb.name}, or name another verb"
