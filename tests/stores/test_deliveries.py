@@ -1,0 +1,284 @@
+"""Deliveries of a job that has a frame already: each is met by what the frame says, and by nothing else."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.desk import OTHER, Desk, beside, one_verb, opened, quick
+from tests.support.ledger import Account
+from verbworker import metrics
+from verbworker.errors import StoreUnavailable, TransientExternal
+from verbworker.failpoint import Point
+from verbworker.frame import Claim, Delivery, Frame
+from verbworker.stores.frames import Frames, Unacknowledged
+from verbworker.testing.memory import JobState
+from verbworker.work.reaper import Reaper
+from verbworker.work.redelivery import verdict_of
+from verbworker.work.relay import Relay
+
+
+class Calls:
+    """How often a verb ran."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.count = 0
+        self._error = error
+
+    def registry(self, **options: Any) -> Any:
+        async def send(account: Account) -> Account:
+            self.count += 1
+            if self._error is not None:
+                raise self._error
+            return account.model_copy(update={"sent": True})
+
+        return one_verb(send, **options)
+
+
+def sample(name: str, **labels: str) -> float:
+    return metrics.REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+# ---- somebody else's -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("JOB-01")
+@pytest.mark.parametrize("trouble", [False, True])
+async def test_a_job_another_worker_is_at_is_left_to_it_until_its_lease_is_over(dsn: str, trouble: bool) -> None:
+    calls = Calls()
+    registry = calls.registry()
+    async with opened(dsn, registry) as desk, opened(dsn, registry, engine=desk.engine) as rival:
+        job = await desk.begun()
+        await desk.crash(job, Point.PUSHED)
+        await desk.change(job, "lease_until = clock_timestamp() + interval '20 seconds'")
+        before = await desk.frame(job)
+        if trouble:
+            rival.engine.drop("extend")
+        await rival.work()
+        after = await desk.frame(job)
+
+        assert calls.count == 0
+        assert (after.epoch, after.owner, after.lease_until) == (before.epoch, before.owner, before.lease_until)
+        assert await desk.story(job) == ["busy"]
+        waits = [timeout for key, timeout in rival.engine.extended if key == job.key]
+        assert [15_000 < timeout <= 21_000 for timeout in waits] == ([] if trouble else [True])
+
+
+@pytest.mark.req("JOB-01")
+async def test_a_delivery_that_lay_about_while_a_later_one_was_claimed_says_nothing(dsn: str) -> None:
+    calls = Calls(TransientExternal("away"))
+    async with opened(dsn, calls.registry(policy=quick())) as desk:
+        old = await desk.begun()
+        desk.engine.time_out(old.key)
+        await desk.work()
+        told = list(desk.engine.failures)
+        await desk.executor.execute(old)
+
+        assert (calls.count, desk.engine.failures) == (1, told)
+        assert (await desk.story(old))[-1] == "superseded"
+
+
+@pytest.mark.req("X-07", "FAIL-04")
+@pytest.mark.parametrize("trouble", [False, True])
+async def test_a_key_that_is_another_jobs_is_never_replayed(dsn: str, trouble: bool) -> None:
+    calls = Calls()
+    async with opened(dsn, calls.registry()) as desk:
+        await desk.start()
+        job = await desk.work()
+        desk.engine.redeliver(job.key)
+        again = await desk.deliver()
+        if trouble:
+            desk.engine.drop("fail")
+        await desk.executor.execute(replace(again, element_instance_key=again.element_instance_key + 1))
+        kept: Any = await desk.database.fetchrow("SELECT count(*) FROM verbworker.frame_conflict")
+
+        assert (calls.count, kept[0], desk.known(job).completions) == (1, 1, 1)
+        if not trouble:
+            ((_, retries, message),) = desk.engine.failures
+            assert retries == 0
+            assert message.startswith("PermanentContract IdentityMismatch: this key is another job's")
+            assert message.endswith(f"frame {job.key})")
+
+
+# ---- our own -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("JOB-05")
+async def test_a_verdict_is_replayed_whatever_the_variables_say_by_now(dsn: str) -> None:
+    drifts = sample("verbworker_input_drift_total", verb="desk.act")
+    calls = Calls()
+    async with opened(dsn, calls.registry()) as desk:
+        job = await desk.begun()
+        await desk.crash(job, Point.POPPED)
+        stored = await desk.frame(job)
+        again = await desk.deliver()
+        changed = {**again.variables, "domain_payload": '{"changed":true}'}
+        await desk.executor.execute(replace(again, variables=changed))
+
+        assert (calls.count, desk.known(job).state) == (1, JobState.COMPLETED)
+        assert str(desk.known(job).variables["domain_payload"]).encode() == stored.output
+        assert sample("verbworker_input_drift_total", verb="desk.act") == drifts + 1
+        assert await desk.story(job) == ["input drift", "replay"]
+
+
+class LateFrames(Frames):
+    """Frames whose claim comes too early once: a moment later the frame may be claimed."""
+
+    is_early = True
+
+    async def push(self, delivery: Delivery) -> Claim | None:
+        if self.is_early and await self.read(delivery.job.key) is not None:
+            self.is_early = False
+            return None
+        return await super().push(delivery)
+
+
+async def test_a_frame_that_became_free_meanwhile_is_claimed_after_all(dsn: str) -> None:
+    calls = Calls()
+    async with opened(dsn, calls.registry(), frames_type=LateFrames) as desk:
+        job = await desk.begun()
+        await desk.crash(job, Point.PUSHED)
+        await desk.work()
+
+        assert (calls.count, desk.known(job).state) == (1, JobState.COMPLETED)
+
+
+class ShyFrames(Frames):
+    """Frames that can never be claimed, though nothing stands in the way."""
+
+    async def push(self, delivery: Delivery) -> Claim | None:
+        return None
+
+
+async def test_a_job_that_can_never_be_claimed_is_left_to_the_engine(dsn: str) -> None:
+    calls = Calls()
+    async with opened(dsn, calls.registry(), frames_type=ShyFrames) as desk:
+        await desk.start()
+        job = await desk.work()
+
+        assert (calls.count, desk.known(job).state, desk.engine.failures) == (0, JobState.ACTIVATED, [])
+
+
+class SlowFrames(Frames):
+    """Frames where somebody else is quicker to hold."""
+
+    async def hold(self, frame: Frame, activated_ms: int, *, code: str, message: str) -> int | None:
+        await super().hold(frame, activated_ms, code=code, message=message)
+        return None
+
+
+async def test_whoever_was_not_quick_enough_to_hold_a_frame_does_not_report_it(dsn: str) -> None:
+    async with opened(dsn, Calls().registry(max_runs=1), frames_type=SlowFrames) as desk:
+        job = await desk.begun()
+        await desk.crash(job, Point.PUSHED)
+        await desk.work()
+
+        assert (await desk.column(job, "fail_code"), desk.engine.failures) == ("CrashLoop", [])
+
+
+async def test_a_branch_that_begins_after_another_wrote_sees_what_it_wrote(dsn: str) -> None:
+    seen: list[bool] = []
+
+    async def look(account: Account) -> Account:
+        seen.append(account.booked)
+        return account.model_copy(update={"note": "looked"})
+
+    async with opened(dsn, one_verb(look)) as desk:
+        job = await desk.begun()
+        await desk.executor.execute(beside(job, OTHER))
+        await desk.executor.execute(job)
+
+        assert seen == [True]
+        assert '"booked":true' in str(desk.known(job).variables["domain_payload"])
+
+
+@pytest.mark.req("JOB-09", "FAIL-03")
+async def test_a_job_of_a_verb_nobody_knows_is_an_incident_with_a_frame(dsn: str) -> None:
+    async with opened(dsn, Calls().registry()) as desk:
+        job = await desk.begun()
+        await desk.executor.execute(replace(job, type="desk.gone"))
+
+        assert (await desk.column(job, "state"), await desk.column(job, "fail_code")) == ("incident", "VerbUnknown")
+        assert desk.known(job).state is JobState.INCIDENT
+
+
+# ---- the services beside -------------------------------------------------------------------------------------------
+
+
+class FlakyFrames(Frames):
+    """Frames whose first question to the database fails, and which tell when it was asked again."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.asked = 0
+        self.asked_again = asyncio.Event()
+
+    def _ask(self) -> None:
+        self.asked += 1
+        if self.asked == 1:
+            raise StoreUnavailable("away")
+        self.asked_again.set()
+
+    async def unacknowledged(self, *, older_than: timedelta, hold: timedelta, limit: int) -> list[Unacknowledged]:
+        self._ask()
+        return await super().unacknowledged(older_than=older_than, hold=hold, limit=limit)
+
+    async def archive(self, *, older_than: timedelta, settled: timedelta = timedelta(0), limit: int = 5000) -> int:
+        self._ask()
+        return await super().archive(older_than=older_than, settled=settled, limit=limit)
+
+
+async def _goes_on(service: Any, frames: Frames) -> None:
+    assert isinstance(frames, FlakyFrames)
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(service.run())
+        await frames.asked_again.wait()
+        assert not running.done()
+        running.cancel()
+
+
+@pytest.mark.req("EVO-02")
+async def test_a_relay_goes_on_after_the_database_was_away(dsn: str) -> None:
+    async with opened(dsn, Calls().registry(), frames_type=FlakyFrames) as desk:
+        job = await desk.begun()
+        await desk.crash(job, Point.POPPED)
+        await _goes_on(Relay(desk.frames, desk.returns, every=timedelta(milliseconds=1)), desk.frames)
+
+
+async def test_a_reaper_goes_on_after_the_database_was_away(dsn: str) -> None:
+    async with opened(dsn, Calls().registry(), frames_type=FlakyFrames) as desk:
+        await _goes_on(Reaper(desk.frames, every=timedelta(milliseconds=1)), desk.frames)
+
+
+async def _archived(desk: Desk) -> int:
+    row: Any = await desk.database.fetchrow("SELECT count(*) FROM verbworker.job_frame_archive")
+    return int(row[0])
+
+
+async def test_a_reaper_archives_what_is_acknowledged_and_counts_what_waits(dsn: str) -> None:
+    async with opened(dsn, Calls().registry()) as desk:
+        for _ in range(2):
+            await desk.start()
+            await desk.work()
+        await desk.frames.flush()
+        await desk.executor.execute(replace(await desk.begun(), type="desk.gone"))
+        await desk.crash(await desk.begun(), Point.POPPED)
+        moved = await Reaper(desk.frames, after=timedelta(0)).sweep()
+
+        assert (moved, await _archived(desk)) == (2, 2)
+        assert sample("verbworker_held_frames") == 1
+        assert sample("verbworker_unacknowledged_frames") == 1
+        assert sample("verbworker_unacknowledged_age_seconds") > 0
+
+
+async def test_a_word_that_cannot_be_noted_changes_nothing(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with opened(dsn, Calls().registry()) as desk:
+        job = await desk.begun()
+        await desk.crash(job, Point.POPPED)
+        desk.engine.drop("complete")
+        await desk.database.execute("DROP TABLE verbworker.frame_event")
+        await desk.returns.verdict(job.key, verdict_of(await desk.frame(job)))
+
+        assert "note not written" in caplog.text
