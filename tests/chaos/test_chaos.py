@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(900)]
 
 # A frozen worker must lose both leases, and the engine looks for overdue jobs once a second.
 _FREEZE = (ENGINE_TIMEOUT + 1.5, ENGINE_TIMEOUT + 4.0)
-_SHORT = Plan(pause=(1.0, 3.0), freeze=_FREEZE, postgres_crashes=(0.3,), broker_crashes=(0.6,))
+_SHORT = Plan(pause=(1.0, 3.0), freeze=_FREEZE, postgres_crashes=(0.3,), broker_crashes=(0.55,), until=0.7)
 _LONG = Plan(
     pause=(0.8, 2.5),
     freeze=_FREEZE,
@@ -55,7 +55,7 @@ def _assert_nobody_died_unasked(outcome: Outcome) -> None:
 @pytest.mark.parametrize(
     ("plan", "instances", "seconds"),
     [
-        pytest.param(_SHORT, 1000, 35, id="short"),
+        pytest.param(_SHORT, 1000, 30, id="short"),
         pytest.param(_LONG, 2000, 150, id="long", marks=[pytest.mark.long, pytest.mark.timeout(1800)]),
     ],
 )
