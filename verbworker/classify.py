@@ -18,6 +18,9 @@ from verbworker.verb import OnUnknown, Verb
 
 Failed = Thrown | Retry | Yielded | Incident
 
+_MOST_WORDS = 1000
+_MOST_CODE = 200
+
 
 def classify(
     error: Exception, verb: Verb | None, policy: Policy, *, attempt: int, retries_left: int, jitter: float
@@ -29,13 +32,13 @@ def classify(
     delay = policy.delay(attempt, jitter)
     match error:
         case PermanentBusiness(thrown=str(code)):
-            return Thrown(code, str(error))
+            return Thrown(_plain(code, _MOST_CODE), _plain(str(error)))
         case PermanentBusiness() | PermanentContract():
-            return Incident(error.kind, error.code, str(error))
+            return Incident(error.kind, *_described(error))
         case WorkerStopping():
-            return Yielded(error.code, str(error), 0.0)
+            return Yielded(*_described(error), 0.0)
         case TransientInfrastructure():
-            return Yielded(error.code, str(error), delay)
+            return Yielded(*_described(error), delay)
         case StoreUnavailable() | StoreConflict() | EngineUnavailable():
             return Yielded(type(error).__name__, "the database or the engine did not answer", delay)
         case _ if not _names(error).isdisjoint(policy.retry.non_retryable_error_types):
@@ -63,7 +66,13 @@ def _retry(error: Exception, retries_left: int, delay: float) -> Retry | Inciden
 def _described(error: Exception) -> tuple[str, str]:
     """The code and a text that may be shown: a deliberate failure's own words, never a stray exception's."""
     if isinstance(error, Failure):
-        return error.code, str(error)
+        return _plain(error.code, _MOST_CODE), _plain(str(error))
     if isinstance(error, TimeoutError):
         return "Timeout", "the verb did not end within its time"
     return type(error).__name__, f"the verb raised {type(error).__name__}"
+
+
+def _plain(text: str, most: int = _MOST_WORDS) -> str:
+    """Words that can be stored, sent and shown anywhere: neither Postgres nor every terminal takes all characters."""
+    line = "".join(character if character.isprintable() else " " for character in text)
+    return line if len(line) <= most else line[: most - 1] + "…"

@@ -114,3 +114,5 @@ def _check_text(name: str, value: str, most: int) -> None:
         raise PermanentContract(f"{name} is longer than {most} characters", code="TextTooLong")
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise PermanentContract(f"{name} holds half of a surrogate pair", code="LoneSurrogate")
+    if "\0" in value:
+        raise PermanentContract(f"{name} holds the character U+0000, which no frame can store", code="NulCharacter")

@@ -246,3 +246,35 @@ def test_words_of_strangers_never_reach_the_engine(error: Exception, on_unknown:
         outcome = classified(error, make_verb(on_unknown=on_unknown), policy, retries_left=retries_left)
 
         assert SECRET not in str(outcome)
+
+
+ODD = "a \x00 b \ud800 c\nd \x1b[31m"
+
+
+@pytest.mark.req("FAIL-04")
+@pytest.mark.parametrize(
+    "error",
+    [
+        TransientExternal(ODD, code=ODD),
+        TransientInfrastructure(ODD, code=ODD),
+        WorkerStopping(ODD, code=ODD),
+        PermanentContract(ODD, code=ODD),
+        PermanentBusiness(ODD, code=ODD),
+        PermanentBusiness(ODD),
+        PermanentContract("x" * 100_000, code="y" * 100_000),
+    ],
+)
+def test_words_can_be_stored_sent_and_shown_anywhere(error: Exception) -> None:
+    outcome = classified(error)
+
+    assert outcome.code.isprintable()
+    assert outcome.message.isprintable()
+    assert len(outcome.code) <= 200
+    assert len(outcome.message) <= 1000
+
+
+@pytest.mark.req("FAIL-04")
+def test_words_of_any_language_stay_as_they_are() -> None:
+    outcome = classified(PermanentContract("größer als 5 €, 日本", code="Größe"))
+
+    assert (outcome.code, outcome.message) == ("Größe", "größer als 5 €, 日本")

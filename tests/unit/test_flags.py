@@ -58,6 +58,7 @@ def test_flags_that_fit_their_contract_pass() -> None:
         ({"orch_due": 5}, "FlagTypeWrong"),
         ({"orch_due": "x" * 1001}, "TextTooLong"),
         ({"orch_due": "\ud800"}, "LoneSurrogate"),
+        ({"orch_due": "P1D\0"}, "NulCharacter"),
         ({"orch_review": "Approved"}, "FlagValueUnknown"),
         ({"orch_review": ["approved"]}, "FlagTypeWrong"),
     ],

@@ -27,7 +27,9 @@ _GONE = (
     asyncpg.ReadOnlySQLTransactionError,  # this is a standby now
 )
 _UNAVAILABLE = (*_GONE, OSError, TimeoutError)
-_CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+_CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError)
+# On a connection that is open these say that it was used wrongly, or asked for too much.
+_MISUSED = (asyncpg.InterfaceError, asyncpg.QueryCanceledError)
 _NO_SUCH_DATABASE = (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError)
 
 
@@ -52,16 +54,28 @@ def translated() -> Iterator[None]:
 
 
 @contextmanager
-def _translated_answers() -> Iterator[None]:
-    """The same for code that is not ours alone: its own timeouts and sockets pass as they are."""
+def _translated_answers(verbs: Any = None) -> Iterator[None]:
+    """The same for code that is not ours alone: its own timeouts and sockets pass as they are.
+
+    On the connection a verb uses, its mistakes are told apart from a connection that is gone.
+    """
     try:
         yield
     except _CONFLICT as error:
         raise StoreConflict(_reason(error)) from error
     except _GONE as error:
+        if isinstance(error, _MISUSED) and _is_open(verbs):
+            raise StoreError(_reason(error)) from error
         raise StoreUnavailable(_reason(error)) from error
     except asyncpg.PostgresError as error:
         raise StoreError(_reason(error)) from error
+
+
+def _is_open(connection: Any) -> bool:
+    try:
+        return connection is not None and not connection.is_closed()
+    except asyncpg.InterfaceError:  # the pool took it back by itself when it broke
+        return False
 
 
 def _reason(error: BaseException) -> str:
@@ -196,7 +210,7 @@ class Database:
                 transaction = connection.transaction()
                 await transaction.start()
             try:
-                with _translated_answers():
+                with _translated_answers(connection):
                     yield connection
             except BaseException:
                 await _roll_back(transaction)
