@@ -34,7 +34,7 @@ class Site:
         """What a worker process of this site is told, but for the verbs it has."""
         return {
             verbs.PROVIDER: self.provider.address,
-            verbs.WORK: "0.05:0.3",
+            verbs.WORK: "0.1:0.6",
             "ZEEBE_ADDRESS": self.address,
             "VERBWORKER_DSN": self.dsn,
             "VERBWORKER_ENGINE_ID": ENGINE_ID,

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(900)]
 
 # A frozen worker must lose both leases, and the engine looks for overdue jobs once a second.
 _FREEZE = (ENGINE_TIMEOUT + 1.5, ENGINE_TIMEOUT + 4.0)
-_SHORT = Plan(pause=(1.0, 3.0), freeze=_FREEZE, postgres_crashes=(0.3,), broker_crashes=(0.55,), until=0.7)
+_SHORT = Plan(pause=(1.0, 3.0), freeze=_FREEZE, postgres_crashes=(0.3,), broker_crashes=(0.55,), until=0.7, least=3)
 _LONG = Plan(
     pause=(0.8, 2.5),
     freeze=_FREEZE,
