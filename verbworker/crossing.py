@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
+from verbworker.beginning import seal_of
 from verbworker.errors import PayloadIntegrityError, PermanentContract
 from verbworker.flags import check_correlation
 from verbworker.frame import Claim, Correlation
@@ -77,7 +78,7 @@ def enter(
     verb = _identified(job, registry)
     instance, instance_uid = _correlated(job, luggage, claim)
     workflow = _allowed(job, verb, instance, registry)
-    seal = _seal_of(workflow, ring)
+    seal = seal_of(workflow, ring)
     received(job.variables.get(PAYLOAD))
     seal.check(luggage.content, luggage.seal, tenant=instance.tenant_id, instance_uid=str(instance_uid))
     if not claim.input_known:
@@ -138,14 +139,6 @@ def _allowed(job: Job, verb: Verb, instance: Correlation, registry: Registry) ->
     return workflow
 
 
-def _seal_of(workflow: WorkflowVerb, ring: KeyRing | None) -> Seal:
-    if workflow.integrity == "plain":
-        return Seal.plain()
-    if ring is None:
-        raise PermanentContract(f"{workflow.name} needs signed payloads, but no key ring is set", code="KeyRingMissing")
-    return Seal.signed(ring)
-
-
 def _case(verb: Verb, payload: DomainPayload) -> BaseModel:
     try:
         return verb.model.model_validate_json(payload.content, strict=True)
@@ -187,7 +180,6 @@ def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Com
     verb, workflow = entered.verb, entered.workflow
     result = _result(verb, answer)
     workflow.flag_contract.check(result.flags)
-    check_correlation(entered.instance.correlation, result.correlation, declared=workflow.correlation)
     changed = _changes(entered, result.case)
     enforce_writes(changed, verb.writes, verb.name)
     data = apply(entered.payload.data, changed)
@@ -195,10 +187,20 @@ def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Com
     if head is not None:
         onto = unpack(head, budget=workflow.budget)
         data = merge(entered.payload.data, data, onto.data)
+    correlation = _keys(entered, result, data)
     payload = onto.with_step(data, verb=verb.name, at=entered.at, outcome=result.outcome)
     content = payload.to_bytes(budget=workflow.budget)
     seal = entered.seal.seal(content, tenant=entered.instance.tenant_id, instance_uid=str(entered.instance_uid))
-    return Completed(content, seal, dict(result.flags), dict(result.correlation))
+    return Completed(content, seal, dict(result.flags), correlation)
+
+
+def _keys(entered: Entered, result: Result[Any], data: Mapping[str, Any]) -> dict[str, str]:
+    """The correlation keys this step writes: those the verb names, and those whose parts the data has by now."""
+    existing, declared = entered.instance.correlation, entered.workflow.correlation
+    ripe = entered.workflow.keys_of(data) if declared else {}
+    keys = {name: key for name, key in ripe.items() if name not in existing} | dict(result.correlation)
+    check_correlation(existing, keys, declared=declared)
+    return keys
 
 
 def _result(verb: Verb, answer: Any) -> Result[Any]:

@@ -4,6 +4,10 @@ VerbworkerError
 ├── CannotRun                  the operator must change something; commands end with exit code 2
 │   ├── ContractInvalid        a verb, policy or setting is written wrongly
 │   └── SchemaMismatch         the database is not at the schema this version needs
+├── Refused                    the answer is no; commands end with exit code 1
+│   ├── InvocationInvalid      what was asked cannot be read, or its arguments do not fit
+│   ├── RequestConflict        it was asked, decided or ended otherwise before
+│   └── NotFound               there is no such entry, gate or message
 ├── StoreError                 Postgres refused a statement
 │   ├── StoreConflict          two transactions collided; the loser may run again
 │   └── StoreUnavailable       the connection is gone; whether the last write happened is unknown
@@ -43,6 +47,22 @@ class ContractInvalid(CannotRun):
 
 class SchemaMismatch(CannotRun):
     """The database is not at the schema this version needs."""
+
+
+class Refused(VerbworkerError):
+    """What was asked cannot be done, and asking again in the same words will not help."""
+
+
+class InvocationInvalid(Refused):
+    """What was asked cannot be read, or its arguments do not fit the verb."""
+
+
+class RequestConflict(Refused):
+    """It was asked, decided or ended otherwise before."""
+
+
+class NotFound(Refused):
+    """There is no such entry, gate or message, or it is another tenant's."""
 
 
 class StoreError(VerbworkerError):

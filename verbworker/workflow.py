@@ -21,6 +21,7 @@ from verbworker.payload import DEFAULT_BUDGET
 from verbworker.workflow_contract import Argument, DirectContract, Sentences, WorkflowContract
 
 _PLACE = re.compile(r"\{([^{}]*)\}")
+_KEY_PLACE = re.compile(r"\$\{(state|args)\.([A-Za-z0-9_.]+)\}")
 _MISSING = object()
 
 
@@ -86,6 +87,15 @@ class WorkflowVerb:
         """What the caller gets from the data at the end; a field that is not there is left out."""
         named = ((target, _at(data, source.split(".")[1:])) for target, source in self.outcome.items())
         return apply({}, {tuple(target.split(".")): value for target, value in named if value is not _MISSING})
+
+    def keys_of(self, data: Mapping[str, Any], args: Mapping[str, object] | None = None) -> dict[str, str]:
+        """The correlation keys whose parts are all there by now; the others come with a later step."""
+        found = ((name, _rendered(template, data, args or {})) for name, template in self.correlation.items())
+        return {name: key for name, key in found if key}
+
+    def business_key_of(self, data: Mapping[str, Any], args: Mapping[str, object]) -> str | None:
+        """What people call this case, when the verb says how to make it."""
+        return None if self.business_key is None else _rendered(self.business_key, data, args)
 
     def say(self, args: Mapping[str, object]) -> str:
         """The step's sentence with the arguments in their places."""
@@ -262,6 +272,24 @@ def _misfit(argument: Argument, value: object) -> str | None:
         case "number", float() if isfinite(value):
             return None
     return f"must be of type {argument.type}"
+
+
+def _rendered(template: str, data: Mapping[str, Any], args: Mapping[str, object]) -> str | None:
+    """The template with its places filled, or None while one of them has no plain value."""
+    given = {name.replace("-", "_"): value for name, value in args.items()}
+    missing: list[str] = []
+
+    def fill(place: re.Match[str]) -> str:
+        value = _at(data if place[1] == "state" else given, place[2].split("."))
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, str | int):
+            return str(value)
+        missing.append(place[0])
+        return ""
+
+    text = _KEY_PLACE.sub(fill, template)
+    return None if missing else text
 
 
 def _at(data: Mapping[str, Any], path: list[str]) -> Any:

@@ -11,3 +11,15 @@ UPDATE verbworker.workflow_instance
 SET instance_key = $2, definition_key = $3, process_version = $4, status = 'active', started_at = clock_timestamp()
 WHERE instance_uid = $1 AND instance_key IS NULL
 RETURNING instance_uid;
+
+-- name: key_of
+-- The engine's key of an instance, when it has one.
+SELECT instance_key
+FROM verbworker.workflow_instance
+WHERE instance_uid = $1;
+
+-- name: of_entry
+-- The instance that carries an entry out.
+SELECT instance_uid, engine_id, instance_key, status
+FROM verbworker.workflow_instance
+WHERE entry_id = $1;

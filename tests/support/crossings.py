@@ -80,7 +80,7 @@ def make_registry(function: Callable[..., Any] = idle, *, options: Any = None, *
         schema="kyc.open-case/v1",
         sub_verbs=("kyc.check",),
         compensation={"kyc.check": "kyc.undo"},
-        correlation={"corr_case": "the case", "corr_other": "another"},
+        correlation={"corr_case": "${state.case_id}", "corr_other": "${state.other_id}"},
         flag_contract=FlagContract.of([Flag("orch_done", FlagType.BOOLEAN, False)]),
     )
     return verbs.declare(replace(workflow, **changes))

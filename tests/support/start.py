@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
+from verbworker import beginning
 from verbworker.engine import Engine, Start
-from verbworker.integrity import KeyRing, Seal
-from verbworker.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
-from verbworker.payload import pack
+from verbworker.integrity import KeyRing
 from verbworker.stores._database import Database
 from verbworker.stores.instances import Instance, Instances
 from verbworker.workflow import WorkflowVerb
@@ -45,33 +44,31 @@ async def prepare(
     correlation: Mapping[str, str] | None = None,
 ) -> Prepared:
     """Make an instance known with its first payload; nothing is started yet."""
-    uid, entry = uuid4(), uuid4()
-    content = pack(workflow.schema, dict(data), by=workflow.name, at=datetime.now(UTC)).to_bytes(budget=workflow.budget)
-    seal = Seal.plain() if workflow.integrity == "plain" or ring is None else Seal.signed(ring)
+    ready = beginning.begin(
+        workflow,
+        data,
+        instance_uid=uuid4(),
+        entry_id=uuid4(),
+        tenant_id=TENANT,
+        at=datetime.now(UTC),
+        ring=ring if workflow.integrity == "signed" else None,
+    )
     await Instances(database).open(
         Instance(
-            instance_uid=uid,
+            instance_uid=ready.instance_uid,
             tenant_id=TENANT,
-            entry_id=entry,
+            entry_id=ready.entry_id,
             verb=workflow.name,
             verb_version=str(workflow.version),
             payload_schema=workflow.schema,
             engine_id=engine_id,
             process_id=workflow.process,
-            payload=content,
-            correlation=dict(correlation or {}),
+            payload=ready.content,
+            correlation={**ready.correlation, **(correlation or {})},
         )
     )
-    variables = {
-        PAYLOAD: content.decode(),
-        PAYLOAD_HASH: seal.seal(content, tenant=TENANT, instance_uid=str(uid)),
-        ENTRY_ID: str(entry),
-        INSTANCE_UID: str(uid),
-        TENANT_ID: TENANT,
-        **workflow.flag_contract.initial(),
-        **(correlation or {}),
-    }
-    return Prepared(uid, entry, variables)
+    variables = {**ready.variables, **(correlation or {})}
+    return Prepared(ready.instance_uid, ready.entry_id, variables)
 
 
 async def begin(

@@ -28,6 +28,15 @@ class Instance:
     correlation: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """The instance behind an entry; without a key while the engine has not started it."""
+
+    instance_uid: UUID
+    engine_id: str
+    instance_key: int | None
+
+
 class Instances:
     """The instances of workflow verbs."""
 
@@ -63,3 +72,13 @@ class Instances:
             query("instances", "pin"), instance_uid, instance_key, definition_key, version
         )
         return row is not None
+
+    async def key_of(self, instance_uid: UUID) -> int | None:
+        """The engine's key of an instance, when it has one."""
+        row = await self._database.fetchrow(query("instances", "key_of"), instance_uid)
+        return None if row is None else row["instance_key"]
+
+    async def of_entry(self, entry_id: UUID) -> Carrier | None:
+        """The instance that carries an entry out; None for an entry of a direct verb."""
+        row = await self._database.fetchrow(query("instances", "of_entry"), entry_id)
+        return None if row is None else Carrier(row["instance_uid"], row["engine_id"], row["instance_key"])

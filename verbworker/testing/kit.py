@@ -6,18 +6,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from pydantic import BaseModel
 
 from verbworker import failpoint
+from verbworker.beginning import begin
 from verbworker.canonical import parse
 from verbworker.engine import Ask, Start
 from verbworker.errors import CannotRun
 from verbworker.failpoint import Point
-from verbworker.integrity import Seal
-from verbworker.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, RESERVED, TENANT_ID
-from verbworker.payload import HARD_LIMIT, pack
+from verbworker.job import PAYLOAD, RESERVED
+from verbworker.payload import HARD_LIMIT
 from verbworker.registry import Registry
 from verbworker.stores._database import Database
 from verbworker.stores._sql import query
@@ -107,24 +107,24 @@ class Kit:
     async def start(self, workflow: WorkflowVerb, data: Mapping[str, object], line: Sequence[str]) -> int:
         """Start an instance of `workflow` whose process is this line of verbs; returns its key."""
         self.engine.line(workflow.process, line)
-        uid, entry = uuid4(), uuid4()
-        content = pack(workflow.schema, dict(data), by="test", at=datetime.now(UTC)).to_bytes(budget=workflow.budget)
+        ready = begin(
+            workflow, data, instance_uid=uuid4(), entry_id=uuid4(), tenant_id="<default>", at=datetime.now(UTC)
+        )
         await Instances(self.database).open(
             Instance(
-                instance_uid=uid,
-                tenant_id="<default>",
-                entry_id=entry,
+                instance_uid=ready.instance_uid,
+                tenant_id=ready.tenant_id,
+                entry_id=ready.entry_id,
                 verb=workflow.name,
                 verb_version=str(workflow.version),
                 payload_schema=workflow.schema,
                 engine_id=self.engine.engine_id,
                 process_id=workflow.process,
-                payload=content,
+                payload=ready.content,
+                correlation=ready.correlation,
             )
         )
-        seal = Seal.plain().seal(content, tenant="<default>", instance_uid=str(uid))
-        variables = _variables(content, seal, uid, entry, workflow)
-        return (await self.engine.start(Start(workflow.process, variables))).instance_key
+        return (await self.engine.start(Start(workflow.process, ready.variables))).instance_key
 
     async def deliver(self, verb: str, *, crash_at: Point | None = None) -> int:
         """Hand out what the engine has for a verb, once, and work it off; returns how many jobs that were."""
@@ -181,14 +181,3 @@ def _striking(point: Point) -> failpoint.Action:
             raise Crash(point.value)
 
     return strike
-
-
-def _variables(content: bytes, seal: str, uid: UUID, entry: UUID, workflow: WorkflowVerb) -> dict[str, object]:
-    return {
-        PAYLOAD: content.decode(),
-        PAYLOAD_HASH: seal,
-        INSTANCE_UID: str(uid),
-        ENTRY_ID: str(entry),
-        TENANT_ID: "<default>",
-        **workflow.flag_contract.initial(),
-    }

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from verbworker.crossing import Entered, afresh
 from verbworker.errors import Fenced, OutcomeUnknown, TransientExternal, VerbworkerError, WorkerStopping
 from verbworker.frame import Claim
+from verbworker.nesting import performing
 from verbworker.verb import Act, Call, Db, Mode
 from verbworker.work.heart import End, Life
 
@@ -61,10 +62,15 @@ class Performance:
     async def _ask_and_act(self, entered: Entered, claim: Claim, call: Call) -> object:
         # Runs are counted anew when a job is released; epochs never are, and any earlier one may have got through.
         if entered.verb.probe is not None and claim.epoch > 1:
-            answer = await self._invoke(entered.verb.probe, afresh(entered).case, call)
+            answer = await self.invoke(entered.verb.probe, afresh(entered).case, call)
             if answer is not None:
                 return answer
-        return await self._invoke(entered.verb.act, entered.case, call)
+        return await self.invoke(entered.verb.act, entered.case, call)
+
+    async def invoke(self, act: Act, case: BaseModel, call: Call) -> object:
+        """Call one function of a verb's author, on a thread when it is not async."""
+        with performing(call.verb):
+            return await self._invoke(act, case, call)
 
     async def _invoke(self, act: Act, case: BaseModel, call: Call) -> object:
         arguments = act.arguments(case, call)

@@ -4,14 +4,17 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from verbworker import metrics
 from verbworker.engine import Ask, Engine
 from verbworker.job import RESERVED, Job
 from verbworker.registry import Registry
 from verbworker.stores.frames import Frames
+from verbworker.work.desk import Desk
 from verbworker.work.executor import Executor
 from verbworker.work.feed import Feed
 from verbworker.work.heart import End, Heart
@@ -20,6 +23,8 @@ from verbworker.work.relay import Relay
 from verbworker.work.slots import Slots
 
 _log = logging.getLogger(__name__)
+
+_Do = Callable[[Job], Coroutine[Any, Any, None]]
 
 _LAST_WORDS = 5.0
 _TICK = 0.25
@@ -50,13 +55,17 @@ class Worker:
         relay: Relay,
         reaper: Reaper,
         pace: Pace,
+        *,
+        desks: Sequence[Desk] = (),
+        services: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
     ) -> None:
         self._registry = registry
         self._engine = engine
         self._frames = frames
         self._executor = executor
         self._heart = heart
-        self._services = (frames.run, heart.run, relay.run, reaper.run, self._tick)
+        self._desks = desks
+        self._services = (frames.run, heart.run, relay.run, reaper.run, self._tick, *services)
         self._pace = pace
         self._feeds: list[Feed] = []
         self._running: set[asyncio.Task[None]] = set()
@@ -93,33 +102,40 @@ class Worker:
 
     def _open_feeds(self, jobs: asyncio.TaskGroup) -> list[Feed]:
         for verb in self._registry:
-            slots = Slots(verb.name, verb.concurrency)
-            ask = Ask(
-                type=verb.name,
-                worker=self._pace.name,
-                timeout_ms=int(self._pace.engine_timeout.total_seconds() * 1000),
-                variables=RESERVED,
-                tenant_ids=self._pace.tenant_ids,
-            )
-
-            def start(job: Job, slots: Slots = slots) -> None:
-                task = jobs.create_task(self._work(job, slots))
-                self._running.add(task)
-                task.add_done_callback(self._running.discard)
-
-            wait_ms = int(self._pace.poll_wait.total_seconds() * 1000)
-            streaming = self._pace.streaming
-            self._feeds.append(Feed(self._engine, ask, slots, start, wait_ms=wait_ms, streaming=streaming))
+            self._open_feed(jobs, verb.name, verb.concurrency, self._pace.engine_timeout, self._execute)
+        for desk in self._desks:
+            self._open_feed(jobs, desk.type, desk.concurrency, desk.timeout or self._pace.engine_timeout, desk.serve)
         return self._feeds
 
-    async def _work(self, job: Job, slots: Slots) -> None:
+    def _open_feed(self, jobs: asyncio.TaskGroup, kind: str, concurrency: int, timeout: timedelta, do: _Do) -> None:
+        slots = Slots(kind, concurrency)
+        ask = Ask(
+            type=kind,
+            worker=self._pace.name,
+            timeout_ms=int(timeout.total_seconds() * 1000),
+            variables=RESERVED,
+            tenant_ids=self._pace.tenant_ids,
+        )
+
+        def start(job: Job) -> None:
+            task = jobs.create_task(self._work(job, slots, do))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+        wait_ms = int(self._pace.poll_wait.total_seconds() * 1000)
+        self._feeds.append(Feed(self._engine, ask, slots, start, wait_ms=wait_ms, streaming=self._pace.streaming))
+
+    async def _execute(self, job: Job) -> None:
+        if self._draining:
+            await self._executor.give_back(job)
+        else:
+            await self._executor.execute(job)
+
+    async def _work(self, job: Job, slots: Slots, do: _Do) -> None:
         gauge = metrics.IN_FLIGHT.labels(job.type)
         gauge.inc()
         try:
-            if self._draining:
-                await self._executor.give_back(job)
-            else:
-                await self._executor.execute(job)
+            await do(job)
         finally:
             gauge.dec()
             slots.give()

@@ -1,0 +1,169 @@
+"""The runbook's words: what an entry is, what may happen to it, and how both are told to people."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+
+class Status(StrEnum):
+    """Where an entry stands. `verbworker.status_after` in the database alone decides it, from the events."""
+
+    EXECUTING = "executing"
+    PARKED = "parked"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing changes it any more."""
+        return self not in (Status.EXECUTING, Status.PARKED)
+
+
+class EntryMode(StrEnum):
+    """How an entry is carried out: at once, by a process, or by a process that people take part in."""
+
+    SYNC = "sync"
+    DURABLE = "durable"
+    HUMAN_GATE = "human_gate"
+
+
+class Kind(StrEnum):
+    """What may happen to an entry."""
+
+    STARTED = "DurableTaskStarted"
+    STEP_COMPLETED = "StepCompleted"
+    PARKED = "Parked"
+    RESUMED = "Resumed"
+    TIMER_FIRED = "TimerFired"
+    GATE_CLAIMED = "GateClaimed"
+    GATE_DECIDED = "GateDecided"
+    MESSAGE_RECEIVED = "MessageReceived"
+    CORRELATION_FAILED = "CorrelationFailed"
+    INCIDENT_RAISED = "IncidentRaised"
+    INCIDENT_RESOLVED = "IncidentResolved"
+    CANCEL_REQUESTED = "CancelRequested"
+    CANCELLED = "Cancelled"
+    COMPENSATED = "Compensated"
+    RESULT = "ExecutionResult"
+
+
+class Wait(StrEnum):
+    """What an entry may be parked for."""
+
+    HUMAN_GATE = "human_gate"
+    EXTERNAL_SIGNAL = "external_signal"
+    TIMER = "timer"
+    INCIDENT = "incident"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened, in its place in the entry's chain."""
+
+    entry_id: UUID
+    seq: int
+    at: datetime
+    kind: Kind
+    detail: Mapping[str, Any]
+    status: Status
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One thing an entry waits for, or waited for."""
+
+    tenant_id: str
+    entry_id: UUID
+    instance_uid: UUID
+    engine_id: str
+    instance_key: int
+    element_instance_key: int
+    element_id: str
+    kind: Wait
+    reason: str
+    gate: str | None = None
+    message_name: str | None = None
+    correlation_key: str | None = None
+    job_key: int | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A token that stands, as people see it."""
+
+    token_id: UUID
+    kind: Wait
+    reason: str
+    since: datetime
+    gate: str | None = None
+    message_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the runbook."""
+
+    entry_id: UUID
+    tenant_id: str
+    request_key: str | None
+    verb: str
+    verb_version: str
+    mode: EntryMode
+    sentence: str
+    invocation: str
+    args: Mapping[str, Any]
+    asked_by: str
+    status: Status
+    outcome: Mapping[str, Any] | None
+    process_id: str | None
+    process_version: int | None
+    definition_key: int | None
+    provenance: Mapping[str, Any]
+    cancel_requested_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+
+
+def told(event: Event) -> str:
+    """The event as a sentence for people who never saw the process."""
+    detail = event.detail
+    match event.kind:
+        case Kind.STARTED:
+            return "The work began"
+        case Kind.STEP_COMPLETED if detail.get("outcome") == "bpmn_error":
+            return f"{detail.get('verb')} ended with {detail.get('error_code')}"
+        case Kind.STEP_COMPLETED:
+            return f"{detail.get('verb')} is done"
+        case Kind.PARKED:
+            return str(detail.get("reason") or "It waits")
+        case Kind.RESUMED:
+            return "It goes on"
+        case Kind.TIMER_FIRED:
+            return f"Its time was up: {detail.get('name')}"
+        case Kind.GATE_CLAIMED:
+            return f"{detail.get('by')} took {detail.get('gate')}"
+        case Kind.GATE_DECIDED:
+            return f"{detail.get('by')} decided {detail.get('decision')} at {detail.get('gate')}"
+        case Kind.MESSAGE_RECEIVED:
+            return f"The message {detail.get('message_name')} arrived"
+        case Kind.CORRELATION_FAILED:
+            return f"The message {detail.get('message_name')} could not be delivered: {detail.get('reason')}"
+        case Kind.INCIDENT_RAISED:
+            return f"{detail.get('verb')} stopped: {detail.get('code')}"
+        case Kind.INCIDENT_RESOLVED:
+            return f"{detail.get('verb')} may go on"
+        case Kind.CANCEL_REQUESTED:
+            return f"{detail.get('by')} asked to cancel: {detail.get('reason')}"
+        case Kind.CANCELLED:
+            return "It was cancelled"
+        case Kind.COMPENSATED:
+            return f"{detail.get('verb')} undid an earlier step"
+        case Kind.RESULT:  # pragma: no branch  # there is no other
+            return "It ended well" if detail.get("result") == "ok" else f"It ended badly: {detail.get('code')}"

@@ -1,0 +1,114 @@
+"""The dispatcher: has the engine start what was asked for, each request once, however long the engine is away."""
+
+import asyncio
+import logging
+import random
+from datetime import timedelta
+
+from verbworker.backoff import backoff
+from verbworker.engine import Engine, Start
+from verbworker.errors import (
+    AccessDenied,
+    Backpressure,
+    CommandInvalid,
+    EngineError,
+    JobGone,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+)
+from verbworker.stores.dispatches import Dispatch, Dispatches
+from verbworker.stores.instances import Instances
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE = 16
+_PATIENCE = timedelta(seconds=30)
+_SURE = (Backpressure, CommandInvalid, AccessDenied)
+"""Refusals that surely started nothing; after any other failure an instance may exist."""
+
+
+class Dispatcher:
+    """Drains the dispatch table into the engine. Any number of them may run beside each other."""
+
+    def __init__(
+        self,
+        dispatches: Dispatches,
+        instances: Instances,
+        engine: Engine,
+        *,
+        every: float = 1.0,
+        tenant: str | None = None,
+    ) -> None:
+        self._dispatches = dispatches
+        self._instances = instances
+        self._engine = engine
+        self._every = every
+        self._tenant = tenant
+        self._poked = asyncio.Event()
+
+    def poke(self) -> None:
+        """There is something new; do not wait for the next look."""
+        self._poked.set()
+
+    async def run(self) -> None:
+        """Start what is due until cancelled."""
+        while True:
+            self._poked.clear()
+            try:
+                while await self.drain():
+                    pass
+            except StoreError as error:
+                _log.warning("dispatching waits for the database", extra={"reason": str(error)})
+            try:
+                await asyncio.wait_for(self._poked.wait(), self._every * (0.5 + random.random()))
+            except TimeoutError:
+                continue
+
+    async def drain(self) -> int:
+        """Ask the engine once for each request that is due; returns how many those were."""
+        due = await self._dispatches.claim(_AT_ONCE, patience=_PATIENCE)
+        async with asyncio.TaskGroup() as tasks:
+            for dispatch in due:
+                tasks.create_task(self._start(dispatch))
+        return len(due)
+
+    async def _start(self, dispatch: Dispatch) -> None:
+        try:
+            started = await self._engine.start(Start(dispatch.process_id, dispatch.variables, tenant_id=self._tenant))
+        except EngineError as error:
+            await self._postpone(dispatch, error)
+            return
+        try:
+            pinned = await self._instances.pin(
+                dispatch.instance_uid,
+                instance_key=started.instance_key,
+                definition_key=started.definition_key,
+                version=started.version,
+            )
+            if not pinned and await self._instances.key_of(dispatch.instance_uid) != started.instance_key:
+                await self._cancel_twin(dispatch, started.instance_key)
+        except (StoreUnavailable, StoreConflict) as error:
+            # Its first job pins it; if none comes, we ask again, and the twin is cancelled at its first job.
+            _log.warning("started, but not noted", extra={"entry_id": str(dispatch.entry_id), "reason": str(error)})
+
+    async def _cancel_twin(self, dispatch: Dispatch, instance_key: int) -> None:
+        _log.warning("an earlier start had come through; the second is cancelled", extra={"instance_key": instance_key})
+        try:
+            await self._engine.cancel(instance_key)
+        except JobGone:
+            return
+        except EngineError as error:
+            # It cancels itself at its first job, which belongs to nobody.
+            _log.warning("the second start is left", extra={"instance_key": instance_key, "reason": str(error)})
+
+    async def _postpone(self, dispatch: Dispatch, error: EngineError) -> None:
+        pause = backoff(dispatch.attempts, random.random(), first=0.5, cap=30.0)
+        sure = isinstance(error, _SURE)
+        _log.warning("not started yet", extra={"entry_id": str(dispatch.entry_id), "reason": str(error)})
+        try:
+            await self._dispatches.postpone(
+                dispatch.instance_uid, by=timedelta(seconds=pause), reason=str(error), surely_unstarted=sure
+            )
+        except (StoreUnavailable, StoreConflict):
+            return  # the claim runs out by itself
