@@ -147,12 +147,10 @@ class MemoryEngine:
 
     async def start(self, start: Start) -> Started:
         """Start an instance and offer the job of its first verb."""
-        self._strike("start", lambda: None)
         if start.process_id not in self._lines:
             raise CommandInvalid(f"no process {start.process_id} is defined")
         key = self._next_key()
-        self._instances[key] = _Instance(start.process_id, dict(start.variables), self._lines[start.process_id])
-        self._offer(key)
+        self._strike("start", lambda: self._start(key, start))
         return Started(instance_key=key, definition_key=1, process_id=start.process_id, version=1)
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
@@ -236,6 +234,10 @@ class MemoryEngine:
         """Have everybody who waits look again."""
         self._changed.set()
         self._changed = asyncio.Event()
+
+    def _start(self, key: int, start: Start) -> None:
+        self._instances[key] = _Instance(start.process_id, dict(start.variables), self._lines[start.process_id])
+        self._offer(key)
 
     def _next_key(self) -> int:
         self._keys += 1

@@ -51,6 +51,8 @@ class Direct:
             return verb.model.model_validate_json(canonical(given))
         except ValidationError as error:
             raise InvocationInvalid(f"{verb.name}: {_problems(error)}") from None
+        except PermanentContract as error:
+            raise InvocationInvalid(f"{verb.name}: {error}") from error
 
     async def perform(self, verb: Verb, entry_id: UUID, case: BaseModel, tenant_id: str) -> None:
         """Perform a verb for its entry, unless that was done or is being done; the entry tells how it ended."""

@@ -70,10 +70,11 @@ class Dispatcher:
         due = await self._dispatches.claim(_AT_ONCE, patience=_PATIENCE)
         async with asyncio.TaskGroup() as tasks:
             for dispatch in due:
-                tasks.create_task(self._start(dispatch))
+                tasks.create_task(self.start(dispatch))
         return len(due)
 
-    async def _start(self, dispatch: Dispatch) -> None:
+    async def start(self, dispatch: Dispatch) -> None:
+        """Have the engine start one claimed request, and note what it answers."""
         try:
             started = await self._engine.start(Start(dispatch.process_id, dispatch.variables, tenant_id=self._tenant))
         except EngineError as error:

@@ -1,0 +1,305 @@
+"""The router on a real database and an engine in memory: one way in for both strategies, each request once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from tests.support.counter import Counter, asking, counter
+from tests.support.eventually import eventually
+from tests.support.ledger import EFFECTS, TABLE, Account, Provider, ledger_verbs, ledger_workflow
+from verbworker.errors import InvocationInvalid, RequestConflict
+from verbworker.event import EntryMode, Kind, Status
+from verbworker.registry import Registry
+from verbworker.stores._database import Database
+from verbworker.stores.instances import Instances
+from verbworker.testing.memory import MemoryEngine
+from verbworker.verb import Call
+from verbworker.workflow_contract import Argument
+
+BOOK = "(ledger.book :amount 7)"
+SETTLE = "(ledger.settle :amount 7)"
+
+
+@pytest.fixture
+def provider() -> Provider:
+    return Provider()
+
+
+@pytest.fixture
+def registry(provider: Provider) -> Registry:
+    verbs = ledger_verbs(provider, "ledger")
+    workflow = ledger_workflow(verbs, "ledger")
+    args = {"amount": Argument(type="integer", required=True)}
+    return verbs.declare(replace(workflow, args=args, initial={"amount": "args.amount"}))
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    async with Database(dsn, size=8) as database:
+        await database.execute(TABLE)
+        yield database
+
+
+@pytest.fixture
+def engine() -> MemoryEngine:
+    engine = MemoryEngine("memory")
+    engine.line("ledger-settle", ["ledger.book"])
+    return engine
+
+
+@pytest.fixture
+async def desk(database: Database, registry: Registry, engine: MemoryEngine) -> AsyncIterator[Counter]:
+    async with counter(database, registry, engine) as opened:
+        yield opened
+
+
+async def effects(database: Database) -> int:
+    row = await database.fetchrow(EFFECTS)
+    assert row is not None
+    return int(row["count"])
+
+
+@pytest.mark.req("REG-02", "REG-16", "EVT-10")
+async def test_a_direct_verb_has_ended_when_the_router_answers(desk: Counter) -> None:
+    entry = await desk.router.invoke(BOOK, caller=asking())
+
+    assert (entry.status, entry.mode, entry.asked_by) == (Status.COMPLETED, EntryMode.SYNC, "ann")
+    assert (entry.sentence, entry.invocation, entry.args) == ("Book the amount.", BOOK, {"amount": 7})
+    assert entry.outcome == {"amount": 7, "booked": True, "sent": False, "note": ""}
+    assert await effects(desk.database) == 1
+    kinds = [event.kind for event in await desk.runbook.events(entry.entry_id)]
+    assert kinds == [Kind.STEP_COMPLETED, Kind.RESULT]
+
+
+@pytest.mark.req("REG-01", "REG-17", "WAIT-07")
+async def test_a_workflow_verb_is_under_way_when_the_router_answers(desk: Counter, engine: MemoryEngine) -> None:
+    entry = await desk.router.invoke("ledger.settle", {"amount": 7}, caller=asking())
+
+    assert (entry.status, entry.mode, entry.process_id) == (Status.EXECUTING, EntryMode.DURABLE, "ledger-settle")
+    assert entry.invocation == SETTLE
+    assert not engine.jobs
+
+    assert await desk.dispatcher.drain() == 1
+
+    assert len(engine.jobs) == 1
+    (started,) = await desk.runbook.events(entry.entry_id)
+    assert (started.kind, started.detail["version"]) == (Kind.STARTED, 1)
+
+
+@pytest.mark.req("VER-01")
+async def test_an_entry_is_pinned_to_what_the_engine_started(desk: Counter) -> None:
+    entry = await desk.router.invoke(SETTLE, caller=asking())
+    await desk.dispatcher.drain()
+
+    pinned = await desk.runbook.entry(entry.entry_id)
+
+    assert pinned is not None
+    assert (pinned.verb_version, pinned.process_version) == ("1", 1)
+    assert pinned.definition_key is not None
+
+
+@pytest.mark.parametrize("asked", [BOOK, SETTLE])
+async def test_one_request_key_is_one_entry_however_often_and_at_once_it_is_sent(
+    desk: Counter, engine: MemoryEngine, asked: str
+) -> None:
+    entries = await asyncio.gather(*(desk.router.invoke(asked, caller=asking("r-1")) for _ in range(8)))
+    await desk.dispatcher.drain()
+
+    assert len({entry.entry_id for entry in entries}) == 1
+    assert (await effects(desk.database), len(engine.jobs)) in ((1, 0), (0, 1))
+
+
+async def test_the_same_key_for_something_else_is_refused(desk: Counter) -> None:
+    first = await desk.router.invoke(BOOK, caller=asking("r-1"))
+
+    with pytest.raises(RequestConflict) as refused:
+        await desk.router.invoke("(ledger.book :amount 8)", caller=asking("r-1"))
+
+    assert str(refused.value) == f"the request key 'r-1' was used before for something else (entry {first.entry_id})"
+    assert await effects(desk.database) == 1
+
+
+@pytest.mark.req("X-33")
+async def test_two_tenants_may_use_the_same_key(desk: Counter) -> None:
+    ours = await desk.router.invoke(BOOK, caller=asking("r-1"))
+    theirs = await desk.router.invoke(BOOK, caller=asking("r-1", tenant="others"))
+
+    assert ours.entry_id != theirs.entry_id
+    assert await effects(desk.database) == 2
+
+
+@pytest.mark.parametrize(
+    ("what", "args", "sentence"),
+    [
+        ("(ledger.bok :amount 7)", None, "there is no verb ledger.bok; did you mean ledger.book?"),
+        ("zzz", {}, "there is no verb zzz"),
+        ("(ledger.settle)", None, "ledger.settle: the argument amount is missing"),
+        ("ledger.settle", {"amount": "7"}, "ledger.settle: the argument amount must be of type integer"),
+        ("(ledger.settle :amount 7 :x 1)", None, "ledger.settle: ledger.settle has no argument 'x'"),
+        ("(ledger.book :amunt 7)", None, "ledger.book has no argument 'amunt'"),
+        ("ledger.book", {"amount": float("nan")}, "ledger.book: "),
+    ],
+)
+async def test_what_does_not_fit_is_refused_before_anything_happens(
+    desk: Counter, what: str, args: dict[str, Any] | None, sentence: str
+) -> None:
+    with pytest.raises(InvocationInvalid) as refused:
+        await desk.router.invoke(what, args, caller=asking())
+
+    assert str(refused.value).startswith(sentence)
+    assert await desk.runbook.entries("tests") == []
+
+
+@pytest.mark.req("REG-13")
+async def test_a_workflow_is_not_started_from_inside_a_job(desk: Counter, registry: Registry) -> None:
+    @registry.verb("ledger.nest", mode="external", writes=())
+    async def nest(account: Account, call: Call) -> Account:
+        """Try to start a workflow."""
+        await desk.router.invoke(SETTLE, caller=asking())
+        return account
+
+    entry = await desk.router.invoke("(ledger.nest)", caller=asking())
+
+    (ended,) = await desk.runbook.events(entry.entry_id)
+    assert (entry.status, ended.detail["code"]) == (Status.FAILED, "WorkflowVerbNested")
+    assert [found.verb for found in await desk.runbook.entries("tests")] == ["ledger.nest"]
+
+
+async def test_a_direct_verb_that_fails_leaves_an_entry_that_says_so_and_nothing_else(desk: Counter) -> None:
+    entry = await desk.router.invoke("(ledger.refuse)", caller=asking())
+
+    (ended,) = await desk.runbook.events(entry.entry_id)
+    assert (entry.status, entry.outcome) == (Status.FAILED, None)
+    assert (ended.detail["result"], ended.detail["code"]) == ("err", "ACCOUNT_CLOSED")
+    assert await effects(desk.database) == 0
+
+
+async def test_a_performer_who_lost_the_entry_changes_nothing(desk: Counter, provider: Provider) -> None:
+    provider.hold()
+    slow = asyncio.create_task(desk.router.invoke("(ledger.annotate)", caller=asking("r-1")))
+    await provider.reached.wait()
+    (entry,) = await desk.runbook.entries("tests")
+    await desk.database.execute("UPDATE verbworker.runbook_entry SET lease_until = clock_timestamp() - interval '1 s'")
+    taken = await desk.runbook.take(entry.entry_id, uuid4(), timedelta(seconds=60))
+    provider.may_go_on.set()
+
+    left = await slow
+
+    assert taken is not None
+    assert left.status is Status.EXECUTING
+    assert await desk.runbook.events(entry.entry_id) == []
+
+
+@pytest.mark.req("WAIT-09", "REG-09")
+async def test_a_blocking_verb_is_waited_for(database: Database, registry: Registry, engine: MemoryEngine) -> None:
+    blocking = Registry()
+    for verb in registry:
+        blocking.add(verb)
+    blocking.declare(replace(registry.workflows["ledger.settle"], wait="blocking"))
+    async with counter(database, blocking, engine) as desk:
+        asked = asyncio.create_task(desk.router.invoke(SETTLE, caller=asking()))
+        found = await eventually(lambda: desk.runbook.entries("tests"))
+        async with database.transaction() as connection:
+            await desk.runbook.end_in(connection, found[0].entry_id, outcome=b"{}", detail={"result": "ok"})
+
+        assert (await asked).status is Status.COMPLETED
+
+
+async def test_a_blocking_verb_that_takes_too_long_is_left_under_way(desk: Counter) -> None:
+    entry = await desk.router.invoke(SETTLE, caller=asking())
+
+    assert (await desk.router.wait(entry.entry_id, timeout=timedelta(0))).status is Status.EXECUTING
+
+
+@pytest.mark.req("ADP-02")
+async def test_an_engine_that_is_away_delays_every_start_and_doubles_none(desk: Counter, engine: MemoryEngine) -> None:
+    entries = [await desk.router.invoke(SETTLE, caller=asking(f"r-{n}")) for n in range(5)]
+    engine.drop("start", times=5)
+    assert await desk.dispatcher.drain() == 5
+    assert await desk.dispatches.trouble(entries[0].entry_id) == "the command was lost"
+    assert await desk.dispatcher.drain() == 0  # each waits before it is tried again
+
+    await due_now(desk.database)
+    assert await desk.dispatcher.drain() == 5
+    await due_now(desk.database)
+    assert await desk.dispatcher.drain() == 0
+
+    assert len(engine.jobs) == 5
+
+
+async def test_two_dispatchers_never_ask_for_the_same_request(
+    desk: Counter, database: Database, registry: Registry, engine: MemoryEngine
+) -> None:
+    for number in range(40):
+        await desk.router.invoke(SETTLE, caller=asking(f"r-{number}"))
+    async with counter(database, registry, engine) as other:
+        await asyncio.gather(*(side.dispatcher.drain() for side in (desk, other) for _ in range(4)))
+
+    assert len(engine.jobs) == 40
+
+
+async def test_a_busy_engine_leaves_no_doubt(desk: Counter, engine: MemoryEngine) -> None:
+    uid = await asked_uid(desk)
+    engine.refuse("start", times=2)
+    for _ in range(3):
+        await desk.dispatcher.drain()
+        await due_now(desk.database)
+
+    assert len(engine.jobs) == 1
+    assert not await desk.dispatches.is_doubtful(uid)
+
+
+async def test_a_start_whose_answer_was_lost_is_asked_for_again_and_in_doubt(
+    desk: Counter, engine: MemoryEngine
+) -> None:
+    uid = await asked_uid(desk)
+    engine.lose_answer("start")
+    await desk.dispatcher.drain()
+    await due_now(desk.database)
+    await desk.dispatcher.drain()
+
+    assert len(engine.jobs) == 2
+    assert await desk.dispatches.is_doubtful(uid)
+
+
+async def test_a_lost_start_that_its_first_job_made_known_is_not_asked_for_again(
+    desk: Counter, engine: MemoryEngine
+) -> None:
+    uid = await asked_uid(desk)
+    engine.lose_answer("start")
+    await desk.dispatcher.drain()
+    (first,) = engine.jobs.values()
+    key = first.job.process_instance_key
+    await Instances(desk.database).pin(uid, instance_key=key, definition_key=1, version=1)
+    await due_now(desk.database)
+
+    assert await desk.dispatcher.drain() == 0
+
+
+async def test_a_second_instance_is_cancelled_as_soon_as_it_is_seen(desk: Counter, engine: MemoryEngine) -> None:
+    uid = await asked_uid(desk)
+    (claimed,) = await desk.dispatches.claim(1, patience=timedelta(0))
+    await due_now(desk.database)
+    (again,) = await desk.dispatches.claim(1, patience=timedelta(0))
+    await Instances(desk.database).pin(uid, instance_key=4711, definition_key=1, version=1)
+
+    await desk.dispatcher.start(again)
+
+    assert (claimed.attempts, again.attempts) == (1, 2)
+    assert engine.jobs == {}
+
+
+async def asked_uid(desk: Counter) -> UUID:
+    entry = await desk.router.invoke(SETTLE, caller=asking())
+    carrier = await Instances(desk.database).of_entry(entry.entry_id)
+    assert carrier is not None
+    return carrier.instance_uid
+
+
+async def due_now(database: Database) -> None:
+    await database.execute("UPDATE verbworker.dispatch SET next_at = clock_timestamp()")

@@ -1,0 +1,17 @@
+"""Waiting for what happens elsewhere: looked at again and again until it is there, or the test's patience ends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PATIENCE = 30.0
+
+
+async def eventually(look: Callable[[], Awaitable[T]], *, patience: float = PATIENCE) -> T:
+    """The first answer of `look` that is not empty."""
+    async with asyncio.timeout(patience):
+        while not (found := await look()):  # noqa: ASYNC110  # what is waited for happens in another process
+            await asyncio.sleep(0.02)
+        return found
