@@ -10,14 +10,16 @@ from verbworker.errors import (
     TransientInfrastructure,
 )
 from verbworker.registry import Registry
-from verbworker.verb import Call, Result
+from verbworker.verb import Call, Decision, ReceivedMessage, Result
 
 __all__ = [
     "Call",
+    "Decision",
     "Failure",
     "OutcomeUnknown",
     "PermanentBusiness",
     "PermanentContract",
+    "ReceivedMessage",
     "Registry",
     "Result",
     "Signal",

@@ -41,6 +41,28 @@ class Db(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Decision:
+    """What a person decided at a human gate."""
+
+    gate: str
+    decision: str
+    reason: str
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedMessage:
+    """A message from outside that reached this case; `at` is when it was taken in, not when it was sent."""
+
+    name: str
+    message_id: str
+    correlation_key: str
+    payload: Mapping[str, Any] | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """What a verb may know of the run it is in. Nothing here is about the process around it."""
 
@@ -53,6 +75,8 @@ class Call:
     deadline: datetime
     log: "Logger | LoggerAdapter[Logger]"
     connection: Db | None = None
+    decisions: tuple[Decision, ...] = ()
+    messages: tuple[ReceivedMessage, ...] = ()
 
     @property
     def db(self) -> Db:
@@ -62,6 +86,14 @@ class Call:
                 f"{self.verb} is external and has no transaction to write through", code="NoDatabase"
             )
         return self.connection
+
+    def decision(self, gate: str) -> Decision | None:
+        """The latest decision at a gate of this case, or None when nobody decided there."""
+        return next((made for made in reversed(self.decisions) if made.gate == gate), None)
+
+    def message(self, name: str) -> ReceivedMessage | None:
+        """The latest message of that name that reached this case, or None when none did."""
+        return next((received for received in reversed(self.messages) if received.name == name), None)
 
     def remaining(self) -> timedelta:
         """How long this run may still take."""

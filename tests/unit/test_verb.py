@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from verbworker.errors import PermanentContract
-from verbworker.verb import Call, Result
+from verbworker.verb import Call, Decision, ReceivedMessage, Result
 
 
 def make_call(**changes: Any) -> Call:
@@ -61,3 +61,23 @@ def test_a_call_says_nothing_of_the_process_around_it() -> None:
     names = [name for name in dir(make_call()) if not name.startswith("_")]
 
     assert [name for name in names if any(word in name for word in engine_words)] == []
+
+
+def _decided(gate: str, decision: str) -> Decision:
+    return Decision(gate, decision, "", "anna", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.req("WAIT-04")
+def test_a_verb_sees_the_latest_decision_of_a_gate() -> None:
+    made = (_decided("review", "reject"), _decided("review", "approve"), _decided("sign", "yes"))
+    call = make_call(decisions=made)
+
+    assert [call.decision(gate) for gate in ("review", "sign", "other")] == [made[1], made[2], None]
+
+
+def test_a_verb_sees_the_latest_message_of_a_name() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    came = tuple(ReceivedMessage("document-received", f"m-{number}", "case-1", {"n": number}, at) for number in (1, 2))
+    call = make_call(messages=came)
+
+    assert [call.message(name) for name in ("document-received", "other")] == [came[1], None]
