@@ -20,7 +20,7 @@ from verbworker.merge import Changes, apply, changes, enforce_writes, merge
 from verbworker.outcome import Completed
 from verbworker.payload import DomainPayload, received, require_schema, unpack
 from verbworker.registry import Registry
-from verbworker.verb import Result, Verb
+from verbworker.verb import Decision, ReceivedMessage, Result, Verb
 from verbworker.workflow import WorkflowVerb
 
 
@@ -66,6 +66,8 @@ class Entered:
     case: BaseModel
     before: dict[str, Any]
     at: datetime
+    decisions: tuple[Decision, ...] = ()
+    messages: tuple[ReceivedMessage, ...] = ()
 
 
 def enter(
@@ -76,7 +78,7 @@ def enter(
     `head` is the payload of record when it is newer than what the engine carried.
     """
     verb = _identified(job, registry)
-    instance, instance_uid = _correlated(job, luggage, claim)
+    instance, instance_uid = correlated(job, luggage, claim.instance)
     workflow = _allowed(job, verb, instance, registry)
     seal = seal_of(workflow, ring)
     received(job.variables.get(PAYLOAD))
@@ -113,8 +115,8 @@ def _identified(job: Job, registry: Registry) -> Verb:
     raise PermanentContract(f"no verb is registered under {job.type}", code="VerbUnknown")
 
 
-def _correlated(job: Job, luggage: Luggage, claim: Claim) -> tuple[Correlation, UUID]:
-    instance = claim.instance
+def correlated(job: Job, luggage: Luggage, instance: Correlation | None) -> tuple[Correlation, UUID]:
+    """The instance a job belongs to, when all it says of itself agrees; raises `PermanentContract`."""
     if instance is None or luggage.instance_uid is None:
         raise PermanentContract(
             "this process instance was not started by verbworker, so nothing is known of it", code="InstanceUnknown"

@@ -12,6 +12,12 @@ SET instance_key = $2, definition_key = $3, process_version = $4, status = 'acti
 WHERE instance_uid = $1 AND instance_key IS NULL
 RETURNING instance_uid;
 
+-- name: known
+-- What a job's instance is, to hold the job to it.
+SELECT tenant_id, entry_id, verb, verb_version, engine_id, instance_key, correlation
+FROM verbworker.workflow_instance
+WHERE instance_uid = $1;
+
 -- name: key_of
 -- The engine's key of an instance, when it has one.
 SELECT instance_key

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from uuid import UUID
 
+from verbworker.frame import Correlation
 from verbworker.stores._database import Connection, Database
 from verbworker.stores._sql import query
 from verbworker.stores.payloads import open_versions
@@ -72,6 +73,21 @@ class Instances:
             query("instances", "pin"), instance_uid, instance_key, definition_key, version
         )
         return row is not None
+
+    async def known(self, instance_uid: UUID) -> Correlation | None:
+        """What the database knows of an instance."""
+        row = await self._database.fetchrow(query("instances", "known"), instance_uid)
+        if row is None:
+            return None
+        return Correlation(
+            tenant_id=row["tenant_id"],
+            entry_id=row["entry_id"],
+            verb=row["verb"],
+            verb_version=row["verb_version"],
+            engine_id=row["engine_id"],
+            instance_key=row["instance_key"],
+            correlation=json.loads(row["correlation"]),
+        )
 
     async def key_of(self, instance_uid: UUID) -> int | None:
         """The engine's key of an instance, when it has one."""
