@@ -5,9 +5,9 @@
 
 from pathlib import Path
 
-from verbs import document
+from verbs import document, kyc
 from verbworker import Registry
 
 _HERE = Path(__file__).parent
 
-registry = Registry.of(document.verbs).load(_HERE, policies=_HERE / "policies.yaml").check()
+registry = Registry.of(document.verbs, kyc.verbs).load(_HERE, policies=_HERE / "policies.yaml").check()
