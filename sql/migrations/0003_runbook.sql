@@ -84,6 +84,7 @@ CREATE TABLE verbworker.parked_token (
 ) WITH (fillfactor = 70);
 
 CREATE INDEX parked_token_open ON verbworker.parked_token (entry_id) WHERE closed_at IS NULL;
+CREATE INDEX parked_token_of_instance ON verbworker.parked_token (engine_id, instance_key) WHERE closed_at IS NULL;
 
 -- Start requests that must survive an engine outage; done_at says that the engine has them.
 CREATE TABLE verbworker.dispatch (
@@ -101,7 +102,13 @@ CREATE TABLE verbworker.dispatch (
   done_at timestamptz
 );
 
+CREATE INDEX dispatch_of_entry ON verbworker.dispatch (entry_id);
 CREATE INDEX dispatch_due ON verbworker.dispatch (engine_id, next_at) WHERE done_at IS NULL;
+
+-- When somebody last looked whether the engine still has a quiet instance.
+ALTER TABLE verbworker.workflow_instance ADD COLUMN probed_at timestamptz;
+CREATE INDEX workflow_instance_of_entry ON verbworker.workflow_instance (entry_id);
+CREATE INDEX workflow_instance_open ON verbworker.workflow_instance (engine_id) WHERE ended_at IS NULL;
 
 -- The one place where an event decides the status of its entry. A status that ended stays.
 CREATE FUNCTION verbworker.status_after(kind text, detail jsonb, waits boolean) RETURNS text
@@ -115,10 +122,11 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   END
 $$;
 
-CREATE FUNCTION verbworker.event_hash(previous bytea, entry uuid, seq bigint, at timestamptz, kind text, once text, detail jsonb)
-RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
+CREATE FUNCTION verbworker.event_hash(
+  previous bytea, entry uuid, seq bigint, at timestamptz, kind text, once text, detail jsonb, status text
+) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
   SELECT sha256(previous || convert_to(
-    concat_ws(E'\n', entry, seq, (extract(epoch FROM at) * 1000000)::bigint, kind, once, detail), 'UTF8'))
+    concat_ws(E'\n', entry, seq, (extract(epoch FROM at) * 1000000)::bigint, kind, status, once, detail), 'UTF8'))
 $$;
 
 -- Tell one thing once. Nothing is written, and null returned, when the entry is unknown, when it was told before,
@@ -146,11 +154,14 @@ BEGIN
       RETURN NULL;
     END IF;
     next_status := held.status;
-  ELSIF ends THEN
+  END IF;
+  IF next_status NOT IN ('executing', 'parked') THEN
+    -- What has ended waits for nothing, not even for a wait that was on its way when it ended.
     UPDATE verbworker.parked_token AS t SET closed_at = now_is, closed_as = 'ended'
     WHERE t.entry_id = entry AND t.closed_at IS NULL;
   END IF;
-  next_hash := verbworker.event_hash(held.last_hash, entry, held.last_seq + 1, now_is, kind, once, detail);
+  next_hash := verbworker.event_hash(
+    held.last_hash, entry, held.last_seq + 1, now_is, kind, once, detail, next_status);
   INSERT INTO verbworker.runbook_event (entry_id, seq, at, kind, once, detail, status, hash)
   VALUES (entry, held.last_seq + 1, now_is, kind, once, detail, next_status, next_hash);
   UPDATE verbworker.runbook_entry AS e SET
@@ -185,7 +196,11 @@ DECLARE
 BEGIN
   SELECT * INTO known FROM verbworker.workflow_instance AS i
   WHERE i.instance_uid = NEW.instance_uid AND (i.instance_key IS NULL OR i.instance_key = NEW.process_instance_key);
-  IF NOT FOUND OR NOT EXISTS (SELECT 1 FROM verbworker.runbook_entry AS e WHERE e.entry_id = known.entry_id) THEN
+  -- What was done is told even of an entry that has ended; that a late job of it stopped concerns nobody.
+  IF NOT FOUND OR NOT EXISTS (
+    SELECT 1 FROM verbworker.runbook_entry AS e
+    WHERE e.entry_id = known.entry_id AND (NEW.state = 'completed' OR e.ended_at IS NULL)
+  ) THEN
     RETURN NULL;
   END IF;
   told := jsonb_build_object('verb', NEW.verb, 'job_key', NEW.job_key, 'instance_key', NEW.process_instance_key);

@@ -36,12 +36,6 @@ SET done_at = clock_timestamp(), variables = ''
 WHERE instance_uid = $1 AND done_at IS NULL
 RETURNING attempts;
 
--- name: waiting
--- How many requests wait for an engine, and for how long the oldest does.
-SELECT count(*) AS waiting, extract(epoch FROM clock_timestamp() - min(created_at)) AS oldest
-FROM verbworker.dispatch
-WHERE engine_id = $1 AND done_at IS NULL;
-
 -- name: trouble
 -- Why an entry's request is still waiting.
 SELECT attempts, last_error, next_at

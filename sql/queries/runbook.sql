@@ -64,11 +64,11 @@ SET closed_at = clock_timestamp(), closed_as = $3
 WHERE engine_id = $1 AND element_instance_key = $2 AND kind <> 'incident' AND closed_at IS NULL
 RETURNING token_id, entry_id, kind, reason, gate, message_name, correlation_key;
 
--- name: unpark_element
--- Every wait at one place of an instance is over: a boundary event fired, or another branch of a choice was taken.
+-- name: unpark_elements
+-- Every wait at some places of an instance is over: a boundary event fired, or another branch of a choice was taken.
 UPDATE verbworker.parked_token
 SET closed_at = clock_timestamp(), closed_as = $4
-WHERE engine_id = $1 AND instance_key = $2 AND element_id = $3 AND kind <> 'incident' AND closed_at IS NULL
+WHERE engine_id = $1 AND instance_key = $2 AND element_id = ANY ($3::text[]) AND closed_at IS NULL
 RETURNING token_id, entry_id, kind, reason, gate, message_name, correlation_key;
 
 -- name: open_tokens
@@ -85,18 +85,20 @@ FROM verbworker.workflow_instance
 WHERE entry_id = $1
 FOR UPDATE;
 
+-- name: hold_tokens
+-- And open waits before entries: whoever closes one holds it while it asks for the entry.
+SELECT token_id
+FROM verbworker.parked_token
+WHERE entry_id = $1 AND closed_at IS NULL
+ORDER BY token_id
+FOR UPDATE;
+
 -- name: end
 -- What the caller gets; written together with the event that ends the entry.
 UPDATE verbworker.runbook_entry
 SET outcome = $2
 WHERE entry_id = $1 AND ended_at IS NULL
 RETURNING entry_id;
-
--- name: pin
--- The version of the process an entry is carried out by.
-UPDATE verbworker.runbook_entry
-SET process_version = $2, definition_key = $3
-WHERE entry_id = $1 AND definition_key IS NULL;
 
 -- name: broken
 -- The entries whose chain does not hold: an event was changed, dropped or slipped in. One entry, or all of a tenant.
@@ -105,7 +107,8 @@ WITH told AS (
     event.entry_id, event.seq, event.hash,
     row_number() OVER chain AS place,
     verbworker.event_hash(
-      coalesce(lag(event.hash) OVER chain, '\x'), event.entry_id, event.seq, event.at, event.kind, event.once, event.detail
+      coalesce(lag(event.hash) OVER chain, '\x'), event.entry_id, event.seq, event.at, event.kind, event.once, event.detail,
+      event.status
     ) AS due
   FROM verbworker.runbook_event AS event
   JOIN verbworker.runbook_entry AS entry USING (entry_id)

@@ -1,7 +1,7 @@
 """The runbook: entries, their chained events, and what they wait for."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -141,12 +141,18 @@ class Runbook:
         rows = await connection.fetch(query("runbook", "unpark"), engine_id, element_instance_key, closed_as)
         return [_closed(row) for row in rows]
 
-    async def unpark_element_in(
-        self, connection: Connection, engine_id: str, instance_key: int, element_id: str, *, closed_as: str
+    async def unpark_elements_in(
+        self,
+        connection: Connection,
+        engine_id: str,
+        instance_key: int,
+        element_ids: Collection[str],
+        *,
+        closed_as: str,
     ) -> list[Closed]:
-        """Close every token at one place of an instance."""
+        """Close every token at some places of an instance, incidents too: the engine left them for good."""
         rows = await connection.fetch(
-            query("runbook", "unpark_element"), engine_id, instance_key, element_id, closed_as
+            query("runbook", "unpark_elements"), engine_id, instance_key, list(element_ids), closed_as
         )
         return [_closed(row) for row in rows]
 
@@ -161,6 +167,7 @@ class Runbook:
     ) -> bool:
         """End an entry with what its caller gets; False when it has ended before."""
         await connection.execute(query("runbook", "hold_instance"), entry_id)
+        await connection.execute(query("runbook", "hold_tokens"), entry_id)
         if await connection.fetchval(query("runbook", "end"), entry_id, outcome) is None:
             return False
         return await self.append_in(connection, entry_id, kind, once="end", detail=detail) is not None

@@ -1,0 +1,406 @@
+"""The runbook's spine: told once, chained, terminal is final, and the frames' own words in the frames' own commits."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from asyncpg import IntegrityConstraintViolationError
+
+from tests.support.databases import blocked, execute, plain, value
+from tests.support.entries import INSTANCE_KEY, Book, make_request, told
+from tests.support.frames import ENGINE, INCIDENT, THROWN, claimed, make_delivery, make_job, make_verdict, working
+from verbworker.errors import StoreError
+from verbworker.event import Kind, Status, Wait
+from verbworker.frame import Delivery
+from verbworker.stores._database import Database
+from verbworker.stores.frames import Frames
+from verbworker.stores.runbook import Runbook
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    async with Database(dsn, size=6) as database:
+        yield database
+
+
+@pytest.fixture
+async def book(database: Database) -> Book:
+    return await Book.open(database)
+
+
+@pytest.fixture
+async def frames(database: Database) -> AsyncIterator[Frames]:
+    async with working(database) as frames:
+        yield frames
+
+
+def delivery(book: Book, key: int = 1, *, at: int = 1) -> Delivery:
+    job = make_job(key, at=at, process_instance_key=INSTANCE_KEY)
+    return make_delivery(job, None, instance_uid=book.instance_uid, entry_id=book.entry_id)
+
+
+# ---- events ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("COR-10", "EVT-16")
+async def test_a_thing_is_told_once(book: Book) -> None:
+    first = await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="timer:7", detail={"name": "a day"})
+    second = await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="timer:7", detail={"name": "a week"})
+
+    (event,) = await book.events()
+    assert (first, second) == (1, None)
+    assert event.detail == {"name": "a day"}
+
+
+async def test_nothing_is_told_of_an_entry_nobody_made(book: Book) -> None:
+    nobody = make_request().entry_id
+
+    assert await book.runbook.append(nobody, Kind.RESUMED, once="x", detail={}) is None
+
+
+@pytest.mark.req("COR-09", "EVT-09", "X-34", "X-35")
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("result", ["ok", "err"])
+async def test_one_function_maps_every_event_to_a_status(dsn: str, kind: Kind, result: str, waits: bool) -> None:
+    status = await value(
+        dsn, "SELECT verbworker.status_after($1, jsonb_build_object('result', $2::text), $3)", kind.value, result, waits
+    )
+
+    ends = {Kind.CANCELLED: "cancelled", Kind.RESULT: "completed" if result == "ok" else "failed"}
+    assert status == ends.get(kind, "parked" if waits else "executing")
+
+
+@pytest.mark.req("COR-09", "COR-08", "WAIT-06")
+async def test_an_entry_is_parked_while_any_token_is_open(book: Book) -> None:
+    statuses = []
+    for number, act in enumerate((book.park(book.token(1)), book.park(book.token(2)), book.unpark(1), book.unpark(2))):
+        await act
+        await book.runbook.append(book.entry_id, Kind.PARKED, once=f"look:{number}", detail={})
+        statuses.append((await book.entry()).status)
+
+    assert statuses == [Status.PARKED, Status.PARKED, Status.PARKED, Status.EXECUTING]
+
+
+async def test_a_token_that_closed_stays_closed(book: Book) -> None:
+    await book.park(book.token(1))
+    await book.unpark(1)
+
+    await book.park(book.token(1))
+
+    assert await book.runbook.waits(book.entry_id) == []
+
+
+async def test_what_an_entry_waits_for_is_said_in_words(book: Book) -> None:
+    await book.park(book.token(1, Wait.EXTERNAL_SIGNAL, reason="Awaiting documents", message_name="documents"))
+
+    (wait,) = await book.runbook.waits(book.entry_id)
+    assert (wait.kind, wait.reason, wait.message_name) == (Wait.EXTERNAL_SIGNAL, "Awaiting documents", "documents")
+
+
+async def ended(book: Book, result: str, kind: Kind = Kind.RESULT, outcome: bytes | None = b"{}") -> bool:
+    async with book.database.transaction() as connection:
+        return await book.runbook.end_in(
+            connection, book.entry_id, outcome=outcome, detail={"result": result}, kind=kind
+        )
+
+
+@pytest.mark.req("COR-09", "COR-06")
+async def test_an_end_is_final(book: Book) -> None:
+    assert await ended(book, "ok", outcome=b'{"case":"closed"}')
+
+    assert not await ended(book, "err", outcome=b'{"case":"lost"}')
+    assert not await ended(book, "", Kind.CANCELLED)
+
+    entry = await book.entry()
+    assert (entry.status, entry.outcome) == (Status.COMPLETED, {"case": "closed"})
+    assert entry.ended_at is not None
+    assert await book.kinds() == ["ExecutionResult"]
+
+
+async def test_what_comes_after_the_end_is_kept_and_changes_no_status(book: Book) -> None:
+    await ended(book, "", Kind.CANCELLED)
+
+    await book.runbook.append(book.entry_id, Kind.STEP_COMPLETED, once="step:1", detail={"verb": "kyc.late"})
+
+    assert await book.kinds() == ["Cancelled", "StepCompleted"]
+    assert (await book.entry()).status is Status.CANCELLED
+
+
+async def test_an_end_closes_what_was_waited_for(book: Book) -> None:
+    await book.park(book.token(1))
+
+    await ended(book, "ok")
+
+    assert await book.value("SELECT closed_as FROM verbworker.parked_token") == "ended"
+
+
+async def test_a_wait_that_comes_after_the_end_does_not_stand(book: Book) -> None:
+    await ended(book, "ok")
+
+    await book.park(book.token(1))
+    await book.runbook.append(book.entry_id, Kind.PARKED, once="parked:1", detail={})
+
+    assert await book.runbook.waits(book.entry_id) == []
+    assert (await book.entry()).status is Status.COMPLETED
+
+
+@pytest.mark.req("COR-06", "COR-02")
+async def test_an_entry_that_ends_takes_its_instance_with_it_and_both_stay(book: Book) -> None:
+    await book.start()
+
+    await ended(book, "err")
+
+    row = await book.database.fetchrow(
+        "SELECT status, ended_at IS NOT NULL FROM verbworker.workflow_instance WHERE instance_uid = $1",
+        book.instance_uid,
+    )
+    assert tuple(row or ()) == ("failed", True)
+
+
+async def test_an_end_and_the_end_of_a_wait_do_not_lock_each_other_out(book: Book, dsn: str) -> None:
+    await book.park(book.token(1))
+    async with asyncio.TaskGroup() as tasks, book.database.transaction() as connection:
+        await book.runbook.unpark_in(connection, ENGINE, 1, closed_as="resumed")
+        ending = tasks.create_task(ended(book, "ok"))
+        await blocked(dsn)
+        seq = await book.runbook.append_in(connection, book.entry_id, Kind.RESUMED, once="r", detail={})
+
+    assert seq == 1
+    assert ending.result()
+    assert await book.kinds() == ["Resumed", "ExecutionResult"]
+
+
+# ---- the chain -------------------------------------------------------------------------------------------------------
+
+
+async def chain(book: Book, length: int = 4) -> None:
+    for number in range(length):
+        await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once=f"t{number}", detail={"name": f"t{number}"})
+
+
+@pytest.mark.req("EVT-16", "COR-10")
+async def test_a_chain_that_nobody_touched_holds(book: Book) -> None:
+    await chain(book)
+
+    seen = await book.runbook.verify("default")
+    assert (seen.entries, seen.events, seen.broken) == (1, 4, {})
+
+
+TAMPERINGS = {
+    "changed": 'UPDATE verbworker.runbook_event SET detail = \'{"name": "x"}\' WHERE seq = 2',
+    "another status": "UPDATE verbworker.runbook_event SET status = 'parked' WHERE seq = 2",
+    "moved in time": "UPDATE verbworker.runbook_event SET at = at + interval '1 hour' WHERE seq = 2",
+    "dropped": "DELETE FROM verbworker.runbook_event WHERE seq = 2",
+    "inserted": "INSERT INTO verbworker.runbook_event SELECT entry_id, 9, at, kind, 'x', detail, status, hash"
+    " FROM verbworker.runbook_event WHERE seq = 4",
+    "reordered": "UPDATE verbworker.runbook_event SET seq = CASE seq WHEN 2 THEN 30 ELSE 2 END WHERE seq IN (2, 3);"
+    " UPDATE verbworker.runbook_event SET seq = 3 WHERE seq = 30",
+    "shortened": "DELETE FROM verbworker.runbook_event WHERE seq = 4",
+    "emptied": "DELETE FROM verbworker.runbook_event",
+}
+PLACES = {"inserted": 9, "shortened": 4, "emptied": 1, "dropped": 3}
+
+
+@pytest.mark.req("EVT-16")
+@pytest.mark.parametrize("name", list(TAMPERINGS))
+async def test_a_chain_that_somebody_touched_does_not_hold(book: Book, dsn: str, name: str) -> None:
+    await chain(book)
+    untouched = await Book.open(book.database)
+    await chain(untouched, 2)
+    at_entry = f"entry_id = '{book.entry_id}'"
+    statement = TAMPERINGS[name].replace("WHERE", f"WHERE {at_entry} AND")
+    if "WHERE" not in statement:
+        statement += f" WHERE {at_entry}"
+    async with plain(dsn) as connection:
+        # As whoever owns the table could: the trigger is only the first wall.
+        await connection.execute("ALTER TABLE verbworker.runbook_event DISABLE TRIGGER ALL")
+        await connection.execute(statement)
+
+    assert (await book.runbook.verify("default")).broken == {book.entry_id: PLACES.get(name, 2)}
+    assert (await book.runbook.verify("default", untouched.entry_id)).broken == {}
+    assert (await book.runbook.verify("another tenant")).broken == {}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE verbworker.runbook_event SET kind = 'Cancelled'",
+        "DELETE FROM verbworker.runbook_event",
+        "TRUNCATE verbworker.runbook_event",
+    ],
+)
+async def test_events_are_appended_and_never_changed(book: Book, dsn: str, statement: str) -> None:
+    await chain(book, 1)
+
+    with pytest.raises(IntegrityConstraintViolationError, match="never changed"):
+        await execute(dsn, statement)
+
+
+async def test_appends_of_one_entry_wait_for_each_other_and_keep_the_chain(book: Book, dsn: str) -> None:
+    async with asyncio.TaskGroup() as tasks, book.database.transaction() as connection:
+        first = await book.runbook.append_in(connection, book.entry_id, Kind.TIMER_FIRED, once="a", detail={})
+        second = tasks.create_task(book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="b", detail={}))
+        same = tasks.create_task(book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="a", detail={}))
+        await blocked(dsn, 2)
+
+    assert (first, second.result(), same.result()) == (1, 2, None)
+    assert (await book.runbook.verify("default")).broken == {}
+
+
+async def test_many_at_once_keep_the_chain(book: Book) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(40):
+            append = book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once=f"t{number % 20}", detail={})
+            tasks.create_task(append)
+
+    seen = await book.runbook.verify("default")
+    assert (seen.events, seen.broken) == (20, {})
+
+
+# ---- what frames and starts tell -------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("EVT-01", "COR-02", "COR-07", "X-39")
+async def test_the_start_pins_the_entry_and_is_told(book: Book) -> None:
+    assert await book.start()
+    assert not await book.start(4711)
+
+    entry, (event,) = await book.entry(), await book.events()
+    assert (entry.process_version, entry.definition_key, entry.status) == (3, 70, Status.EXECUTING)
+    assert event.kind is Kind.STARTED
+    assert told(event, "instance_key", "version", "process") == {
+        "instance_key": INSTANCE_KEY,
+        "version": 3,
+        "process": "kyc",
+    }
+    assert await book.value("SELECT done_at IS NOT NULL FROM verbworker.dispatch")
+
+
+@pytest.mark.req("EVT-02", "EVT-15", "COR-03")
+async def test_a_completed_frame_is_told_in_its_own_commit(book: Book, frames: Frames) -> None:
+    await book.start()
+    claim = await claimed(frames, delivery(book))
+    assert await book.kinds() == ["DurableTaskStarted"]
+
+    await frames.pop_completed(make_verdict(claim, book.instance_uid))
+
+    event = (await book.events())[-1]
+    assert event.kind is Kind.STEP_COMPLETED
+    assert told(event, "verb", "outcome", "job_key", "instance_key", "runs") == {
+        "verb": "kyc.check",
+        "outcome": "complete",
+        "job_key": 1,
+        "instance_key": INSTANCE_KEY,
+        "runs": 1,
+    }
+
+
+async def test_a_step_that_is_rolled_back_was_not_told(book: Book, frames: Frames) -> None:
+    await book.start()
+    claim = await claimed(frames, delivery(book))
+
+    async def pop_and_fail() -> None:
+        async with book.database.transaction() as connection:
+            assert await frames.pop_completed_in(connection, make_verdict(claim, book.instance_uid))
+            await connection.execute("SELECT 1 / 0")
+
+    with pytest.raises(StoreError, match="division"):
+        await pop_and_fail()
+
+    assert await book.kinds() == ["DurableTaskStarted"]
+
+
+async def test_a_step_that_threw_says_its_code(book: Book, frames: Frames) -> None:
+    await book.start()
+
+    await frames.pop_thrown(await claimed(frames, delivery(book)), THROWN)
+
+    event = (await book.events())[-1]
+    assert told(event, "outcome", "error_code") == {"outcome": "bpmn_error", "error_code": "REJECTED"}
+
+
+@pytest.mark.req("EVT-08", "EVT-14", "EVT-15", "X-34", "X-35")
+async def test_an_incident_parks_the_entry_and_a_release_resumes_it(book: Book, frames: Frames) -> None:
+    await book.start()
+    claim = await claimed(frames, delivery(book))
+    await frames.pop_incident(claim, INCIDENT)
+    (wait,), held = await book.runbook.waits(book.entry_id), await book.entry()
+
+    await frames.reported(1, claim.epoch)
+    await claimed(frames, delivery(book, at=4_000_000_000_000))
+
+    assert (wait.kind, wait.reason) == (Wait.INCIDENT, "Waiting for an operator: kyc.check")
+    assert held.status is Status.PARKED
+    assert await book.kinds() == ["DurableTaskStarted", "IncidentRaised", "Parked", "IncidentResolved", "Resumed"]
+    assert told((await book.events())[1], "class", "code", "text", "job_key") == {
+        "class": "PermanentContract",
+        "code": "PayloadIntegrityError",
+        "text": "hash differs",
+        "job_key": 1,
+    }
+    assert await book.runbook.waits(book.entry_id) == []
+    assert (await book.entry()).status is Status.EXECUTING
+
+
+@pytest.mark.req("EVT-14")
+async def test_a_second_incident_of_the_same_job_is_told_again(book: Book, frames: Frames) -> None:
+    await book.start()
+    for at in (1, 4_000_000_000_000):
+        claim = await claimed(frames, delivery(book, at=at))
+        await frames.pop_incident(claim, INCIDENT)
+        await frames.reported(1, claim.epoch)
+
+    assert (await book.kinds()).count("IncidentRaised") == 2
+    assert len(await book.runbook.waits(book.entry_id)) == 1
+    assert (await book.entry()).status is Status.PARKED
+
+
+async def test_a_late_job_of_an_ended_entry_that_stops_concerns_nobody(book: Book, frames: Frames) -> None:
+    await book.start()
+    claim = await claimed(frames, delivery(book))
+    await ended(book, "", Kind.CANCELLED)
+
+    await frames.pop_incident(claim, INCIDENT)
+
+    assert await book.kinds() == ["DurableTaskStarted", "Cancelled"]
+    assert await book.runbook.waits(book.entry_id) == []
+
+
+async def test_a_frame_of_a_twin_tells_nothing(book: Book, frames: Frames) -> None:
+    await book.start(instance_key=4711)
+
+    await frames.pop_completed(make_verdict(await claimed(frames, delivery(book)), book.instance_uid))
+
+    assert await book.kinds() == ["DurableTaskStarted"]
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("COR-11", "COR-04", "COR-01")
+async def test_an_entry_is_read_by_its_tenant_alone_with_all_that_was_asked(database: Database) -> None:
+    book = await Book.open(database, provenance={"pack": "kyc", "runbook": "r-1"})
+
+    assert await book.runbook.entry(book.entry_id, tenant_id="another") is None
+    entry = await book.runbook.entry(book.entry_id, tenant_id="default")
+    assert entry is not None
+    assert (entry.sentence, entry.asked_by, entry.status) == ("Open a case", "ada", Status.EXECUTING)
+    assert entry.provenance == {"pack": "kyc", "runbook": "r-1"}
+
+
+async def test_entries_are_listed_newest_first_and_by_status(database: Database) -> None:
+    books = [await Book.open(database) for _ in range(3)]
+    await ended(books[1], "ok")
+
+    runbook = Runbook(database)
+    newest = [entry.entry_id for entry in await runbook.entries("default")]
+    completed = [entry.entry_id for entry in await runbook.entries("default", status=Status.COMPLETED)]
+    assert newest == [book.entry_id for book in reversed(books)]
+    assert completed == [books[1].entry_id]
+
+
+async def test_events_are_read_from_a_place_on(book: Book) -> None:
+    await chain(book, 3)
+
+    assert [event.seq for event in await book.runbook.events(book.entry_id, after=1)] == [2, 3]
