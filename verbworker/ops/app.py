@@ -21,8 +21,11 @@ from verbworker.ops.health import Health
 from verbworker.ops.probes import WorkerProbes
 from verbworker.registry import Registry
 from verbworker.stores._database import Database
+from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.frames import Frames
+from verbworker.stores.instances import Instances
 from verbworker.trace import UNTRACED, Tracer
+from verbworker.work.dispatcher import Dispatcher
 from verbworker.work.executor import Databases, Executor
 from verbworker.work.heart import Heart
 from verbworker.work.performance import Performance
@@ -117,12 +120,21 @@ async def opened(settings: Settings, registry: Registry, engine: Engine | None =
         pools = Databases(control, verbs)
         executor = Executor(registry, chosen, frames, pools, heart, performance, ring=ring, tracer=tracer)
         relay, reaper = Relay(frames, Returns(chosen, frames)), Reaper(frames, after=settings.archive_after)
-        worker = Worker(registry, chosen, frames, executor, heart, relay, reaper, _pace(settings))
+        dispatcher = _dispatcher(settings, control, chosen)
+        worker = Worker(
+            registry, chosen, frames, executor, heart, relay, reaper, _pace(settings), services=(dispatcher.run,)
+        )
         health = None
         if settings.http_port:
             probes = WorkerProbes(worker, control, chosen, poll_wait=settings.poll_wait)
             health = await stack.enter_async_context(Health(settings.http_host, settings.http_port, probes))
         yield App(worker, health)
+
+
+def _dispatcher(settings: Settings, database: Database, engine: Engine) -> Dispatcher:
+    dispatches = Dispatches(database, engine_id=engine.engine_id, owner=uuid4())
+    tenant = settings.tenant_ids[0] if settings.tenant_ids else None
+    return Dispatcher(dispatches, Instances(database), engine, tenant=tenant)
 
 
 def control_pool(settings: Settings) -> Database:

@@ -71,6 +71,7 @@ class Settings(BaseSettings):
 
     engine: Literal["zeebe"] = Field(default="zeebe", description="the process engine")
     engine_id: str | None = Field(default=None, description="a name for this cluster that no other has")
+    tenant: str = Field(default="default", min_length=1, description="whose entries commands ask for and show")
     tenant_ids: Words = Field(default=(), description="the tenants whose jobs are taken, separated by commas")
     worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="as shown in the engine")
     engine_timeout: Seconds = Field(default=timedelta(seconds=60), description="how long a job stays ours unheard")

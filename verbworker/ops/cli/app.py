@@ -6,9 +6,10 @@ from typing import NoReturn
 
 import typer
 
-from verbworker.errors import VerbworkerError
-from verbworker.ops.cli import db, frames
+from verbworker.errors import Refused, VerbworkerError
+from verbworker.ops.cli import db, frames, runbook
 from verbworker.ops.cli.lint import SETTINGS, lint
+from verbworker.ops.cli.start import start
 from verbworker.ops.cli.worker import worker
 
 app = typer.Typer(
@@ -19,6 +20,8 @@ app = typer.Typer(
 )
 app.add_typer(db.app, name="db")
 app.add_typer(frames.app, name="frames")
+app.add_typer(runbook.app, name="runbook")
+app.command()(start)
 app.command()(worker)
 app.command(context_settings=SETTINGS)(lint)
 
@@ -31,7 +34,7 @@ def options(debug: bool = typer.Option(False, "--debug", help="Show the tracebac
 
 
 def main() -> NoReturn:
-    """Run the command line. Every error a user can cause ends in one sentence and exit code 2."""
+    """Run the command line. Every error a user can cause ends in one sentence: 1 is a no, 2 could not run."""
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     try:
         app()
@@ -39,7 +42,7 @@ def main() -> NoReturn:
         if os.environ.pop("VERBWORKER_DEBUG", ""):
             raise
         sys.stderr.write(f"verbworker: {error}\n")
-        sys.exit(2)
+        sys.exit(1 if isinstance(error, Refused) else 2)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

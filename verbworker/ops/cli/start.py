@@ -1,0 +1,58 @@
+"""`verbworker start`: ask for a verb, as the REPL, the console and programs do."""
+
+import getpass
+import json
+from datetime import timedelta
+
+import typer
+
+from verbworker.event import Entry
+from verbworker.ops import config
+from verbworker.ops.cli.db import DSN
+from verbworker.ops.cli.output import complain, run, say
+from verbworker.ops.cli.runbook import ENGINE_ID, JSON, TENANT, shown
+from verbworker.ops.config import Settings
+from verbworker.registry import Registry
+
+
+def start(
+    invocation: str = typer.Argument(help='What to do: (kyc.open-case :entity "Allianz GmbH").', show_default=False),
+    app: str = typer.Option(..., "--app", help="Your registry, as module:attribute.", show_default=False),
+    request_key: str | None = typer.Option(
+        None, "--request-key", help="Your own key: asked twice with it, it is done once.", show_default=False
+    ),
+    wait: float = typer.Option(0, "--wait", min=0, help="Seconds to wait for its end."),
+    tenant: str | None = TENANT,
+    by: str = typer.Option("", "--by", help="Who asks; else the user of this process.", show_default=False),
+    dsn: str | None = DSN,
+    engine_id: str | None = ENGINE_ID,
+    as_json: bool = JSON,
+) -> None:
+    """Have a verb performed; exit 1 when it is refused or ended badly.
+
+    A verb that takes long is under way when this command ends; a running worker carries it out.
+    """
+    settings = config.load(dsn=dsn, engine_id=engine_id, tenant=tenant)
+    from verbworker.ops.app import load_app  # a quarter of a second that other commands need not wait
+
+    entry = run(_ask(settings, load_app(app), invocation, by or getpass.getuser(), request_key, wait))
+    if as_json:
+        say(json.dumps(shown(entry), default=str, indent=2))
+    else:
+        say(f"{entry.status}: {entry.sentence} (entry {entry.entry_id})")
+        if entry.outcome is not None:
+            say(json.dumps(entry.outcome, indent=2, ensure_ascii=False))
+    if entry.status in ("failed", "cancelled"):
+        complain(f"it ended as {entry.status}; see: verbworker runbook show {entry.entry_id}")
+        raise typer.Exit(1)
+
+
+async def _ask(
+    settings: Settings, registry: Registry, invocation: str, by: str, request_key: str | None, wait: float
+) -> Entry:
+    from verbworker.ops.office import opened_office
+    from verbworker.work.router import Caller
+
+    async with opened_office(settings, registry) as office:
+        entry = await office.router.invoke(invocation, caller=Caller(settings.tenant, by, request_key))
+        return await office.router.wait(entry.entry_id, timeout=timedelta(seconds=wait)) if wait else entry
