@@ -6,6 +6,7 @@ VerbworkerError
 │   └── SchemaMismatch         the database is not at the schema this version needs
 ├── Refused                    the answer is no; commands end with exit code 1
 │   ├── InvocationInvalid      what was asked cannot be read, or its arguments do not fit
+│   ├── MessageInvalid         a message cannot be read, or its fields do not fit
 │   ├── RequestConflict        it was asked, decided or ended otherwise before
 │   └── NotFound               there is no such entry, gate or message
 ├── StoreError                 Postgres refused a statement
@@ -30,6 +31,7 @@ VerbworkerError
     └── PermanentBusiness      the domain says no; a BPMN error when it has a code
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 
@@ -55,6 +57,14 @@ class Refused(VerbworkerError):
 
 class InvocationInvalid(Refused):
     """What was asked cannot be read, or its arguments do not fit the verb."""
+
+
+class MessageInvalid(Refused):
+    """A message cannot be read, or its fields do not fit; `fields` says what is wrong with each."""
+
+    def __init__(self, message: str, fields: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.fields = dict(fields or {})
 
 
 class RequestConflict(Refused):

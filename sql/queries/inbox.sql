@@ -1,0 +1,152 @@
+-- name: receive
+-- Keep a message before its sender hears that it arrived. Nothing comes back when the tenant used the id before.
+INSERT INTO verbworker.inbox_message (
+  tenant_id, message_id, message_name, correlation_key, body_hash, payload, entry_id, correlation_id, causation_id,
+  traceparent, sent_by, engine_id, ttl, expires_at, owner, next_at
+)
+VALUES (
+  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, clock_timestamp() + $13::interval, $14,
+  clock_timestamp() + $15::interval
+)
+ON CONFLICT (tenant_id, message_id) DO NOTHING
+RETURNING message_id;
+
+-- name: read
+-- What stands under an id.
+SELECT body_hash, state, received_at
+FROM verbworker.inbox_message
+WHERE tenant_id = $1 AND message_id = $2;
+
+-- name: claim
+-- What is due, taken so that no other messenger delivers it at the same time. Of one name and key only the oldest:
+-- the engine hands messages out in the order it got them, and so do we.
+UPDATE verbworker.inbox_message AS message
+SET attempts = message.attempts + 1, owner = $2, next_at = clock_timestamp() + $4::interval
+WHERE (message.tenant_id, message.message_id) IN (
+  SELECT due.tenant_id, due.message_id
+  FROM verbworker.inbox_message AS due
+  WHERE due.engine_id = $1 AND due.state IN ('received', 'published') AND due.next_at <= clock_timestamp()
+    AND (due.state = 'published' OR NOT EXISTS (
+      SELECT 1
+      FROM verbworker.inbox_message AS earlier
+      WHERE earlier.tenant_id = due.tenant_id AND earlier.message_name = due.message_name
+        AND earlier.correlation_key = due.correlation_key AND earlier.state = 'received'
+        AND (earlier.queued_at, earlier.message_id) < (due.queued_at, due.message_id)
+    ))
+  ORDER BY due.next_at
+  LIMIT $3
+  FOR UPDATE SKIP LOCKED
+)
+RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.entry_id,
+  message.state, message.instance_uid, message.ttl, message.generation, message.attempts, message.sent_by,
+  message.expires_at <= clock_timestamp() AS is_over;
+
+-- name: seize
+-- One message for whoever delivers it now, unless somebody is at it or it is no longer to be delivered.
+UPDATE verbworker.inbox_message AS message
+SET attempts = message.attempts + 1, owner = $3, next_at = clock_timestamp() + $4::interval
+WHERE message.tenant_id = $1 AND message.message_id = $2 AND message.state = 'received'
+  AND (message.owner = $3 OR message.next_at <= clock_timestamp())
+RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.entry_id,
+  message.state, message.instance_uid, message.ttl, message.generation, message.attempts, message.sent_by,
+  message.expires_at <= clock_timestamp() AS is_over;
+
+-- name: candidates
+-- Every instance of the engine that a name and a key could mean, other tenants' included: the engine knows no tenants.
+SELECT instance.instance_uid, instance.tenant_id, instance.entry_id, instance.ended_at IS NOT NULL AS has_ended
+FROM unnest($3::text[], $4::text[]) AS declared (verb, key_name)
+JOIN verbworker.workflow_instance AS instance ON instance.verb = declared.verb
+  AND instance.correlation @> jsonb_build_object(declared.key_name, $2::text)
+WHERE instance.engine_id = $1 AND instance.correlation <> '{}'
+ORDER BY instance.ended_at NULLS FIRST, instance.created_at DESC
+LIMIT 20;
+
+-- name: aim
+-- Whom it is for, before the engine hears of it.
+UPDATE verbworker.inbox_message
+SET instance_uid = $5
+WHERE tenant_id = $1 AND message_id = $2 AND owner = $3 AND generation = $4 AND state = 'received'
+RETURNING message_id;
+
+-- name: sent
+-- The engine has it. From now its time runs; a little more than the engine's own, so that we never end it first.
+UPDATE verbworker.inbox_message
+SET state = 'published', published_at = clock_timestamp(), expires_at = clock_timestamp() + ttl + $5::interval,
+  next_at = clock_timestamp() + ttl + $5::interval, attempts = 0, last_error = NULL
+WHERE tenant_id = $1 AND message_id = $2 AND owner = $3 AND generation = $4 AND state = 'received'
+RETURNING message_id;
+
+-- name: postpone
+-- Not now; when to look again, and why.
+UPDATE verbworker.inbox_message
+SET next_at = clock_timestamp() + $5::interval, last_error = $6
+WHERE tenant_id = $1 AND message_id = $2 AND owner = $3 AND generation = $4 AND state = 'received';
+
+-- name: strand
+-- A message whose case ended before it was read need not wait for its time to be over.
+UPDATE verbworker.inbox_message AS message
+SET next_at = clock_timestamp()
+FROM verbworker.workflow_instance AS instance
+WHERE message.engine_id = $1 AND message.state = 'published' AND message.next_at > clock_timestamp()
+  AND instance.instance_uid = message.instance_uid AND instance.ended_at IS NOT NULL;
+
+-- name: bury
+-- It cannot be delivered; the letter says why.
+UPDATE verbworker.inbox_message
+SET state = 'dead', last_error = $5
+WHERE tenant_id = $1 AND message_id = $2 AND owner = $3 AND generation = $4 AND state IN ('received', 'published')
+RETURNING message_id;
+
+-- name: consume
+-- A wait of an instance ended: it was the oldest message under way. All are locked, so that two waits take two.
+-- One that was given up as expired may have been read after all, when we hear of it late.
+WITH waiting AS MATERIALIZED (
+  SELECT message.tenant_id, message.message_id, message.state, message.queued_at
+  FROM verbworker.inbox_message AS message
+  WHERE message.instance_uid = $1 AND message.message_name = $2 AND message.correlation_key = $3
+    AND (message.state IN ('received', 'published') OR message.state = 'dead' AND EXISTS (
+      SELECT 1
+      FROM verbworker.dead_letter AS letter
+      WHERE letter.tenant_id = message.tenant_id AND letter.message_id = message.message_id
+        AND letter.generation = message.generation AND letter.state = 'open' AND letter.code = 'expired'
+    ))
+  ORDER BY message.queued_at, message.message_id
+  FOR UPDATE
+)
+UPDATE verbworker.inbox_message AS message
+SET state = 'consumed', consumed_at = clock_timestamp()
+FROM (
+  SELECT waiting.tenant_id, waiting.message_id, waiting.state
+  FROM waiting
+  ORDER BY waiting.state = 'dead', waiting.queued_at, waiting.message_id
+  LIMIT 1
+) AS oldest
+WHERE message.tenant_id = oldest.tenant_id AND message.message_id = oldest.message_id
+RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.payload,
+  message.entry_id, message.correlation_id, message.causation_id, message.traceparent, message.generation,
+  message.received_at, oldest.state = 'dead' AS was_dead;
+
+-- name: lift
+-- A letter whose message was read after all needs nobody any more.
+UPDATE verbworker.dead_letter
+SET state = 'consumed', resolved_at = clock_timestamp(), resolved_by = 'verbworker', resolved_reason = 'it was read after all'
+WHERE tenant_id = $1 AND message_id = $2 AND generation = $3 AND state = 'open';
+
+-- name: entry_of
+-- The entry of an instance, to tell it that a message came.
+SELECT entry_id
+FROM verbworker.workflow_instance
+WHERE instance_uid = $1;
+
+-- name: received
+-- The messages that reached an instance, in the order in which it read them.
+SELECT message_name, message_id, correlation_key, payload, received_at
+FROM verbworker.inbox_message
+WHERE instance_uid = $1 AND state = 'consumed'
+ORDER BY consumed_at, message_id;
+
+-- name: backlog
+-- How many messages wait to be delivered, and for how long the oldest does.
+SELECT count(*) AS waiting, extract(epoch FROM clock_timestamp() - min(queued_at))::float8 AS oldest
+FROM verbworker.inbox_message
+WHERE engine_id = $1 AND state = 'received';
