@@ -40,7 +40,9 @@ class Kind(StrEnum):
     RESUMED = "Resumed"
     TIMER_FIRED = "TimerFired"
     GATE_CLAIMED = "GateClaimed"
+    GATE_RELEASED = "GateReleased"
     GATE_DECIDED = "GateDecided"
+    GATE_GONE = "GateGone"
     MESSAGE_RECEIVED = "MessageReceived"
     CORRELATION_FAILED = "CorrelationFailed"
     INCIDENT_RAISED = "IncidentRaised"
@@ -151,6 +153,12 @@ def told(event: Event) -> str:
             return f"{detail.get('by')} took {detail.get('gate')}"
         case Kind.GATE_DECIDED:
             return f"{detail.get('by')} decided {detail.get('decision')} at {detail.get('gate')}"
+        case Kind.GATE_RELEASED:
+            return f"{detail.get('by')} gave {detail.get('gate')} back"
+        case Kind.GATE_GONE if detail.get("decision"):
+            return f"The decision at {detail.get('gate')} came too late: nobody waited for it any more"
+        case Kind.GATE_GONE:
+            return f"Nobody waits at {detail.get('gate')} any more"
         case Kind.MESSAGE_RECEIVED:
             return f"The message {detail.get('message_name')} arrived"
         case Kind.CORRELATION_FAILED:

@@ -113,6 +113,8 @@ def _call(entered: Entered, claim: Claim, limit: timedelta, connection: Db | Non
         deadline=claim.now + limit,
         log=logging.LoggerAdapter(_log, fields),
         connection=connection,
+        decisions=entered.decisions,
+        messages=entered.messages,
     )
 
 

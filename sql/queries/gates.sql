@@ -1,0 +1,135 @@
+-- name: list
+-- The gates of a tenant, those that wait longest first: the open ones, or all of them with what became of each.
+SELECT
+  token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
+  token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_at,
+  token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
+  decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer
+FROM verbworker.parked_token AS token
+LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
+LEFT JOIN verbworker.gate_decision AS decision ON decision.token_id = token.token_id
+WHERE token.kind = 'human_gate'
+  AND token.tenant_id = $1
+  AND ($2::text IS NULL OR token.gate = $2)
+  AND ($3::uuid IS NULL OR token.entry_id = $3)
+  AND ($4::boolean OR token.closed_at IS NULL)
+ORDER BY token.opened_at, token.token_id
+LIMIT $5;
+
+-- name: get
+-- One gate of a tenant, whatever became of it.
+SELECT
+  token.token_id, token.tenant_id, token.entry_id, token.instance_uid, token.engine_id, token.job_key,
+  token.element_instance_key, token.gate, token.reason, token.detail, token.claimed_by, token.claimed_at,
+  token.opened_at, token.seen_at, token.closed_at, token.closed_as, entry.sentence, entry.verb,
+  decision.decision, decision.reason AS why, decision.decided_by, decision.decided_at, decision.answer
+FROM verbworker.parked_token AS token
+LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
+LEFT JOIN verbworker.gate_decision AS decision ON decision.token_id = token.token_id
+WHERE token.kind = 'human_gate' AND token.token_id = $1 AND ($2::text IS NULL OR token.tenant_id = $2);
+
+-- name: hold
+-- Nobody else closes or takes the gate until the caller's transaction ends.
+SELECT token_id
+FROM verbworker.parked_token
+WHERE token_id = $1
+FOR UPDATE;
+
+-- name: claim
+-- A person takes the gate in hand.
+UPDATE verbworker.parked_token
+SET claimed_by = $2, claimed_at = clock_timestamp()
+WHERE token_id = $1
+RETURNING claimed_at;
+
+-- name: release
+-- The gate is nobody's again.
+UPDATE verbworker.parked_token
+SET claimed_by = NULL, claimed_at = NULL
+WHERE token_id = $1;
+
+-- name: decide
+-- The one decision of a gate; nothing comes back when there is one already. Telling the engine is counted beforehand.
+INSERT INTO verbworker.gate_decision (
+  token_id, tenant_id, entry_id, instance_uid, gate, decision, reason, decided_by, attempts, next_at
+)
+SELECT
+  token_id, tenant_id, entry_id, instance_uid, gate, $2, $3, $4, $5, clock_timestamp() + $6::interval
+FROM verbworker.parked_token
+WHERE token_id = $1
+ON CONFLICT (token_id) DO NOTHING
+RETURNING decided_at;
+
+-- name: close
+-- The gate is closed; nothing comes back when it was closed already.
+UPDATE verbworker.parked_token
+SET closed_at = clock_timestamp(), closed_as = $2
+WHERE token_id = $1 AND closed_at IS NULL
+RETURNING token_id;
+
+-- name: tell
+-- The engine is about to be told of a decision, once more.
+UPDATE verbworker.gate_decision
+SET attempts = attempts + 1, next_at = clock_timestamp() + $2::interval
+WHERE token_id = $1
+RETURNING attempts;
+
+-- name: claim_due
+-- Decisions the engine has not taken yet, claimed so that no other relay tells it at the same time.
+UPDATE verbworker.gate_decision AS decision
+SET attempts = attempts + 1, next_at = clock_timestamp() + $3::interval
+FROM (
+  SELECT due.token_id, token.job_key
+  FROM verbworker.gate_decision AS due
+  JOIN verbworker.parked_token AS token ON token.token_id = due.token_id
+  WHERE token.engine_id = $1 AND due.acked_at IS NULL AND due.next_at <= clock_timestamp()
+  ORDER BY due.next_at
+  LIMIT $2
+  FOR UPDATE OF due SKIP LOCKED
+) AS waiting
+WHERE decision.token_id = waiting.token_id
+RETURNING decision.token_id, waiting.job_key, decision.attempts;
+
+-- name: postpone
+-- The engine could not be told; when to try again.
+UPDATE verbworker.gate_decision
+SET next_at = clock_timestamp() + $2::interval
+WHERE token_id = $1 AND acked_at IS NULL;
+
+-- name: answer
+-- What the engine said. That a task is gone proves nothing when it was told before: the first time may have worked.
+UPDATE verbworker.gate_decision
+SET
+  acked_at = clock_timestamp(),
+  answer = CASE WHEN NOT $2::boolean THEN 'completed' WHEN attempts > 1 THEN 'unsure' ELSE 'gone' END
+WHERE token_id = $1 AND (acked_at IS NULL OR (NOT $2::boolean AND answer <> 'completed'))
+RETURNING answer, entry_id, gate, decision, decided_by;
+
+-- name: silent
+-- Open gates whose task the engine has not delivered for longer than it should take.
+SELECT token_id, entry_id, element_instance_key, job_key, gate
+FROM verbworker.parked_token
+WHERE engine_id = $1 AND kind = 'human_gate' AND closed_at IS NULL
+  AND job_key IS NOT NULL AND seen_at < clock_timestamp() - $2::interval
+ORDER BY seen_at
+LIMIT $3;
+
+-- name: seen
+-- The engine said that it still waits.
+UPDATE verbworker.parked_token
+SET seen_at = clock_timestamp()
+WHERE token_id = $1;
+
+-- name: heard
+-- What people decided and what came from outside for one instance, in order. A decision that found its task gone had
+-- no effect, and is not told.
+SELECT
+  'decision' AS kind, gate AS name, decision AS value, reason, decided_by AS by, decided_at AS at,
+  NULL AS key, NULL::bytea AS payload
+FROM verbworker.gate_decision
+WHERE instance_uid = $1 AND $2::boolean AND answer IS DISTINCT FROM 'gone'
+UNION ALL
+SELECT 'message', message_name, message_id, NULL, NULL, consumed_at, correlation_key, payload
+FROM verbworker.inbox_message
+WHERE instance_uid = $1 AND $3::boolean AND consumed_at IS NOT NULL
+ORDER BY at;
