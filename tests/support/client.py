@@ -58,6 +58,18 @@ class Client:
         request = messages.CompleteJobRequest(jobKey=key, variables=json.dumps(dict(variables or {})))
         await self.stub.CompleteJob(request, timeout=DEADLINE)
 
+    async def throw(self, key: int, code: str) -> None:
+        """End a job with an error that the model may catch."""
+        request = messages.ThrowErrorRequest(jobKey=key, errorCode=code, errorMessage="thrown by a test")
+        await self.stub.ThrowError(request, timeout=DEADLINE)
+
+    async def publish(self, name: str, correlation_key: str, *, ttl: float = 60.0) -> None:
+        """Publish a message that is kept for `ttl` seconds."""
+        request = messages.PublishMessageRequest(
+            name=name, correlationKey=correlation_key, timeToLive=round(ttl * 1000), variables="{}"
+        )
+        await self.stub.PublishMessage(request, timeout=DEADLINE)
+
 
 @contextlib.asynccontextmanager
 async def connected(address: str) -> AsyncIterator[Client]:
