@@ -1,12 +1,12 @@
--- What was deployed: the bytes that passed the linter, and what the engine made of them.
+-- What was deployed: the bytes that passed the linter, and what the engine made of them. Rows are never changed.
 CREATE TABLE verbworker.process_deployment (
   engine_id text NOT NULL,
   definition_key bigint NOT NULL,
   process_id text NOT NULL,
   version integer NOT NULL,
-  verb text,
+  verb text NOT NULL,
   resource text NOT NULL,
-  authored_sha256 bytea NOT NULL,
+  authored_sha256 bytea NOT NULL CHECK (length(authored_sha256) = 32),
   woven_sha256 bytea NOT NULL CHECK (woven_sha256 = sha256(woven)),
   woven bytea NOT NULL,
   -- What stands at each element that can wait; listener jobs of older engines say nothing but the element's id.

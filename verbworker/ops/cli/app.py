@@ -8,6 +8,7 @@ import typer
 
 from verbworker.errors import Refused, VerbworkerError
 from verbworker.ops.cli import db, frames, runbook
+from verbworker.ops.cli.deploy import deploy
 from verbworker.ops.cli.lint import SETTINGS, lint
 from verbworker.ops.cli.start import start
 from verbworker.ops.cli.worker import worker
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.add_typer(db.app, name="db")
 app.add_typer(frames.app, name="frames")
 app.add_typer(runbook.app, name="runbook")
+app.command()(deploy)
 app.command()(start)
 app.command()(worker)
 app.command(context_settings=SETTINGS)(lint)

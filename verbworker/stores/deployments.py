@@ -1,0 +1,79 @@
+"""Deployments: which bytes each process definition of an engine was made of, and what waits in it."""
+
+import json
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from verbworker.engine import Deployed
+from verbworker.stores._database import Database, Row
+from verbworker.stores._sql import query
+from verbworker.waiting import Waits, as_json, from_json
+from verbworker.weaving import Woven
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One version of a process, as it was deployed. The bytes themselves are read apart."""
+
+    definition_key: int
+    process_id: str
+    version: int
+    verb: str
+    resource: str
+    authored_sha256: bytes
+    woven_sha256: bytes
+    waits: Waits
+    steps: int
+    deployed_by: str
+    deployed_at: datetime
+
+
+class Deployments:
+    """What was deployed on one engine. A definition never changes, so what is read once may be kept."""
+
+    def __init__(self, database: Database, *, engine_id: str) -> None:
+        self._database = database
+        self._engine_id = engine_id
+
+    async def record(self, deployed: Deployed, woven: Woven, *, resource: str, authored_sha256: bytes, by: str) -> bool:
+        """Keep what the engine made of some bytes; False when this definition is known already."""
+        row = await self._database.fetchrow(
+            query("deployments", "record"),
+            self._engine_id,
+            deployed.definition_key,
+            deployed.process_id,
+            deployed.version,
+            woven.verb,
+            resource,
+            authored_sha256,
+            woven.content,
+            json.dumps(as_json(woven.waits)),
+            woven.steps,
+            by,
+        )
+        return row is not None
+
+    async def find(self, definition_key: int) -> Deployment | None:
+        """The deployment behind a definition key."""
+        row = await self._database.fetchrow(query("deployments", "find"), self._engine_id, definition_key)
+        return None if row is None else _deployment(row)
+
+    async def latest(self, process_id: str) -> Deployment | None:
+        """The newest version of a process."""
+        row = await self._database.fetchrow(query("deployments", "latest"), self._engine_id, process_id)
+        return None if row is None else _deployment(row)
+
+    async def list(self, *, limit: int = 1000) -> list[Deployment]:
+        """Every version of every process, the newest of each first."""
+        rows = await self._database.fetch(query("deployments", "list"), self._engine_id, limit)
+        return [_deployment(row) for row in rows]
+
+    async def content(self, definition_key: int) -> bytes | None:
+        """The very bytes that were deployed."""
+        row = await self._database.fetchrow(query("deployments", "content"), self._engine_id, definition_key)
+        return None if row is None else row["woven"]
+
+
+def _deployment(row: Row) -> Deployment:
+    read = {field.name: row[field.name] for field in fields(Deployment)}
+    return Deployment(**{**read, "waits": from_json(json.loads(row["waits"]))})

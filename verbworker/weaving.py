@@ -1,0 +1,217 @@
+"""Weaving: the deployed model is the authored one, byte for byte, with the runtime's listeners and retries put in.
+
+Nothing is parsed and written anew. Text is put in where the linter's reader saw the tags, so that prefixes, comments,
+line ends and the diagram stay as their author left them. Whatever it puts in declares its own namespace.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from verblint.assembly import assemble
+from verblint.element import ZEEBE, Element
+from verblint.event import Compensate, Link, Message
+from verblint.finding import Edit, Fix
+from verblint.fixing import apply
+from verblint.jobs import is_job
+from verblint.model import Definitions, FlowNode, Kind, Process, Scope
+from verblint.naming import COMPENSATE, OWN_JOBS
+from verblint.reader import ModelError, read
+from verbworker.errors import Refused
+from verbworker.policy import DEFAULT_POLICY
+from verbworker.registry import Registry
+from verbworker.waiting import Waiting, count_steps, gateway_before, read_waits
+from verbworker.workflow import WorkflowVerb
+
+PARK = f"{OWN_JOBS}park"
+UNPARK = f"{OWN_JOBS}unpark"
+FIRED = f"{OWN_JOBS}fired"
+COMPLETE = f"{OWN_JOBS}complete"
+START = f"{OWN_JOBS}start"
+
+LISTENER_RETRIES = 100  # a database that is away for a while must not become an incident
+COMPENSATE_RETRIES = 10
+
+_NAMESPACE = f' xmlns:zeebe="{ZEEBE}"'
+_RAW_NAME = re.compile(rb"<([^\s/>]+)")
+_Listeners = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Woven:
+    """A model as it is deployed, and what the runtime must know of it afterwards."""
+
+    content: bytes
+    process_id: str
+    verb: str
+    waits: dict[str, Waiting]
+    steps: int
+
+
+def weave(content: bytes, registry: Registry) -> Woven:
+    """The deployed form of an authored model; `Refused` with one sentence when there can be none.
+
+    The same bytes give the same bytes. The model must have passed the linter, with the same bytes.
+    """
+    try:
+        root = read(content)
+    except ModelError as error:
+        raise Refused(f"the model cannot be read: {error.message}") from error
+    try:
+        return _woven(root, registry)
+    finally:
+        root.document.take_apart()
+
+
+def _woven(root: Element, registry: Registry) -> Woven:
+    model = assemble(root)
+    process, workflow = _owned(model, registry)
+    _refuse_own_listeners(root)
+    edits = [*_listening(process), *_retrying(process, workflow, registry)]
+    return Woven(
+        content=apply(root.document.source.content, [Fix("woven", tuple(edits))]),
+        process_id=process.id,
+        verb=workflow.name,
+        waits=read_waits(model, process, workflow),
+        steps=count_steps(process.scope),
+    )
+
+
+def _owned(model: Definitions, registry: Registry) -> tuple[Process, WorkflowVerb]:
+    """The one process of a file and the verb it performs."""
+    if len(model.executable) != 1:
+        names = ", ".join(process.id for process in model.executable) or "none"
+        raise Refused(f"a file is deployed with one executable process, and this one has {names}")
+    (process,) = model.executable
+    workflow = registry.workflow_of(process.id)
+    if workflow is None:
+        raise Refused(
+            f"no workflow verb has the process {process.id}, so nobody could start it;"
+            " name it as process in the contract of a workflow verb"
+        )
+    return process, workflow
+
+
+def _refuse_own_listeners(root: Element) -> None:
+    for local in ("executionListener", "taskListener"):
+        for element in root.walk(local, ZEEBE):
+            written = element.get("type") or ""
+            if written.startswith(OWN_JOBS) or (written.startswith("=") and OWN_JOBS in written):
+                raise Refused(
+                    f"line {element.line} has the listener {written}, which is woven in when the model is deployed;"
+                    " deploy the authored file"
+                )
+
+
+def _listening(process: Process) -> Iterator[Edit]:
+    yield _listeners_in(process.element, _listeners_of_process(process))
+    for scope, node in process.walk():
+        is_inner = scope is not process.scope
+        if listeners := _listeners_of(scope, node, is_inner=is_inner):
+            yield _listeners_in(node.element, listeners)
+
+
+def _listeners_of_process(process: Process) -> _Listeners:
+    starts = (node.event for node in process.scope.nodes if node.kind is Kind.START_EVENT)
+    # Only a message starts an instance that the runtime has not heard of.
+    by_message = any(isinstance(event, Message) for event in starts)
+    return (*((("start", START),) if by_message else ()), ("end", COMPLETE))
+
+
+def _listeners_of(scope: Scope, node: FlowNode, *, is_inner: bool) -> _Listeners:
+    """The listeners of an element; a gate needs none, because its job says that it waits."""
+    match node.kind:
+        case Kind.RECEIVE_TASK:
+            return ("start", PARK), ("end", UNPARK)
+        case Kind.EVENT_BASED_GATEWAY:
+            return (("start", PARK),)
+        case Kind.CATCH_EVENT if not isinstance(node.event, Link):
+            parks = gateway_before(scope, node) is None
+            return (*((("start", PARK),) if parks else ()), ("end", UNPARK))
+        case Kind.BOUNDARY_EVENT if not isinstance(node.event, Compensate):
+            return (("end", FIRED),)
+        case Kind.START_EVENT if is_inner and node.event is not None:
+            return (("end", FIRED),)
+        case _:
+            return ()
+
+
+def _listeners_in(element: Element, listeners: _Listeners) -> Edit:
+    """Put listeners into an element, into the parts that are there or into new ones."""
+    holder = element.find("extensionElements")
+    group = None if holder is None else holder.find("executionListeners", ZEEBE)
+    if group is not None:
+        return _into_end(group, _lines(listeners, _NAMESPACE))
+    grouped = f"<zeebe:executionListeners{_NAMESPACE}>{_lines(listeners)}</zeebe:executionListeners>"
+    return _into_start(element, _extended(element, grouped)) if holder is None else _into_end(holder, grouped)
+
+
+def _lines(listeners: _Listeners, namespace: str = "") -> str:
+    return "".join(
+        f'<zeebe:executionListener{namespace} eventType="{event}" type="{job_type}" retries="{LISTENER_RETRIES}"/>'
+        for event, job_type in listeners
+    )
+
+
+def _extended(element: Element, inner: str) -> str:
+    # The element's own prefix is that of BPMN, whatever it is called.
+    prefix, colon, _ = _raw_name(element).rpartition(":")
+    name = f"{prefix}{colon}extensionElements"
+    return f"<{name}>{inner}</{name}>"
+
+
+def _into_start(element: Element, inner: str) -> Edit:
+    """Put text where extension elements must stand: behind the documentation, before everything else."""
+    documented = [child.end for child in element.find_all("documentation")]
+    if _is_empty(element) or not documented:
+        return _behind_tag(element, inner)
+    return Edit(documented[-1], documented[-1], inner.encode())
+
+
+def _into_end(element: Element, inner: str) -> Edit:
+    return _behind_tag(element, inner) if _is_empty(element) else Edit(element.close, element.close, inner.encode())
+
+
+def _behind_tag(element: Element, inner: str) -> Edit:
+    """Put text behind the start tag; one that closes itself is opened for it."""
+    if not _is_empty(element):
+        return Edit(element.tag_end, element.tag_end, inner.encode())
+    return Edit(element.tag_end - 2, element.tag_end, f">{inner}</{_raw_name(element)}>".encode())
+
+
+def _is_empty(element: Element) -> bool:
+    return element.document.source.content[element.tag_end - 2 : element.tag_end] == b"/>"
+
+
+def _raw_name(element: Element) -> str:
+    """The name as written, with its prefix."""
+    found = _RAW_NAME.match(element.document.source.content, element.start)
+    assert found is not None, "the reader saw this tag"
+    return found[1].decode()
+
+
+def _retrying(process: Process, workflow: WorkflowVerb, registry: Registry) -> Iterator[Edit]:
+    for _, node in process.walk():
+        definition = node.binding.element
+        if definition is None or not is_job(node):
+            continue
+        written = definition.attribute("retries")
+        retries = _retries(node.binding.job_type, workflow, registry)
+        if written is None:
+            behind = definition.start + 1 + len(_raw_name(definition).encode())
+            yield Edit(behind, behind, f' retries="{retries or _unsaid(node)}"'.encode())
+        elif retries is not None and written.value != str(retries):
+            yield Edit(written.start, written.end, str(retries).encode())
+
+
+def _retries(job_type: str, workflow: WorkflowVerb, registry: Registry) -> int | None:
+    """How often a verb is tried; None where no policy says it, so that the author may."""
+    verb = registry.find(job_type)
+    name = workflow.policy_of(job_type) or (verb.policy if verb is not None else None)
+    if name is None or job_type == COMPENSATE:
+        return None
+    return registry.policies.get(name, DEFAULT_POLICY).retry.maximum_attempts
+
+
+def _unsaid(node: FlowNode) -> int:
+    return COMPENSATE_RETRIES if node.binding.job_type == COMPENSATE else DEFAULT_POLICY.retry.maximum_attempts
