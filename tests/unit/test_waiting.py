@@ -1,0 +1,213 @@
+"""What stands at each element of a model, how many steps it has, and which waits end with which."""
+
+import json
+
+import pytest
+
+from tests.support.weaving import BY_ERROR, BY_MESSAGE, BY_TIMER, registry_of, woven
+from verbworker.waiting import Waiting, as_json, ends, from_json
+
+TASK = (
+    '<serviceTask id="{key}"><extensionElements><zeebe:taskDefinition type="{job}"/></extensionElements></serviceTask>'
+)
+
+
+def task(key: str, job: str = "kyc.check") -> str:
+    return TASK.format(key=key, job=job)
+
+
+def flow(source: str, target: str) -> str:
+    return f'<sequenceFlow id="{source}-{target}" sourceRef="{source}" targetRef="{target}"/>'
+
+
+IN_CASE = ("case",)
+STANDING = {
+    "a message": (
+        f'<intermediateCatchEvent id="x" name="Letter came">{BY_MESSAGE}</intermediateCatchEvent>',
+        Waiting("external_signal", "Letter came", message="letter-came", inside=IN_CASE),
+    ),
+    "a message nobody declared": (
+        '<intermediateCatchEvent id="x"><messageEventDefinition messageRef="no"/></intermediateCatchEvent>',
+        Waiting("external_signal", "x", inside=IN_CASE),
+    ),
+    "a receive task": (
+        '<receiveTask id="x" messageRef="letter"/>',
+        Waiting("external_signal", "x", message="letter-came", inside=IN_CASE),
+    ),
+    "a timer": (
+        f'<intermediateCatchEvent id="x">{BY_TIMER}</intermediateCatchEvent>',
+        Waiting("timer", "x", inside=IN_CASE),
+    ),
+    "a signal": (
+        '<intermediateCatchEvent id="x"><signalEventDefinition signalRef="s"/></intermediateCatchEvent>',
+        Waiting("external_signal", "x", inside=IN_CASE),
+    ),
+    "a gate of the contract": (
+        '<userTask id="x" name="Review"/>',
+        Waiting("human_gate", "Review", gate="review", inside=IN_CASE),
+    ),
+    "a service task": (task("x"), Waiting("incident", "x", inside=IN_CASE)),
+    "an interrupting timer": (
+        f'<boundaryEvent id="x" attachedToRef="work">{BY_TIMER}</boundaryEvent>',
+        Waiting("timer", "x", attached_to="work", interrupting=True, inside=IN_CASE),
+    ),
+    "a timer that interrupts nothing": (
+        f'<boundaryEvent id="x" attachedToRef="work" cancelActivity="false">{BY_TIMER}</boundaryEvent>',
+        Waiting("timer", "x", attached_to="work", inside=IN_CASE),
+    ),
+    "a boundary error": (
+        f'<boundaryEvent id="x" attachedToRef="work">{BY_ERROR}</boundaryEvent>',
+        Waiting("error", "x", attached_to="work", interrupting=True, inside=IN_CASE),
+    ),
+    "a boundary escalation": (
+        '<boundaryEvent id="x" attachedToRef="work"><escalationEventDefinition escalationRef="up"/></boundaryEvent>',
+        Waiting("escalation", "x", attached_to="work", interrupting=True, inside=IN_CASE),
+    ),
+    "a start of an event subprocess": (
+        f'<subProcess id="late" triggeredByEvent="true"><startEvent id="x">{BY_TIMER}</startEvent></subProcess>',
+        Waiting("timer", "x", attached_to="case", interrupting=True, inside=("case", "late")),
+    ),
+    "a timer in a subprocess": (
+        f'<subProcess id="in"><intermediateCatchEvent id="x">{BY_TIMER}</intermediateCatchEvent></subProcess>',
+        Waiting("timer", "x", inside=("case", "in")),
+    ),
+}
+
+
+@pytest.mark.parametrize(("part", "wanted"), STANDING.values(), ids=STANDING)
+def test_what_stands_at_an_element(part: str, wanted: Waiting) -> None:
+    assert woven(part, registry=registry_of(gates={"review": "x"})).waits["x"] == wanted
+
+
+def test_a_gate_is_called_by_the_contract_or_by_the_model_or_by_its_task() -> None:
+    named = '<extensionElements><ameide:updateDefinition name="Update_Second"/></extensionElements>'
+    parts = ('<userTask id="a"/>', f'<userTask id="b">{named}</userTask>', '<userTask id="c"/>')
+    waits = woven(*parts, registry=registry_of(gates={"review": "a"})).waits
+
+    assert [waits[key].gate for key in "abc"] == ["review", "Update_Second", "Update_c"]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        '<startEvent id="x"/>',
+        f'<startEvent id="x">{BY_MESSAGE}</startEvent>',
+        '<exclusiveGateway id="x"/>',
+        '<boundaryEvent id="x" attachedToRef="work"><compensateEventDefinition/></boundaryEvent>',
+        '<intermediateCatchEvent id="x"><linkEventDefinition name="on"/></intermediateCatchEvent>',
+    ],
+)
+def test_what_never_waits_is_not_among_the_waits(part: str) -> None:
+    assert woven(part).waits == {}
+
+
+def choice(*, name: str = "", letters: int = 1) -> dict[str, Waiting]:
+    """A gateway that waits for a timer or for so many letters."""
+    events = [f'<intermediateCatchEvent id="late" name="5 days passed">{BY_TIMER}</intermediateCatchEvent>']
+    events += [
+        f'<intermediateCatchEvent id="came{number}" name="Letter {number}">{BY_MESSAGE}</intermediateCatchEvent>'
+        for number in range(letters)
+    ]
+    flows = [flow("first", "late"), *(flow("first", f"came{number}") for number in range(letters))]
+    return woven(f'<eventBasedGateway id="first" name="{name}"/>', *events, *flows).waits
+
+
+def test_a_gateway_waits_for_what_is_behind_it() -> None:
+    waits = choice()
+
+    assert waits["first"] == Waiting(
+        "external_signal", "5 days passed or Letter 0", message="letter-came", inside=IN_CASE
+    )
+    assert (waits["late"].behind, waits["came0"].behind) == ("first", "first")
+
+
+def test_a_gateway_with_a_name_is_called_by_it() -> None:
+    assert choice(name="Letter or time")["first"].name == "Letter or time"
+
+
+def test_a_gateway_that_waits_for_several_messages_names_none() -> None:
+    assert choice(letters=2)["first"].message is None
+
+
+def test_a_gateway_with_timers_only_waits_for_a_timer() -> None:
+    assert choice(letters=0)["first"].kind == "timer"
+
+
+def test_a_gateway_that_leads_nowhere_is_called_by_its_id() -> None:
+    assert woven('<eventBasedGateway id="first"/>').waits["first"].name == "first"
+
+
+def test_waits_survive_the_database() -> None:
+    waits = choice(letters=2)
+
+    assert from_json(json.loads(json.dumps(as_json(waits)))) == waits
+
+
+def test_the_usual_way_is_counted_without_what_interrupts_it() -> None:
+    steps = woven(
+        '<startEvent id="begin"/>',
+        task("a"),
+        '<userTask id="b"/>',
+        f'<boundaryEvent id="late" attachedToRef="b">{BY_TIMER}</boundaryEvent>',
+        task("escalate"),
+        task("undo", "verbworker.compensate"),
+        f'<subProcess id="in"><startEvent id="s"/>{task("c")}{task("lost")}{flow("s", "c")}</subProcess>',
+        f'<subProcess id="e" triggeredByEvent="true"><startEvent id="t">{BY_TIMER}</startEvent>{task("d")}'
+        f"{flow('t', 'd')}</subProcess>",
+        '<intermediateThrowEvent id="jump"><linkEventDefinition name="on"/></intermediateThrowEvent>',
+        '<intermediateCatchEvent id="land"><linkEventDefinition name="on"/></intermediateCatchEvent>',
+        '<receiveTask id="wait" messageRef="letter"/>',
+        task("last"),
+        flow("begin", "a"),
+        flow("a", "b"),
+        flow("b", "in"),
+        flow("late", "escalate"),
+        flow("in", "undo"),
+        flow("undo", "jump"),
+        flow("land", "wait"),
+        flow("wait", "last"),
+        flow("last", "a"),
+        flow("last", "nowhere"),
+    ).steps
+
+    assert steps == len(["a", "b", "c", "last"])
+
+
+NESTED = woven(
+    '<userTask id="gate"/>',
+    f'<boundaryEvent id="soon" attachedToRef="gate" cancelActivity="false">{BY_TIMER}</boundaryEvent>',
+    f'<boundaryEvent id="late" attachedToRef="gate">{BY_TIMER}</boundaryEvent>',
+    f'<subProcess id="in">{task("deep")}<subProcess id="inner"><receiveTask id="letter-in" messageRef="letter"/>'
+    "</subProcess></subProcess>",
+    f'<boundaryEvent id="broken" attachedToRef="in">{BY_ERROR}</boundaryEvent>',
+    '<receiveTask id="letter-out" messageRef="letter"/>',
+    f'<subProcess id="stop" triggeredByEvent="true"><startEvent id="stopped">{BY_MESSAGE}</startEvent>'
+    '<userTask id="why"/></subProcess>',
+    '<eventBasedGateway id="first"/>',
+    f'<intermediateCatchEvent id="time">{BY_TIMER}</intermediateCatchEvent>',
+    flow("first", "time"),
+).waits
+WAITING = ("gate", "deep", "letter-in", "letter-out", "why", "first")
+
+
+@pytest.mark.parametrize(
+    ("element", "ended"),
+    [
+        ("letter-out", ["letter-out"]),
+        ("soon", []),
+        ("late", ["gate"]),
+        ("broken", ["deep", "letter-in"]),
+        ("stopped", ["gate", "deep", "letter-in", "letter-out", "first"]),
+        ("time", ["first"]),
+        ("first", ["first"]),
+    ],
+)
+def test_a_wait_ends_with_what_goes_on_or_interrupts_it(element: str, ended: list[str]) -> None:
+    assert [other for other in WAITING if ends(NESTED, element, other)] == ended
+
+
+def test_an_element_nobody_knows_ends_only_its_own_wait() -> None:
+    assert ends({}, "x", "x")
+    assert not ends({}, "x", "y")
+    assert ends(NESTED, "late", "gate")
+    assert not ends(NESTED, "late", "unknown")
