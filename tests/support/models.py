@@ -60,6 +60,28 @@ def fork(process: str, left: str, right: str, after: str) -> bytes:
     return _SHELL.format(process=process, body="\n".join(body)).encode()
 
 
+def review(process: str, after: str, *, escalate: str | None = None, within: str = "PT1S", ends: bool = True) -> bytes:
+    """Start, a person asked, one service task, end; with `escalate` a task when the time `within` is up.
+
+    A timer that `ends` the question takes it away; the other one leaves it standing.
+    """
+    asked = (
+        '<zeebe:assignmentDefinition assignee="anna" candidateGroups="reviewers, leads"/>'
+        '<zeebe:taskSchedule dueDate="2030-01-31T12:00:00Z"/>'
+    )
+    body = ['    <bpmn:startEvent id="begin"/>', '    <bpmn:endEvent id="end"/>', _task("after", after)]
+    body += [f'    <bpmn:userTask id="Review"><bpmn:extensionElements>{asked}</bpmn:extensionElements></bpmn:userTask>']
+    body += [_flow("begin", "Review"), _flow("Review", "after"), _flow("after", "end")]
+    if escalate is not None:
+        timer = (
+            f"<bpmn:timerEventDefinition><bpmn:timeDuration>{within}</bpmn:timeDuration></bpmn:timerEventDefinition>"
+        )
+        kind = f'attachedToRef="Review" cancelActivity="{str(ends).lower()}"'
+        body += [f'    <bpmn:boundaryEvent id="late" {kind}>{timer}</bpmn:boundaryEvent>', _task("escalate", escalate)]
+        body += ['    <bpmn:endEvent id="escalated"/>', _flow("late", "escalate"), _flow("escalate", "escalated")]
+    return _SHELL.format(process=process, body="\n".join(body)).encode()
+
+
 def _task(element_id: str, job_type: str, retries: int = 3) -> str:
     definition = f'<zeebe:taskDefinition type="{job_type}" retries="{retries}"/>'
     extension = f"<bpmn:extensionElements>{definition}</bpmn:extensionElements>"

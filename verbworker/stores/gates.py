@@ -7,7 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from verbworker.canonical import parse
 from verbworker.event import Kind
+from verbworker.payload import HARD_LIMIT
 from verbworker.stores._database import Connection, Database, Row
 from verbworker.stores._sql import query
 from verbworker.stores.runbook import Runbook
@@ -197,7 +199,7 @@ class GateBook:
 
 
 def _payload(content: bytes | None) -> Mapping[str, Any] | None:
-    return None if content is None else json.loads(content)
+    return None if content is None else parse(content, limit=HARD_LIMIT)
 
 
 def _verdict(row: Row) -> Verdict | None:

@@ -1,0 +1,561 @@
+"""Human gates on a real database and an engine in memory: parked once, decided once, told until it is heard."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from tests.support import desk as rooms
+from tests.support.eventually import eventually
+from tests.support.hall import GATE, TENANT, Hall, hall_registry, memory, opened
+from verbworker.errors import InvocationInvalid, NotFound, RequestConflict
+from verbworker.event import Kind, Status
+from verbworker.job import TENANT_ID, Job
+from verbworker.message import Message
+from verbworker.stores._database import Database
+from verbworker.stores.gates import GateBook, HumanGate
+from verbworker.stores.inbox import Inbox
+from verbworker.testing.memory import JobState, MemoryEngine
+from verbworker.work.gates import GateRelay, Gates
+from verbworker.workflow import Gate
+
+AT_TASK_1 = Gate(GATE, "task_1", ("approve", "reject"), "reviewer")
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    async with Database(dsn, size=8) as database:
+        yield database
+
+
+@pytest.fixture
+def engine() -> MemoryEngine:
+    return memory()
+
+
+@pytest.fixture
+async def hall(database: Database, engine: MemoryEngine) -> AsyncIterator[Hall]:
+    async with opened(database, engine, hall_registry(gate=AT_TASK_1)) as hall:
+        yield hall
+
+
+# ---- parking -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("WAIT-01", "EVT-03", "COR-08")
+async def test_a_user_task_parks_its_entry_at_a_gate(hall: Hall) -> None:
+    gate = await hall.parked()
+
+    assert (gate.gate, gate.reason, gate.decisions) == (GATE, "Awaiting reviewer", ("approve", "reject"))
+    assert (await hall.status(gate.entry_id), gate.closed_at) == (Status.PARKED, None)
+    (*_, parked) = await hall.events(gate.entry_id)
+    assert parked.kind is Kind.PARKED
+    assert parked.detail == {
+        "wait": "human_gate",
+        "reason": "Awaiting reviewer",
+        "gate": GATE,
+        "token_id": str(gate.token_id),
+    }
+
+
+@pytest.mark.req("WAIT-04")
+async def test_the_task_stays_with_the_engine_until_somebody_decides(hall: Hall, engine: MemoryEngine) -> None:
+    gate = await hall.parked()
+
+    assert engine.jobs[gate.job_key].state is JobState.ACTIVATED
+
+
+@pytest.mark.req("COR-08", "EVT-03")
+async def test_a_task_that_comes_again_only_says_that_it_still_waits(hall: Hall, engine: MemoryEngine) -> None:
+    gate = await hall.parked()
+    await hall.change(gate, "seen_at = seen_at - interval '1 hour'")
+    engine.time_out(gate.job_key)
+    await hall.desk.serve(await hall.task())
+    again = await hall.gate(gate.entry_id)
+
+    assert again.token_id == gate.token_id
+    assert again.seen_at > gate.seen_at
+    assert (await hall.kinds(gate.entry_id)).count(Kind.PARKED) == 1
+
+
+@pytest.mark.req("PRX-33", "X-26")
+async def test_a_user_task_that_no_gate_declares_is_named_after_it(database: Database, engine: MemoryEngine) -> None:
+    async with opened(database, engine, hall_registry(declared=False)) as hall:
+        gate = await hall.parked()
+        await hall.decide(gate, "anything goes")
+
+    assert gate.gate == "Update_task_1"
+    assert engine.jobs[gate.job_key].state is JobState.COMPLETED
+
+
+@pytest.mark.req("WAIT-01")
+async def test_a_gate_says_whom_the_model_asks_and_until_when(hall: Hall) -> None:
+    entry_id = await hall.ask()
+    headers = {
+        "io.camunda.zeebe:assignee": "anna",
+        "io.camunda.zeebe:candidateGroups": '["reviewers","leads"]',
+        "io.camunda.zeebe:candidateUsers": "no list",
+        "io.camunda.zeebe:dueDate": "2030-01-31T12:00:00Z",
+        "io.camunda.zeebe:formKey": "https://tasks.example/42",
+        "mine": "not shown",
+    }
+    await hall.desk.serve(replace(await hall.task(), headers=headers))
+
+    assert (await hall.gate(entry_id)).detail == {
+        "decisions": ["approve", "reject"],
+        "assignee": "anna",
+        "due": "2030-01-31T12:00:00Z",
+        "form": "https://tasks.example/42",
+        "groups": ["reviewers", "leads"],
+        "users": ["no list"],
+    }
+
+
+async def stranger(job: Job, name: str) -> Job:
+    match name:
+        case "unknown instance":
+            return replace(job, variables={**job.variables, "vw_instance_uid": str(uuid4())})
+        case "another instance":
+            return replace(job, process_instance_key=job.process_instance_key + 1)
+        case "another entry":
+            return replace(job, variables={**job.variables, "vw_entry_id": str(uuid4())})
+        case "another tenant":
+            return replace(job, variables={**job.variables, TENANT_ID: "other"})
+        case "another process":
+            return replace(job, process_id="somebody-elses")
+    return replace(job, variables={})
+
+
+@pytest.mark.req("COR-08")
+@pytest.mark.parametrize(
+    "name", ["unknown instance", "another instance", "another entry", "another tenant", "another process", "nothing"]
+)
+async def test_a_task_that_is_not_ours_is_left_alone(hall: Hall, engine: MemoryEngine, name: str) -> None:
+    entry_id = await hall.ask()
+    job = await hall.task()
+    await hall.desk.serve(await stranger(job, name))
+
+    assert await hall.gates.list(TENANT, entry_id=entry_id, closed=True) == []
+    assert (engine.jobs[job.key].state, engine.jobs[job.key].messages) == (JobState.ACTIVATED, [])
+
+
+async def test_the_first_task_of_an_instance_whose_starter_died_pins_it(hall: Hall, engine: MemoryEngine) -> None:
+    entry_id = await hall.ask()
+    await hall.database.execute(
+        "UPDATE verbworker.workflow_instance SET instance_key = NULL, status = 'starting' WHERE entry_id = $1", entry_id
+    )
+    job = await hall.task()
+    await hall.desk.serve(job)
+    row = await hall.database.fetchrow(
+        "SELECT instance_key FROM verbworker.workflow_instance WHERE entry_id = $1", entry_id
+    )
+
+    assert row is not None
+    assert row["instance_key"] == job.process_instance_key
+
+
+@pytest.mark.req("WAIT-05")
+async def test_a_gate_whose_task_was_gone_before_it_was_parked_is_closed_at_once(
+    hall: Hall, engine: MemoryEngine
+) -> None:
+    entry_id = await hall.ask()
+    job = await hall.task()
+    del engine.jobs[job.key]  # its time was up while the delivery was on its way
+    await hall.desk.serve(job)
+
+    assert (await hall.gate(entry_id)).closed_as == "gone"
+    assert (await hall.kinds(entry_id))[-2:] == [Kind.PARKED, Kind.GATE_GONE]
+    assert await hall.status(entry_id) is Status.EXECUTING
+
+
+async def test_a_desk_whose_database_is_away_asks_for_the_task_again_soon(
+    dsn: str, engine: MemoryEngine, hall: Hall
+) -> None:
+    entry_id = await hall.ask()
+    job = await hall.task()
+    async with Database(dsn, size=1) as away, opened(away, engine, hall_registry(gate=AT_TASK_1)) as other:
+        await away.__aexit__(None, None, None)
+        await other.desk.serve(job)
+    engine.advance(3)
+    await hall.desk.serve(await hall.task(wait_ms=0))
+
+    assert (await hall.gate(entry_id)).closed_at is None
+
+
+# ---- deciding ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("WAIT-02", "WAIT-04", "X-42", "PRX-34", "COR-08")
+async def test_a_decision_is_kept_and_lets_the_work_go_on(hall: Hall, engine: MemoryEngine) -> None:
+    gate = await hall.parked()
+    decided = await hall.decide(gate)
+
+    assert decided.verdict is not None
+    made = decided.verdict
+    assert (made.decision, made.reason, made.by, made.answer) == ("approve", "all is well", "anna", "completed")
+    assert (decided.closed_as, engine.jobs[gate.job_key].completions) == ("decided", 1)
+    assert engine.jobs[gate.job_key].variables == {}
+    assert (await hall.kinds(gate.entry_id))[-3:] == [Kind.PARKED, Kind.GATE_DECIDED, Kind.RESUMED]
+    assert await hall.status(gate.entry_id) is Status.EXECUTING
+
+
+@pytest.mark.req("PRX-34", "X-42", "X-26")
+async def test_the_second_decision_is_told_who_decided_what_and_when(hall: Hall) -> None:
+    gate = await hall.parked()
+    decided = await hall.decide(gate)
+    assert decided.verdict is not None
+    when = f"{decided.verdict.at:%Y-%m-%d %H:%M:%S} UTC"
+
+    with pytest.raises(RequestConflict, match=f"review of entry .* is decided: anna said 'approve' at {when}"):
+        await hall.decide(gate, "reject", by="bob")
+
+
+async def all_at_once(dsn: str, gate: HumanGate, acts: Sequence[Awaitable[HumanGate]]) -> list[object]:
+    """Everybody stands before the gate when it is let go."""
+    async with Database(dsn, size=2) as watch:
+        async with watch.transaction() as connection:
+            await GateBook(watch).hold_in(connection, gate.token_id, TENANT)
+            waiting = asyncio.gather(*acts, return_exceptions=True)
+            await eventually(lambda: _all_wait(watch, len(acts)))
+        return list(await waiting)
+
+
+async def _all_wait(watch: Database, wanted: int) -> bool:
+    row = await watch.fetchrow(
+        "SELECT count(*) AS held FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    return row is not None and row["held"] >= wanted
+
+
+@pytest.mark.req("PRX-34", "X-42")
+async def test_of_many_who_decide_at_the_same_moment_exactly_one_wins(
+    dsn: str, hall: Hall, engine: MemoryEngine
+) -> None:
+    gate = await hall.parked()
+    people = [f"person-{number}" for number in range(6)]
+    answers = await all_at_once(dsn, gate, [hall.decide(gate, by=by) for by in people])
+    won = [by for by, answer in zip(people, answers, strict=True) if isinstance(answer, HumanGate)]
+    refused = [str(answer) for answer in answers if isinstance(answer, RequestConflict)]
+
+    assert len(won) == 1
+    assert [words for words in refused if f"{won[0]} said 'approve'" in words] == refused
+    assert (len(refused), engine.jobs[gate.job_key].completions) == (5, 1)
+    assert (await hall.kinds(gate.entry_id)).count(Kind.GATE_DECIDED) == 1
+
+
+@pytest.mark.req("PRX-34")
+async def test_the_database_itself_keeps_a_second_decision_out(hall: Hall) -> None:
+    gate, book = await hall.parked(), GateBook(hall.database)
+    async with hall.database.transaction() as connection:
+        first = await book.decide_in(connection, gate.token_id, "approve", "", "anna", telling=None)
+        second = await book.decide_in(connection, gate.token_id, "reject", "", "bob", telling=None)
+
+    assert (first is not None, second) == (True, None)
+
+
+@pytest.mark.req("PRX-34")
+@pytest.mark.parametrize(
+    ("decision", "reason", "by", "sentence"),
+    [
+        ("aprove", "", "anna", "review takes approve, reject, and not 'aprove'"),
+        ("", "", "anna", "the decision is empty"),
+        ("  ", "", "anna", "the decision is empty"),
+        ("a" * 201, "", "anna", "the decision is longer than 200 characters"),
+        ("approve", "r" * 4001, "anna", "the reason is longer than 4000 characters"),
+        ("approve", "nul \x00", "anna", "the reason holds characters that cannot be kept"),
+        ("approve", "half \ud800", "anna", "the reason holds characters that cannot be kept"),
+        ("approve", "", " ", "the name of who decides is empty"),
+    ],
+)
+async def test_a_decision_that_the_gate_does_not_take_changes_nothing(
+    hall: Hall, decision: str, reason: str, by: str, sentence: str
+) -> None:
+    gate = await hall.parked()
+    with pytest.raises(InvocationInvalid) as caught:
+        await hall.gates.decide(gate.token_id, decision, reason=reason, by=by, tenant_id=TENANT)
+
+    assert str(caught.value) == sentence
+    assert await hall.gate(gate.entry_id) == gate
+
+
+@pytest.mark.req("WAIT-05")
+@pytest.mark.parametrize(
+    ("closed_as", "why"),
+    [
+        ("fired", "its time was up"),
+        ("ended", "the entry has ended"),
+        ("gone", "nobody waited there any more"),
+        ("resumed", "the work went on without it"),
+    ],
+)
+async def test_a_gate_that_is_closed_says_so(hall: Hall, closed_as: str, why: str) -> None:
+    gate = await hall.parked()
+    async with hall.database.transaction() as connection:
+        await hall.counter.runbook.unpark_in(connection, gate.engine_id, gate.element_instance_key, closed_as=closed_as)
+
+    with pytest.raises(RequestConflict, match=f"review of entry {gate.entry_id} closed at .* UTC: {why}"):
+        await hall.decide(gate)
+
+
+@pytest.mark.req("WAIT-05")
+async def test_a_cancelled_entry_takes_its_gate_with_it(hall: Hall) -> None:
+    gate = await hall.parked()
+    async with hall.database.transaction() as connection:
+        await hall.counter.runbook.end_in(connection, gate.entry_id, outcome=None, detail={}, kind=Kind.CANCELLED)
+
+    with pytest.raises(RequestConflict, match="the entry has ended"):
+        await hall.decide(gate)
+    assert await hall.gates.list(TENANT) == []
+
+
+async def test_a_decision_and_the_end_of_its_entry_may_meet(hall: Hall) -> None:
+    gates = [await hall.parked() for _ in range(8)]
+
+    async def cancel(entry_id: UUID) -> bool:
+        async with hall.database.transaction() as connection:
+            return await hall.counter.runbook.end_in(connection, entry_id, outcome=None, detail={}, kind=Kind.CANCELLED)
+
+    answers = await asyncio.gather(
+        *(hall.decide(gate) for gate in gates), *(cancel(gate.entry_id) for gate in gates), return_exceptions=True
+    )
+
+    assert [answer for answer in answers if isinstance(answer, BaseException | bool)] != []
+    assert {type(a) for a in answers if isinstance(a, BaseException)} <= {RequestConflict}
+    assert {await hall.status(gate.entry_id) for gate in gates} == {Status.CANCELLED}
+
+
+@pytest.mark.req("PRX-33")
+async def test_a_gate_is_found_by_its_entry_and_its_name(hall: Hall) -> None:
+    gate = await hall.parked()
+    await hall.gates.decide(gate.entry_id, "reject", by="bob", tenant_id=TENANT, gate=GATE)
+
+    assert (await hall.gate(gate.entry_id)).closed_as == "decided"
+
+
+async def test_a_gate_that_is_not_there_is_not_found(hall: Hall) -> None:
+    gate = await hall.parked()
+
+    for where, name in ((uuid4(), None), (gate.entry_id, "other"), (gate.token_id, "other")):
+        with pytest.raises(NotFound, match="the tenant tests has no gate"):
+            await hall.gates.decide(where, "approve", by="anna", tenant_id=TENANT, gate=name)
+
+
+async def test_another_tenant_sees_no_gate(hall: Hall) -> None:
+    gate = await hall.parked()
+
+    for act in (hall.gates.claim, hall.gates.release):
+        with pytest.raises(NotFound):
+            await act(gate.token_id, "bob", "other")
+    with pytest.raises(NotFound):
+        await hall.gates.decide(gate.entry_id, "approve", by="bob", tenant_id="other")
+    assert await hall.gates.list("other") == []
+
+
+async def test_an_entry_at_several_gates_asks_which_one(hall: Hall) -> None:
+    gate = await hall.parked()
+    job = replace(hall.engine.jobs[gate.job_key].job, element_instance_key=77)  # type: ignore[attr-defined]
+    await hall.desk.serve(job)
+
+    with pytest.raises(RequestConflict, match="stands at several gates, name one of them: review"):
+        await hall.gates.decide(gate.entry_id, "approve", by="anna", tenant_id=TENANT)
+
+
+# ---- taking in hand ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("WAIT-01", "WAIT-02")
+async def test_a_second_person_is_told_who_has_a_gate_in_hand(hall: Hall) -> None:
+    gate = await hall.parked()
+    claimed = await hall.gates.claim(gate.token_id, "anna", TENANT)
+    await hall.gates.claim(gate.entry_id, "anna", TENANT)
+
+    assert (claimed.claimed_by, (await hall.kinds(gate.entry_id)).count(Kind.GATE_CLAIMED)) == ("anna", 1)
+    for act in (hall.gates.claim(gate.token_id, "bob", TENANT), hall.decide(gate, by="bob")):
+        with pytest.raises(RequestConflict, match=r"is in the hand of anna since \d{4}-.* UTC; it can be released"):
+            await act
+
+
+@pytest.mark.req("WAIT-02")
+async def test_of_many_who_take_a_gate_at_the_same_moment_one_has_it(dsn: str, hall: Hall) -> None:
+    gate = await hall.parked()
+    answers = await all_at_once(dsn, gate, [hall.gates.claim(gate.token_id, f"p-{n}", TENANT) for n in range(6)])
+
+    assert sum(isinstance(answer, RequestConflict) for answer in answers) == 5
+
+
+@pytest.mark.req("WAIT-01")
+async def test_a_gate_that_was_given_back_is_anybodys(hall: Hall) -> None:
+    gate = await hall.parked()
+    await hall.gates.claim(gate.token_id, "anna", TENANT)
+    released = await hall.gates.release(gate.token_id, "carl", TENANT)
+    await hall.gates.release(gate.token_id, "carl", TENANT)
+    await hall.decide(gate, by="bob")
+
+    assert released.claimed_by is None
+    told = [event.detail for event in await hall.events(gate.entry_id) if event.kind is Kind.GATE_RELEASED]
+    assert [(detail["by"], detail["had"]) for detail in told] == [("carl", "anna")]
+
+
+# ---- telling the engine ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("X-42", "PRX-34")
+async def test_a_decision_made_while_the_engine_is_away_is_told_when_it_is_back(
+    hall: Hall, engine: MemoryEngine
+) -> None:
+    gate = await hall.parked()
+    engine.drop("complete", times=2)
+    decided = await hall.decide(gate)
+    assert decided.verdict is not None
+    assert (decided.closed_as, decided.verdict.answer) == ("decided", None)
+    await hall.due()
+    assert await hall.relay.drain() == 1  # in vain once more
+    assert await hall.relay.drain() == 0  # and not at once again
+    await hall.due()
+    await hall.relay.drain()
+
+    told = (await hall.gate(gate.entry_id)).verdict
+    assert told is not None
+    assert (told.answer, engine.jobs[gate.job_key].completions) == ("completed", 1)
+    assert await hall.relay.drain() == 0
+
+
+@pytest.mark.req("X-42")
+async def test_a_decision_made_without_an_engine_is_told_by_the_relay(hall: Hall, engine: MemoryEngine) -> None:
+    gate = await hall.parked()
+    await hall.without_engine.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
+    assert engine.jobs[gate.job_key].completions == 0
+    await hall.relay.drain()
+
+    assert engine.jobs[gate.job_key].completions == 1
+
+
+@pytest.mark.req("X-42")
+async def test_a_task_that_comes_again_after_its_decision_is_completed(hall: Hall, engine: MemoryEngine) -> None:
+    gate = await hall.parked()
+    await hall.without_engine.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
+    engine.time_out(gate.job_key)
+    await hall.desk.serve(await hall.task())
+
+    told = (await hall.gate(gate.entry_id)).verdict
+    assert told is not None
+    assert (told.answer, engine.jobs[gate.job_key].completions) == ("completed", 1)
+    assert await hall.relay.drain() == 0
+
+
+@pytest.mark.req("X-42")
+async def test_a_lost_answer_is_not_taken_for_a_decision_that_came_too_late(hall: Hall, engine: MemoryEngine) -> None:
+    gate = await hall.parked()
+    engine.lose_answer("complete")
+    await hall.decide(gate)
+    await hall.due()
+    await hall.relay.drain()
+
+    told = (await hall.gate(gate.entry_id)).verdict
+    assert told is not None
+    assert (told.answer, engine.jobs[gate.job_key].completions) == ("unsure", 1)
+    assert Kind.GATE_GONE not in await hall.kinds(gate.entry_id)
+
+
+@pytest.mark.req("WAIT-05")
+async def test_a_decision_whose_task_is_gone_says_so(hall: Hall, engine: MemoryEngine) -> None:
+    gate = await hall.parked()
+    del engine.jobs[gate.job_key]
+    decided = await hall.decide(gate)
+
+    assert decided.verdict is not None
+    assert decided.verdict.answer == "gone"
+    (*_, gone) = await hall.events(gate.entry_id)
+    assert (gone.kind, gone.detail) == (Kind.GATE_GONE, {"gate": GATE, "decision": "approve", "by": "anna"})
+    heard = await GateBook(hall.database).heard(gate.instance_uid, decisions=True, messages=True)
+    assert heard == ((), ())
+
+
+async def test_two_relays_tell_the_engine_once(hall: Hall, engine: MemoryEngine, database: Database) -> None:
+    gates = [await hall.parked() for _ in range(10)]
+    for gate in gates:
+        await hall.without_engine.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
+    told = await asyncio.gather(*(hall.relay.drain() for _ in range(4)))
+
+    assert sum(told) == 10
+    assert [engine.jobs[gate.job_key].completions for gate in gates] == [1] * 10
+
+
+async def test_the_relay_runs_by_itself(database: Database, engine: MemoryEngine, hall: Hall) -> None:
+    gate = await hall.parked()
+    await Gates(database).decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
+    relay = asyncio.ensure_future(GateRelay(database, engine, every=0.01).run())
+    async with asyncio.timeout(20):
+        await engine.until(lambda: engine.jobs[gate.job_key].completions == 1)
+    relay.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await relay
+
+
+# ---- silence -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_gate_of_which_the_engine_is_silent_is_asked_after(hall: Hall, engine: MemoryEngine) -> None:
+    alive, lost, fresh = [await hall.parked() for _ in range(3)]
+    for gate in (alive, lost):
+        await hall.change(gate, "seen_at = seen_at - interval '1 hour'")
+    del engine.jobs[lost.job_key]
+    del engine.jobs[fresh.job_key]
+
+    assert await hall.relay.probe() == 1
+    states = [(await hall.gate(gate.entry_id)).closed_as for gate in (alive, lost, fresh)]
+    assert states == [None, "gone", None]
+    assert (await hall.kinds(lost.entry_id))[-1] is Kind.GATE_GONE
+    assert await hall.relay.probe() == 0
+
+
+async def test_a_silent_engine_closes_no_gate(hall: Hall, engine: MemoryEngine) -> None:
+    gate = await hall.parked()
+    await hall.change(gate, "seen_at = seen_at - interval '1 hour'")
+    engine.drop("extend")
+
+    assert await hall.relay.probe() == 0
+    assert (await hall.gate(gate.entry_id)).closed_at is None
+
+
+# ---- what a verb hears -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("WAIT-04", "PRX-34")
+async def test_the_next_verb_hears_the_decision(dsn: str, hall: Hall, engine: MemoryEngine) -> None:
+    gate = await hall.parked()
+    await hall.decide(gate)
+    async with rooms.opened(dsn, hall_registry(gate=AT_TASK_1), engine=engine) as room:  # type: ignore[arg-type]
+        job = await room.work("hall.after")
+        frame = await room.frame(job)
+
+    assert frame.output is not None
+    assert b'"heard":["anna: review approve (all is well)"]' in frame.output
+
+
+@pytest.mark.req("WAIT-04")
+async def test_messages_are_heard_as_the_inbox_tells_them(hall: Hall) -> None:
+    gate, inbox = await hall.parked(), Inbox(hall.database, engine_id="memory", owner=uuid4())
+    for number in (1, 2):
+        message = Message(
+            message_name="papers",
+            message_id=f"m-{number}",
+            correlation_key="k",
+            tenant_id=TENANT,
+            payload={"n": number},
+        )
+        await inbox.receive(message, sent_by="tests", ttl=timedelta(hours=1))
+        (claimed,) = await inbox.claim(1, patience=timedelta(seconds=30))
+        await inbox.aim(claimed, gate.instance_uid)
+        await inbox.sent(claimed)
+        async with hall.database.transaction() as connection:
+            await inbox.consume_in(connection, gate.instance_uid, "papers", "k")
+    book = GateBook(hall.database)
+    _, heard = await book.heard(gate.instance_uid, decisions=True, messages=True)
+
+    assert [message.payload for message in heard] == [{"n": 1}, {"n": 2}]
+    assert list(heard) == await inbox.received(gate.instance_uid)
+    assert await book.heard(gate.instance_uid, decisions=True, messages=False) == ((), ())
