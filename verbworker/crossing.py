@@ -1,7 +1,7 @@
 """The two boundary crossings of a job: what must hold before a verb sees the case, and before its answer leaves."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -18,8 +18,9 @@ from verbworker.integrity import KeyRing, Seal
 from verbworker.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID, Job
 from verbworker.merge import Changes, apply, changes, enforce_writes, merge
 from verbworker.outcome import Completed
-from verbworker.payload import DomainPayload, received, require_schema, unpack
+from verbworker.payload import DomainPayload, received, unpack
 from verbworker.registry import Registry
+from verbworker.upgrade import Upgrades
 from verbworker.verb import Decision, ReceivedMessage, Result, Verb
 from verbworker.workflow import WorkflowVerb
 
@@ -66,6 +67,7 @@ class Entered:
     case: BaseModel
     before: dict[str, Any]
     at: datetime
+    upgrades: Upgrades = field(default_factory=Upgrades)
     decisions: tuple[Decision, ...] = ()
     messages: tuple[ReceivedMessage, ...] = ()
 
@@ -86,8 +88,7 @@ def enter(
     if not claim.input_known:
         raise PayloadIntegrityError("the payload is none that this instance ever had", code="PayloadForeign")
     content = luggage.content if head is None else head
-    payload = unpack(content, budget=workflow.budget)
-    require_schema(payload, (workflow.schema,))
+    payload = opened(content, workflow, registry.upgrades)
     case = _case(verb, payload)
     return Entered(
         verb=verb,
@@ -100,7 +101,13 @@ def enter(
         case=case,
         before=_dumped(case),
         at=claim.now,
+        upgrades=registry.upgrades,
     )
+
+
+def opened(content: bytes, workflow: WorkflowVerb, upgrades: Upgrades) -> DomainPayload:
+    """A payload of `workflow` whose seal was checked, under the schema the verb has now; raises `PermanentContract`."""
+    return upgrades.bring(unpack(content, budget=workflow.budget), workflow.schema)
 
 
 def _identified(job: Job, registry: Registry) -> Verb:
@@ -130,12 +137,18 @@ def correlated(job: Job, luggage: Luggage, instance: Correlation | None) -> tupl
     return instance, luggage.instance_uid
 
 
-def _allowed(job: Job, verb: Verb, instance: Correlation, registry: Registry) -> WorkflowVerb:
+def owner(job: Job, instance: Correlation, registry: Registry) -> WorkflowVerb:
+    """The workflow verb whose process a job belongs to; raises `PermanentContract`."""
     workflow = registry.workflows.get(instance.verb)
     if workflow is None or workflow.process != job.process_id:
         raise PermanentContract(
             f"the process {job.process_id} belongs to no workflow verb this worker knows", code="ProcessUnknown"
         )
+    return workflow
+
+
+def _allowed(job: Job, verb: Verb, instance: Correlation, registry: Registry) -> WorkflowVerb:
+    workflow = owner(job, instance, registry)
     if verb.name not in workflow.sub_verbs and verb.name not in workflow.compensation.values():
         raise PermanentContract(f"{verb.name} is not on the allow-list of {workflow.name}", code="SubVerbForbidden")
     return workflow
@@ -187,7 +200,7 @@ def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Com
     data = apply(entered.payload.data, changed)
     onto = entered.payload
     if head is not None:
-        onto = unpack(head, budget=workflow.budget)
+        onto = opened(head, workflow, entered.upgrades)
         data = merge(entered.payload.data, data, onto.data)
     correlation = _keys(entered, result, data)
     payload = onto.with_step(data, verb=verb.name, at=entered.at, outcome=result.outcome)

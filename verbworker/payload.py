@@ -62,6 +62,10 @@ class DomainPayload:
             sub_verb_trail=(*self.sub_verb_trail, step)[-TRAIL_LENGTH:],
         )
 
+    def under(self, schema: str, data: Mapping[str, Any]) -> "DomainPayload":
+        """The same payload with its data brought to another schema; no step of the work was done by that."""
+        return replace(self, schema=_checked(schema, SCHEMA, "schema"), data=data, content=_data_bytes(data))
+
     def to_bytes(self, *, budget: int = DEFAULT_BUDGET) -> bytes:
         """The canonical bytes for `domain_payload`; more than `budget` of them is a contract failure."""
         after: dict[str, object] = {

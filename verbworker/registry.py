@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from verbworker.errors import ContractInvalid
 from verbworker.policy import DEFAULT_POLICY, Policy, load_policies
+from verbworker.upgrade import Change, Upgrade, Upgrades
 from verbworker.verb import Act, Call, Mode, OnUnknown, Verb
 from verbworker.workflow import WorkflowVerb, load_workflow_verbs
 
@@ -29,6 +30,7 @@ class Registry:
         self._verbs: dict[str, Verb] = {}
         self._workflows: dict[str, WorkflowVerb] = {}
         self._policies: dict[str, Policy] = {}
+        self._upgrades = Upgrades()
 
     @classmethod
     def of(cls, *parts: "Registry") -> "Registry":
@@ -37,7 +39,7 @@ class Registry:
         for part in parts:
             for verb in part:
                 merged.add(verb)
-            merged.declare(*part._workflows.values(), policies=part._policies.values())
+            merged.declare(*part._workflows.values(), policies=part._policies.values(), upgrades=part._upgrades)
         return merged
 
     def verb(
@@ -77,6 +79,18 @@ class Registry:
 
         return register
 
+    def upgrade(self, schema: str, *, to: str) -> Callable[[Change], Change]:
+        """Register a pure function that brings data of an older schema up: `upgrade("kyc.open-case/v1", to="v2")`.
+
+        Cases that began under the older schema are brought up at their next step and go on under the newer one.
+        """
+
+        def register(change: Change) -> Change:
+            self._upgrades.add(Upgrade.of(schema, to, change))
+            return change
+
+        return register
+
     def load(self, folder: Path | str, *, policies: Path | str | None = None) -> "Registry":
         """Add every workflow verb below `folder` and the policies of one file; returns this registry.
 
@@ -92,8 +106,12 @@ class Registry:
             raise ContractInvalid(f"the verb {verb.name} is registered twice")
         self._verbs[verb.name] = verb
 
-    def declare(self, *workflows: WorkflowVerb, policies: Iterable[Policy] = ()) -> "Registry":
+    def declare(
+        self, *workflows: WorkflowVerb, policies: Iterable[Policy] = (), upgrades: Iterable[Upgrade] = ()
+    ) -> "Registry":
         """Add workflow verbs and policies that are written in Python, not in YAML; returns this registry."""
+        for upgrade in upgrades:
+            self._upgrades.add(upgrade)
         for policy in policies:
             if self._policies.setdefault(policy.name, policy) != policy:
                 raise ContractInvalid(f"the policy {policy.name} is defined twice")
@@ -106,7 +124,7 @@ class Registry:
         return self
 
     def check(self) -> "Registry":
-        """Raise `ContractInvalid` unless allow-lists and policies fit together; returns this registry."""
+        """Raise `ContractInvalid` unless allow-lists, policies and upgrades fit together; returns this registry."""
         for workflow in self._workflows.values():
             for name in (*workflow.sub_verbs, *workflow.compensation.values()):
                 if name in self._workflows:
@@ -117,6 +135,7 @@ class Registry:
                 self._require_policy(workflow.name, policy)
         for verb in self:
             self._require_policy(verb.name, verb.policy)
+        self._upgrades.check(workflow.schema for workflow in self._workflows.values())
         return self
 
     def _require_policy(self, verb: str, policy: str | None) -> None:
@@ -137,6 +156,11 @@ class Registry:
     def workflows(self) -> Mapping[str, WorkflowVerb]:
         """The workflow verbs by name."""
         return MappingProxyType(self._workflows)
+
+    @property
+    def upgrades(self) -> Upgrades:
+        """How payloads of older schemas are brought up."""
+        return self._upgrades
 
     @property
     def policies(self) -> Mapping[str, Policy]:

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from tests.support.rig import Rig
 from verbworker.engine import Engine
+from verbworker.integrity import KeyRing
 from verbworker.registry import Registry
 from verbworker.stores._database import Database
 from verbworker.stores.dispatches import Dispatches
@@ -38,13 +39,17 @@ class Counter:
 
 
 @asynccontextmanager
-async def counter(database: Database, registry: Registry, engine: Engine) -> AsyncIterator[Counter]:
+async def counter(
+    database: Database, registry: Registry, engine: Engine, *, ring: KeyRing | None = None
+) -> AsyncIterator[Counter]:
     """A counter; its dispatcher works when the test says so."""
     owner, threads = uuid4(), ThreadPoolExecutor(2)
     dispatches = Dispatches(database, engine_id=engine.engine_id, owner=owner)
     dispatcher = Dispatcher(dispatches, Instances(database), engine)
     direct = Direct(registry, database, database, Performance(threads), owner)
-    router = Router(registry, database, dispatches, direct, engine_id=engine.engine_id, dispatcher=dispatcher)
+    router = Router(
+        registry, database, dispatches, direct, engine_id=engine.engine_id, ring=ring, dispatcher=dispatcher
+    )
     try:
         yield Counter(router, dispatcher, dispatches, Runbook(database), database)
     finally:

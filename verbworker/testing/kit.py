@@ -172,7 +172,7 @@ def _unsigned(registry: Registry) -> Registry:
     for verb in registry:
         plain.add(verb)
     workflows = [replace(workflow, integrity="plain") for workflow in registry.workflows.values()]
-    return plain.declare(*workflows, policies=registry.policies.values())
+    return plain.declare(*workflows, policies=registry.policies.values(), upgrades=registry.upgrades)
 
 
 def _striking(point: Point) -> failpoint.Action:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import sha256
 from itertools import count
@@ -13,7 +13,6 @@ from verbworker import metrics
 from verbworker.backoff import backoff
 from verbworker.classify import Failed, classify
 from verbworker.crossing import Entered, Luggage, afresh, enter, leave, overtaken
-from verbworker.engine import Engine
 from verbworker.errors import (
     EngineError,
     Fenced,
@@ -34,12 +33,14 @@ from verbworker.stores import payloads
 from verbworker.stores._database import Connection, Database
 from verbworker.stores._guard import GuardedConnection
 from verbworker.stores.frames import Frames, Verdict
+from verbworker.stores.gates import GateBook
 from verbworker.stores.instances import Instances
 from verbworker.trace import UNTRACED, Span, Tracer
 from verbworker.verb import Mode
 from verbworker.work.heart import Heart, Life
 from verbworker.work.performance import Abandoned, JobVanished, Performance
 from verbworker.work.redelivery import Redelivery
+from verbworker.work.reporting import Reporting
 from verbworker.work.returns import Returns
 
 _log = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class Executor:
     def __init__(
         self,
         registry: Registry,
-        engine: Engine,
+        engine: Reporting,
         frames: Frames,
         databases: Databases,
         heart: Heart,
@@ -70,16 +71,19 @@ class Executor:
         *,
         ring: KeyRing | None = None,
         tracer: Tracer = UNTRACED,
+        judge: Callable[..., Failed] = classify,
     ) -> None:
         self._registry = registry
         self._engine = engine
         self._frames = frames
         self._databases = databases
         self._instances = Instances(databases.control)
+        self._gates = GateBook(databases.control)
         self._heart = heart
         self._performance = performance
         self._ring = ring
         self._tracer = tracer
+        self._judge = judge
         self._returns = Returns(engine, frames)
         self._redelivery = Redelivery(frames, engine, self._returns)
 
@@ -183,6 +187,7 @@ class Executor:
                 head = (await payloads.head(self._databases.control, luggage.instance_uid)).content
             entered = enter(job, luggage, claim, self._registry, ring=self._ring, head=head)
             _within_schedule(claim, policy)
+            entered = await self._informed(entered)
             if entered.verb.mode is Mode.TRANSACTIONAL:
                 return await self._run_transactional(entered, claim, life, policy)
             return await self._run_external(entered, claim, life, policy)
@@ -192,7 +197,7 @@ class Executor:
             return Incident("TransientInfrastructure", "JobGone", str(error))
         except Exception as error:
             _log.info("run failed", extra={"verb": job.type, "job_key": job.key, "error": type(error).__name__})
-            return classify(
+            return self._judge(
                 error,
                 self._registry.find(job.type),
                 policy,
@@ -200,6 +205,14 @@ class Executor:
                 retries_left=claim.retries_left,
                 jitter=random.random(),  # spreads retries, decides nothing
             )
+
+    async def _informed(self, entered: Entered) -> Entered:
+        """The job with what people decided and what came from outside; no statement for processes that have neither."""
+        gates, messages = bool(entered.workflow.gates), bool(entered.workflow.messages)
+        if not gates and not messages:
+            return entered
+        made, came = await self._gates.heard(entered.instance_uid, decisions=gates, messages=messages)
+        return replace(entered, decisions=made, messages=came)
 
     async def _pin(self, job: Job, luggage: Luggage, claim: Claim) -> None:
         """Note the engine's key of an instance whose starter died before it could."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 
-from verbworker.engine import Engine
 from verbworker.errors import EngineError, JobGone, StoreError
 from verbworker.frame import Claim
 from verbworker.job import Job
 from verbworker.stores.frames import Frames
+from verbworker.work.reporting import Waiting
 
 _log = logging.getLogger(__name__)
 _AT_ONCE = 16
@@ -62,7 +62,7 @@ class Life:
 class Heart:
     """Beats for every running claim, in one statement per beat."""
 
-    def __init__(self, frames: Frames, engine: Engine, *, engine_timeout_ms: int) -> None:
+    def __init__(self, frames: Frames, engine: Waiting, *, engine_timeout_ms: int) -> None:
         self._frames = frames
         self._engine = engine
         self._timeout_ms = engine_timeout_ms

@@ -5,11 +5,11 @@ from dataclasses import asdict
 
 from verbworker import metrics
 from verbworker.crossing import Luggage
-from verbworker.engine import Engine
 from verbworker.errors import EngineError, PermanentContract
 from verbworker.frame import Claim, Delivery, Frame, Step, decide
 from verbworker.outcome import Completed, Thrown, Verdict, told
 from verbworker.stores.frames import Frames, Unacknowledged
+from verbworker.work.reporting import Reporting
 from verbworker.work.returns import Returns
 
 _log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ _TRIES = 3
 class Redelivery:
     """Follows the decision table for deliveries that `push` did not claim."""
 
-    def __init__(self, frames: Frames, engine: Engine, returns: Returns) -> None:
+    def __init__(self, frames: Frames, engine: Reporting, returns: Returns) -> None:
         self._frames = frames
         self._engine = engine
         self._returns = returns

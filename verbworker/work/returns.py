@@ -11,12 +11,12 @@ from typing import TypeVar
 from verbworker import metrics
 from verbworker.backoff import backoff
 from verbworker.crossing import variables_of
-from verbworker.engine import Engine
 from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive, StoreError
 from verbworker.job import Job
 from verbworker.outcome import Completed, Thrown, Verdict
 from verbworker.stores.frames import Frames
 from verbworker.work.heart import Life
+from verbworker.work.reporting import Reporting
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ Answer = TypeVar("Answer")
 class Returns:
     """Sends verdicts until the engine answers, and failures only while the frame is surely ours."""
 
-    def __init__(self, engine: Engine, frames: Frames, *, patience: timedelta = timedelta(seconds=30)) -> None:
+    def __init__(self, engine: Reporting, frames: Frames, *, patience: timedelta = timedelta(seconds=30)) -> None:
         self._engine = engine
         self._frames = frames
         self._patience = patience

@@ -1,0 +1,268 @@
+"""Compensation: what a case did is undone, youngest step first, each by a frame of its own, none twice."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import count
+from uuid import UUID
+
+from verblint.naming import COMPENSATE
+from verbworker.backoff import backoff
+from verbworker.beginning import seal_of
+from verbworker.classify import Failed, classify
+from verbworker.crossing import Luggage, correlated, owner, variables_of
+from verbworker.engine import Engine, Variables
+from verbworker.errors import (
+    CommandInvalid,
+    EngineError,
+    EngineUnavailable,
+    JobGone,
+    PermanentBusiness,
+    PermanentContract,
+    StoreError,
+)
+from verbworker.frame import Correlation
+from verbworker.integrity import KeyRing
+from verbworker.job import Job
+from verbworker.outcome import Completed, Incident, Thrown, told
+from verbworker.policy import Policy
+from verbworker.registry import Registry
+from verbworker.stores import payloads
+from verbworker.stores.compensations import Compensations, Record
+from verbworker.stores.frames import Frames
+from verbworker.stores.instances import Instances
+from verbworker.trace import UNTRACED, Tracer
+from verbworker.verb import Verb
+from verbworker.work.executor import Databases, Executor
+from verbworker.work.heart import Heart
+from verbworker.work.performance import Performance
+from verbworker.workflow import WorkflowVerb
+
+_log = logging.getLogger(__name__)
+
+_SOON_MS = 2_000
+_PATIENCE = 30.0
+
+
+@dataclass(slots=True, eq=False)
+class _Walk:
+    """One delivery of a compensate job, while it is being served."""
+
+    job: Job
+    is_gone: bool = False  # the engine dropped the job: what is being undone is finished, and no more is begun
+
+
+class CompensationDesk:
+    """Serves the compensate tasks of a model. Any number of workers may be at one walk: a step is undone once."""
+
+    type = COMPENSATE
+
+    def __init__(
+        self,
+        registry: Registry,
+        engine: Engine,
+        databases: Databases,
+        performance: Performance,
+        *,
+        owner: UUID,
+        lease: timedelta = timedelta(seconds=30),
+        timeout: timedelta = timedelta(seconds=60),
+        concurrency: int = 8,
+        ring: KeyRing | None = None,
+        tracer: Tracer = UNTRACED,
+    ) -> None:
+        self.timeout = timeout
+        self.concurrency = concurrency
+        self._registry = registry
+        self._engine = engine
+        self._databases = databases
+        self._performance = performance
+        self._ring = ring
+        self._tracer = tracer
+        self._instances = Instances(databases.control)
+        self._records = Compensations(databases.control, engine_id=engine.engine_id)
+        self._frames = Frames(databases.control, engine_id=self._records.engine_id, owner=owner, lease=lease)
+        self.heart = Heart(self._frames, _Deaf(), engine_timeout_ms=0)
+        self._walks: set[_Walk] = set()
+
+    async def run(self) -> None:
+        """Write frames and keep them and the engine's jobs alive until cancelled."""
+        async with asyncio.TaskGroup() as services:
+            services.create_task(self._frames.run())
+            services.create_task(self.heart.run())
+            services.create_task(self._beat_often())
+
+    async def serve(self, job: Job) -> None:
+        """Undo what the case did. What it cannot finish the engine delivers again, and it goes on from there."""
+        with self._walking(job) as walk:
+            try:
+                await self._serve(walk)
+            except PermanentContract as error:
+                await self._refuse(job, error)
+            except StoreError as error:
+                _log.warning("database away, undoing goes on later", extra={"job_key": job.key, "reason": str(error)})
+                await self._quietly(job, soon=True)
+
+    async def _serve(self, walk: _Walk) -> None:
+        job = walk.job
+        luggage = Luggage.of(job)
+        uid = luggage.instance_uid
+        instance, uid = correlated(job, luggage, None if uid is None else await self._instances.known(uid))
+        workflow = owner(job, instance, self._registry)
+        while (record := await self._records.next(uid, job, workflow.compensation)) is not None:
+            if walk.is_gone or not await self._undo(job, record):
+                return
+        await self._complete(job, await self._variables(job, uid, instance, workflow))
+
+    async def _undo(self, job: Job, record: Record) -> bool:
+        """Deliver one record to its frame; False when the step still stands and the engine was told why, or will be."""
+        if record.is_held and record.job_key != job.key:
+            await self._records.adopt(record)
+        activated_ms = await self._records.offer(record, job)
+        if activated_ms is None:
+            return True
+        await self._executor(job, record).execute(
+            replace(
+                job,
+                key=record.record_id,
+                type=record.undo,
+                activated_ms=activated_ms,
+                element_id=record.element_id,
+                element_instance_key=record.element_instance_key,
+            )
+        )
+        return await self._records.is_undone(record)
+
+    def _executor(self, job: Job, record: Record) -> Executor:
+        return Executor(
+            self._registry,
+            _Undoing(self._engine, job, record, self._records.engine_id),
+            self._frames,
+            self._databases,
+            self.heart,
+            self._performance,
+            ring=self._ring,
+            tracer=self._tracer,
+            judge=judge,
+        )
+
+    # ---- what the engine hears -----------------------------------------------------------------------------------
+
+    async def _variables(self, job: Job, uid: UUID, instance: Correlation, workflow: WorkflowVerb) -> Variables:
+        """The payload as the undos left it, and what they set; nothing when nothing was undone."""
+        returned = await self._records.returned(uid, job)
+        if not returned:
+            return {}
+        head = await payloads.head(self._databases.control, uid)
+        seal = seal_of(workflow, self._ring)
+        sealed = seal.seal(head.content, tenant=instance.tenant_id, instance_uid=str(uid))
+        flags = {name: value for each in returned for name, value in each.items()}
+        return variables_of(Completed(head.content, sealed, flags))
+
+    async def _complete(self, job: Job, variables: Variables) -> None:
+        clock = asyncio.get_running_loop().time
+        give_up = clock() + _PATIENCE
+        for failures in count():
+            try:
+                return await self._engine.complete(job.key, variables)
+            except JobGone:
+                return  # our twin's word came first, or the instance was cancelled
+            except EngineUnavailable as error:
+                if clock() >= give_up:
+                    return _log.warning("undone, but not told", extra={"job_key": job.key, "reason": str(error)})
+            except EngineError as error:
+                return _log.error("undone, but refused", extra={"job_key": job.key, "reason": str(error)})
+            await asyncio.sleep(backoff(failures, random.random()))
+
+    async def _refuse(self, job: Job, error: PermanentContract) -> None:
+        entry_id = Luggage.of(job).entry_id
+        message = told(error.kind, error.code, str(error), verb=job.type, entry_id=entry_id, job_key=job.key)
+        try:
+            await self._engine.fail(job.key, retries=0, message=message)
+        except EngineError as lost:
+            _log.warning("refusal not told", extra={"job_key": job.key, "reason": str(lost)})
+
+    # ---- the engine's patience -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _walking(self, job: Job) -> Iterator[_Walk]:
+        walk = _Walk(job)
+        self._walks.add(walk)
+        try:
+            yield walk
+        finally:
+            self._walks.discard(walk)
+
+    async def _beat_often(self) -> None:
+        while True:
+            await asyncio.sleep(self.timeout.total_seconds() / 3)
+            await self.beat()
+
+    async def beat(self) -> None:
+        """Ask the engine for more time for every walk; a long undo is not delivered twice."""
+        for walk in list(self._walks):
+            walk.is_gone = not await self._quietly(walk.job)
+
+    async def _quietly(self, job: Job, *, soon: bool = False) -> bool:
+        """Move the end of a delivery; False when the engine has no such job any more."""
+        timeout_ms = _SOON_MS if soon else int(self.timeout / timedelta(milliseconds=1))
+        try:
+            await self._engine.extend(job.key, timeout_ms)
+        except JobGone:
+            return False
+        except EngineError as error:
+            # A walk that is delivered twice does no harm.
+            _log.info("engine timeout not moved", extra={"job_key": job.key, "reason": str(error)})
+        return True
+
+
+def judge(
+    error: Exception, verb: Verb | None, policy: Policy, *, attempt: int, retries_left: int, jitter: float
+) -> Failed:
+    """How a failed undo ends: as any run, but it has nobody to throw to. Where a step says no, a person is asked."""
+    failed = classify(error, verb, policy, attempt=attempt, retries_left=retries_left, jitter=jitter)
+    if isinstance(failed, Thrown):
+        return Incident(PermanentBusiness.kind, failed.code, failed.message)
+    return failed
+
+
+class _Undoing:
+    """The engine of one undo: its job is a record, and its troubles are those of the compensate job."""
+
+    def __init__(self, engine: Engine, job: Job, record: Record, engine_id: str) -> None:
+        self._engine = engine
+        self._job = job
+        self._record = record
+        self._engine_id = engine_id
+
+    async def complete(self, job_key: int, variables: Variables) -> None:
+        """The record knows it by the frame's own commit; the engine hears it when the whole walk is done."""
+
+    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+        """The walk stops here: for a person, or until the engine delivers the compensate job again."""
+        hint = f"; see frames explain {job_key} --engine-id {self._engine_id}"
+        await self._engine.fail(
+            self._job.key,
+            retries=max(self._job.retries, 1) if retries > 0 else 0,
+            message=f"undoing {self._record.verb}: {message}{hint}",
+            backoff_ms=backoff_ms,
+        )
+
+    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+        """An undo throws nothing: `judge` sees to that."""
+        raise CommandInvalid(f"the undo {self._record.undo} cannot end with {code}")
+
+    async def extend(self, job_key: int, timeout_ms: int) -> None:
+        """Somebody else is at the record, or the database is away: come again then."""
+        await self._engine.extend(self._job.key, timeout_ms)
+
+
+class _Deaf:
+    """The engine of the undo frames' heart: the desk itself asks the real one for time, between two steps too."""
+
+    async def extend(self, job_key: int, timeout_ms: int) -> None:
+        """Nothing to do."""
