@@ -121,6 +121,14 @@ class Engine(Protocol):
     async def publish(self, signal: Signal) -> None:
         """Publish a message; one that is still buffered under the same id counts as published."""
 
+    async def correlate(
+        self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
+    ) -> int | None:
+        """Hand a message to whoever waits for it now: the instance's key, or None when nobody waits.
+
+        Nothing is buffered, and no id makes a repetition harmless: after `EngineUnavailable` it may have happened.
+        """
+
     async def cancel(self, instance_key: int) -> None:
         """Cancel an instance; `JobGone` when it has ended."""
 

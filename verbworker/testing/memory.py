@@ -73,6 +73,7 @@ class MemoryEngine:
         self._streams: list[_Stream] = []
         self._changed = asyncio.Event()
         self.jobs: dict[int, MemoryJob] = {}
+        self.published: dict[str, Signal] = {}
         self.shuffled = False
 
     # ---- what a test says ---------------------------------------------------------------------------------------
@@ -200,8 +201,15 @@ class MemoryEngine:
         self._strike("release", lambda: self.resolve(job_key, retries=retries))
 
     async def publish(self, signal: Signal) -> None:
-        """Lines do not wait for messages."""
-        self._strike("publish", lambda: None)
+        """Lines do not wait for messages: what is published is kept in `published`, once by its id."""
+        self._strike("publish", lambda: self._publish(signal))
+
+    async def correlate(
+        self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
+    ) -> int | None:
+        """Lines do not wait for messages, so nobody does."""
+        self._strike("correlate", lambda: None)
+        return None
 
     async def cancel(self, instance_key: int) -> None:
         """Cancel an instance: its jobs are gone."""
@@ -327,6 +335,9 @@ class MemoryEngine:
         if known.state is not JobState.ACTIVATED or self._now_ms >= known.until_ms:
             raise JobNotActive(f"job {job_key} is not active")
         known.until_ms = self._now_ms + timeout_ms
+
+    def _publish(self, signal: Signal) -> None:
+        self.published.setdefault(signal.message_id, signal)
 
     def _cancel(self, instance_key: int) -> None:
         if instance_key not in self._instances:

@@ -50,6 +50,7 @@ class Connection:
     """One gateway and how we speak to it; everything has a default but the secrets."""
 
     address: str = DEFAULT_ADDRESS
+    rest_url: str | None = None  # http(s)://host:port, with a path where a proxy adds one
     tls: Tls | None = None
     credentials: OAuth | Basic | None = None
     tenant_ids: tuple[str, ...] = ()  # the first is where we deploy, start and publish
@@ -68,9 +69,11 @@ class Connection:
         given = _Variables(env)
         scheme, address = _address(given)
         credentials = _credentials(given)
+        tls = _tls(given, scheme, address, credentials)
         return cls(
             address=address,
-            tls=_tls(given, scheme, address, credentials),
+            rest_url=_rest_url(given, is_secure=tls is not None),
+            tls=tls,
             credentials=credentials,
             tenant_ids=_tenants(given),
             max_message_bytes=_size(given, 4 * MIB),
@@ -115,6 +118,22 @@ def parse_address(text: str) -> tuple[str, str]:
         raise ContractInvalid("the Zeebe address must be host:port or scheme://host:port and nothing else")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return parts.scheme, f"{host}:{parts.port or (443 if parts.scheme in _SECURE else 26500)}"
+
+
+def _rest_url(given: _Variables, *, is_secure: bool) -> str | None:
+    text = given.first("CAMUNDA_REST_ADDRESS", "ZEEBE_REST_ADDRESS")
+    cluster = given.first("CAMUNDA_CLUSTER_ID")
+    if text is None and cluster is not None:
+        return f"https://{given.first('CAMUNDA_CLUSTER_REGION') or 'bru-2'}.zeebe.camunda.io/{cluster}"
+    if text is None:
+        return None
+    scheme = "https" if is_secure else "http"
+    parts = _split(text if "://" in text else f"{scheme}://{text}", "the REST address")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ContractInvalid("the REST address must be host:port, or start with http:// or https:// and name a host")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ContractInvalid("the REST address must hold no user, password or query")
+    return parts.geturl().rstrip("/").removesuffix("/v2")
 
 
 def _split(url: str, what: str) -> SplitResult:

@@ -1,4 +1,4 @@
-"""Zeebe over gRPC: one channel, a deadline on every call, errors in our own words."""
+"""Zeebe over gRPC, and over REST where it must be: a deadline on every call, errors in our own words."""
 
 import asyncio
 import time
@@ -11,8 +11,10 @@ from pyzeebe.proto import gateway_pb2 as pb
 
 from verbworker.engine import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
 from verbworker.engines.zeebe import wire
+from verbworker.engines.zeebe.access import access
 from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.gateway import Gateway
+from verbworker.engines.zeebe.rest import Rest
 from verbworker.engines.zeebe.status import REPEATED, Rpc
 from verbworker.errors import ContractInvalid, EngineError
 from verbworker.job import Job
@@ -30,7 +32,9 @@ class ZeebeEngine:
             raise ContractInvalid("a Zeebe engine needs an engine id that no other cluster has")
         self._connection = connection
         self._engine_id = engine_id
-        self._gateway = Gateway(connection)
+        credentials = access(connection)
+        self._gateway = Gateway(connection, credentials)
+        self._rest = Rest(connection, credentials)
 
     @property
     def engine_id(self) -> str:
@@ -137,6 +141,13 @@ class ZeebeEngine:
             timeout_s=self._connection.call_timeout_s,
             settled=REPEATED,
         )
+
+    async def correlate(
+        self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
+    ) -> int | None:
+        """Hand a message to whoever waits for it now; over REST, where alone Zeebe offers it."""
+        tenant = tenant_id or self._connection.tenant_id
+        return await self._rest.correlate(name, correlation_key, dict(variables), tenant)
 
     async def cancel(self, instance_key: int) -> None:
         """Cancel an instance."""
