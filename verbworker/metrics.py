@@ -46,3 +46,6 @@ LOOP_LAG = Gauge("verbworker_loop_lag_seconds", "How late the event loop is", re
 POOL_WAIT = Histogram(
     "verbworker_pool_wait_seconds", "Waiting for a database connection", ["pool"], buckets=_FAST, registry=REGISTRY
 )
+MESSAGES = Counter("verbworker_messages", "What became of messages from outside", ["outcome"], registry=REGISTRY)
+INBOX = Gauge("verbworker_inbox_messages", "Messages that wait to be delivered", registry=REGISTRY)
+INBOX_AGE = Gauge("verbworker_inbox_age_seconds", "Age of the oldest message that waits", registry=REGISTRY)

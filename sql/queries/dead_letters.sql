@@ -35,6 +35,12 @@ WHERE tenant_id = $1 AND ($2::boolean OR state = 'open')
 ORDER BY created_at, letter_id
 LIMIT $3;
 
+-- name: open_of
+-- The letter of a message, while nobody has decided about it.
+SELECT letter_id
+FROM verbworker.dead_letter
+WHERE tenant_id = $1 AND message_id = $2 AND state = 'open';
+
 -- name: requeue
 -- The message is to be delivered again, to the engine as another one; under another key when a person knows better.
 UPDATE verbworker.inbox_message

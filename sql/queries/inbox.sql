@@ -39,7 +39,7 @@ WHERE (message.tenant_id, message.message_id) IN (
 )
 RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.entry_id,
   message.state, message.instance_uid, message.ttl, message.generation, message.attempts, message.sent_by,
-  message.expires_at <= clock_timestamp() AS is_over;
+  message.traceparent, message.expires_at <= clock_timestamp() AS is_over;
 
 -- name: seize
 -- One message for whoever delivers it now, unless somebody is at it or it is no longer to be delivered.
@@ -49,7 +49,7 @@ WHERE message.tenant_id = $1 AND message.message_id = $2 AND message.state = 're
   AND (message.owner = $3 OR message.next_at <= clock_timestamp())
 RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.entry_id,
   message.state, message.instance_uid, message.ttl, message.generation, message.attempts, message.sent_by,
-  message.expires_at <= clock_timestamp() AS is_over;
+  message.traceparent, message.expires_at <= clock_timestamp() AS is_over;
 
 -- name: candidates
 -- Every instance of the engine that a name and a key could mean, other tenants' included: the engine knows no tenants.
@@ -99,7 +99,7 @@ RETURNING message_id;
 
 -- name: consume
 -- A wait of an instance ended: it was the oldest message under way. All are locked, so that two waits take two.
--- One that was given up as expired may have been read after all, when we hear of it late.
+-- One that was given up after it was sent may have been read after all, when we hear of it late.
 WITH waiting AS MATERIALIZED (
   SELECT message.tenant_id, message.message_id, message.state, message.queued_at
   FROM verbworker.inbox_message AS message
@@ -108,7 +108,7 @@ WITH waiting AS MATERIALIZED (
       SELECT 1
       FROM verbworker.dead_letter AS letter
       WHERE letter.tenant_id = message.tenant_id AND letter.message_id = message.message_id
-        AND letter.generation = message.generation AND letter.state = 'open' AND letter.code = 'expired'
+        AND letter.generation = message.generation AND letter.state = 'open'
     ))
   ORDER BY message.queued_at, message.message_id
   FOR UPDATE

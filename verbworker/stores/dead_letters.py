@@ -84,6 +84,11 @@ class DeadLetters:
             raise NotFound(f"there is no dead letter {letter_id}")
         return DeadLetter(**row)
 
+    async def open_of(self, tenant_id: str, message_id: str) -> UUID | None:
+        """The letter of a message that waits for somebody to decide."""
+        row = await self._database.fetchrow(query("dead_letters", "open_of"), tenant_id, message_id)
+        return None if row is None else row["letter_id"]
+
     async def redeliver(
         self, letter_id: UUID, tenant_id: str, *, by: str, reason: str, key: str | None = None
     ) -> DeadLetter:

@@ -45,6 +45,7 @@ class Claimed:
     generation: int
     attempts: int
     sent_by: str
+    traceparent: str | None
     is_over: bool
 
 
@@ -147,7 +148,7 @@ class Inbox:
         if row is None:
             return None
         if row["was_dead"]:
-            # Given up as expired, and read all the same: there is nothing left for a person to do.
+            # Given up, and read all the same: there is nothing left for a person to do.
             await connection.execute(query("inbox", "lift"), row["tenant_id"], row["message_id"], row["generation"])
         entry_id = await connection.fetchval(query("inbox", "entry_of"), instance_uid)
         if entry_id is not None:

@@ -1,0 +1,147 @@
+"""The messenger: brings messages from the inbox to the engine, and gives up what nobody will ever read."""
+
+import asyncio
+import logging
+import random
+from datetime import timedelta
+
+from verbworker import metrics
+from verbworker.backoff import backoff
+from verbworker.engine import Engine, Signal
+from verbworker.errors import CommandInvalid, EngineError, StoreError
+from verbworker.message import Addressee, Burial, Undeliverable, engine_message_id
+from verbworker.registry import Registry
+from verbworker.stores.dead_letters import DeadLetters
+from verbworker.stores.inbox import SLACK, Claimed, Inbox
+from verbworker.work.addressing import Addressing
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE = 16
+_PATIENCE = timedelta(seconds=30)
+_STRAND_EVERY = 10.0
+_SLOWEST_LOOK = 10.0
+_SLOWEST_SEND = 30.0
+_EXPIRED = Undeliverable(Burial.EXPIRED, "its time was over before anybody read it")
+_ENDED = Undeliverable(Burial.ENDED, "its case ended before it was read")
+
+
+class Messenger:
+    """Publishes what is due, each delivery once under its own id. Any number of them may run beside each other."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        inbox: Inbox,
+        letters: DeadLetters,
+        engine: Engine,
+        *,
+        every: float = 1.0,
+        slack: timedelta = SLACK,
+        tenant: str | None = None,
+    ) -> None:
+        self._addressing = Addressing(registry, inbox)
+        self._inbox = inbox
+        self._letters = letters
+        self._engine = engine
+        self._every = every
+        self._slack = slack
+        self._tenant = tenant
+        self._poked = asyncio.Event()
+
+    def poke(self) -> None:
+        """There is something new; do not wait for the next look."""
+        self._poked.set()
+
+    async def run(self) -> None:
+        """Deliver what is due until cancelled."""
+        loop = asyncio.get_running_loop()
+        stranding_at = loop.time()
+        while True:
+            self._poked.clear()
+            try:
+                if loop.time() >= stranding_at:
+                    stranding_at = loop.time() + _STRAND_EVERY
+                    await self.tidy()
+                while await self.drain():
+                    pass
+            except StoreError as error:
+                _log.warning("messages wait for the database", extra={"reason": str(error)})
+            try:
+                await asyncio.wait_for(self._poked.wait(), self._every * (0.5 + random.random()))
+            except TimeoutError:
+                continue
+
+    async def tidy(self) -> None:
+        """Look for messages whose case has ended, and say how many wait."""
+        await self._inbox.strand()
+        waiting, oldest = await self._inbox.backlog()
+        metrics.INBOX.set(waiting)
+        metrics.INBOX_AGE.set(oldest)
+
+    async def drain(self) -> int:
+        """Try once to deliver each message that is due; returns how many those were."""
+        due = await self._inbox.claim(_AT_ONCE, patience=_PATIENCE)
+        async with asyncio.TaskGroup() as tasks:
+            for claimed in due:
+                tasks.create_task(self._settle(claimed))
+        return len(due)
+
+    async def _settle(self, claimed: Claimed) -> None:
+        try:
+            await self._deliver(claimed)
+        except StoreError as error:
+            # The claim runs out by itself, and to publish it again under its id is harmless.
+            _log.warning("a message could not be noted", extra={**_who(claimed), "reason": str(error)})
+
+    async def _deliver(self, claimed: Claimed) -> None:
+        if claimed.state == "published":
+            await self.bury(claimed, _EXPIRED if claimed.is_over else _ENDED)
+            return
+        match await self._addressing.find(claimed, is_last_look=claimed.is_over):
+            case Addressee(instance_uid=instance_uid):
+                if await self._inbox.aim(claimed, instance_uid):
+                    await self._publish(claimed)
+            case Undeliverable() as why:
+                await self.bury(claimed, why)
+            case None:
+                await self._wait(claimed, "no case has its key yet", cap=_SLOWEST_LOOK)
+
+    async def _publish(self, claimed: Claimed) -> None:
+        signal = Signal(
+            name=claimed.message_name,
+            correlation_key=claimed.correlation_key,
+            message_id=engine_message_id(claimed.tenant_id, claimed.message_id, claimed.generation),
+            ttl_ms=max(1, round(claimed.ttl / timedelta(milliseconds=1))),
+            variables={},
+            tenant_id=self._tenant,
+        )
+        try:
+            await self._engine.publish(signal)
+        except CommandInvalid as error:
+            await self.bury(claimed, Undeliverable(Burial.REFUSED, f"the engine refused it: {error}"))
+        except EngineError as error:
+            _log.warning("not published yet", extra={**_who(claimed), "reason": str(error)})
+            await self._wait(claimed, str(error), cap=_SLOWEST_SEND)
+        else:
+            metrics.MESSAGES.labels("published").inc()
+            await self._inbox.sent(claimed, slack=self._slack)
+            _log.info("message published", extra=_who(claimed))
+
+    async def bury(self, claimed: Claimed, why: Undeliverable) -> None:
+        """Make a dead letter of a message, and have its entry say so."""
+        letter_id = await self._letters.bury(self._inbox, claimed, why)
+        if letter_id is not None:
+            metrics.MESSAGES.labels(why.code.value).inc()
+            _log.warning(
+                "message delivery failed, manual resolution required", extra={**_who(claimed), "code": why.code}
+            )
+
+    async def _wait(self, claimed: Claimed, reason: str, *, cap: float) -> None:
+        pause = backoff(claimed.attempts, random.random(), first=0.1, cap=cap)
+        await self._inbox.postpone(claimed, by=timedelta(seconds=pause), reason=reason)
+
+
+def _who(claimed: Claimed) -> dict[str, object]:
+    who = {"tenant_id": claimed.tenant_id, "message_id": claimed.message_id, "message_name": claimed.message_name}
+    return {**who, "traceparent": claimed.traceparent}
