@@ -1,0 +1,1 @@
+"""The HTTP ingress: messages from outside, from senders who can prove for which tenant they speak."""

@@ -1,0 +1,38 @@
+"""Rates: how many messages each sender may bring, so that one cannot crowd out the others."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+_MOST_SENDERS = 10_000
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at: float
+
+
+class Rates:
+    """A bucket of tokens for each sender, refilled all the time; whoever finds it empty hears when to come again."""
+
+    def __init__(self, per_second: float, burst: int) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    def wait(self, sender: str, now: float) -> float:
+        """Take a token: 0, or the seconds until there is one."""
+        bucket = self._buckets.get(sender)
+        if bucket is None:
+            bucket = self._buckets[sender] = _Bucket(float(self._burst), now)
+            if len(self._buckets) > _MOST_SENDERS:
+                # The one that was quiet longest has a full bucket by now, or nearly.
+                self._buckets.popitem(last=False)
+        self._buckets.move_to_end(sender)
+        elapsed = max(0.0, now - bucket.at)
+        bucket.tokens = min(float(self._burst), bucket.tokens + elapsed * self._per_second)
+        bucket.at = now
+        if bucket.tokens < 1.0:
+            return (1.0 - bucket.tokens) / self._per_second
+        bucket.tokens -= 1.0
+        return 0.0

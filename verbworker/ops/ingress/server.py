@@ -1,0 +1,158 @@
+"""The server of the ingress: builds it, listens, and ends without losing an answer."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import uvicorn
+
+from verbworker.engine import Engine
+from verbworker.errors import CannotRun, ContractInvalid
+from verbworker.ops.config import Settings
+from verbworker.ops.ingress.guard import Guard
+from verbworker.ops.ingress.rate import Rates
+from verbworker.ops.ingress.routes import Routes
+from verbworker.ops.ingress.settings import Credentials, IngressSettings
+from verbworker.registry import Registry
+from verbworker.stores import _schema
+from verbworker.stores._database import Database
+from verbworker.stores.dead_letters import DeadLetters
+from verbworker.stores.inbox import Inbox
+from verbworker.work.ingress import Counter, Ingress
+from verbworker.work.messenger import Messenger
+
+if TYPE_CHECKING:
+    from verbworker.ops.ingress.oidc import Issuer
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE = 256
+
+
+async def serve(
+    settings: Settings,
+    ingress: IngressSettings,
+    registry: Registry,
+    engine: Engine,
+    stop: asyncio.Event,
+    *,
+    is_open: bool = False,
+) -> None:
+    """Take messages until `stop` is set, then finish the requests under way."""
+    guard = make_guard(ingress, is_open=is_open)
+    await _schema.require(settings.database())
+    async with engine, Database(settings.database(), size=settings.control_connections) as database:
+        inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
+        letters = DeadLetters(database)
+        messenger = Messenger(registry, inbox, letters, engine)
+        routes = Routes(
+            guard,
+            Rates(ingress.rate, ingress.burst),
+            Ingress(inbox, letters, ttl=ingress.message_ttl, limit=ingress.body_limit, messenger=messenger),
+            Counter(registry, inbox, letters, engine, ttl=ingress.message_ttl),
+            database,
+            limit=ingress.body_limit,
+            tenant_of_anybody=settings.tenant,
+        )
+        async with _beside(messenger):
+            await _listen(routes, ingress, stop)
+
+
+def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
+    """The guard that the settings describe; nobody at the door is refused, but for trials on this machine."""
+    credentials = settings.believed()
+    if is_open:
+        if credentials:
+            raise ContractInvalid("--insecure-no-auth and credentials exclude each other: leave one of them out")
+        if not _is_loopback(settings.host):
+            raise ContractInvalid("--insecure-no-auth is for this machine alone: listen on 127.0.0.1")
+    elif not credentials:
+        raise ContractInvalid(
+            "nobody may send: set VERBWORKER_INGRESS_CREDENTIALS_FILE, or pass --insecure-no-auth to try it out"
+        )
+    tolerance = settings.tolerance.total_seconds()
+    return Guard(credentials, tolerance=tolerance, issuer=_issuer(credentials), open_to_all=is_open)
+
+
+def _issuer(credentials: Credentials) -> "Issuer | None":
+    if credentials.oidc is None:
+        return None
+    # Here and not above: its cryptography takes a moment to import, and most senders sign or show a key.
+    from verbworker.ops.ingress.oidc import Issuer
+
+    return Issuer(credentials.oidc)
+
+
+@asynccontextmanager
+async def _beside(messenger: Messenger) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        delivering = tasks.create_task(messenger.run())
+        try:
+            yield
+        finally:
+            delivering.cancel()
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn without its own ears: signals are the command's to hear."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave them alone."""
+        yield
+
+
+async def _listen(routes: Routes, settings: IngressSettings, stop: asyncio.Event) -> None:
+    listener = _bound(settings)
+    config = uvicorn.Config(
+        routes.app(),
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_AT_ONCE,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=round(settings.drain.total_seconds()) or 1,
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
+    )
+    server = _Server(config)
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(server.serve(sockets=[listener]))
+        leaving = tasks.create_task(_leave(server, routes, stop))
+        _log.info("listening", extra={"address": "{}:{}".format(*listener.getsockname()[:2])})
+        await serving
+        leaving.cancel()
+
+
+async def _leave(server: uvicorn.Server, routes: Routes, stop: asyncio.Event) -> None:
+    await stop.wait()
+    routes.is_stopping = True
+    server.should_exit = True
+
+
+def _bound(settings: IngressSettings) -> socket.socket:
+    """A socket that listens; uvicorn itself would end the process without a word."""
+    try:
+        family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((settings.host, settings.port), family=family, backlog=512)
+    except OSError as error:
+        raise CannotRun(
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error};"
+            " choose another by VERBWORKER_INGRESS_PORT"
+        ) from error
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,63 @@
+"""Standard Webhooks: a signature over id, time and the raw body proves who sent it, and that it is fresh."""
+
+import base64
+import binascii
+import hmac
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from verbworker.errors import ContractInvalid
+
+_PREFIX = "whsec_"
+_SHORTEST_SECRET = 24
+_MOST_SIGNATURES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What a sender claims by its headers, still to be held against the body."""
+
+    webhook_id: str
+    timestamp: int
+    signatures: tuple[bytes, ...]
+
+    def fits(self, body: bytes, secrets: Sequence[bytes]) -> bool:
+        """Whether one of the secrets made one of the signatures. Each pair is compared, in constant time."""
+        said = f"{self.webhook_id}.{self.timestamp}.".encode() + body
+        found = False
+        for secret in secrets:
+            expected = hmac.new(secret, said, sha256).digest()
+            for signature in self.signatures:
+                found |= hmac.compare_digest(expected, signature)
+        return found
+
+
+def signed(headers: Mapping[str, str], *, now: float, tolerance: float) -> Signed | None:
+    """The claim in the headers of a request, or None when it is none, or not of this hour."""
+    webhook_id, moment = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    if not webhook_id or not moment.isascii() or not moment.isdecimal() or len(moment) > 15:
+        return None
+    if abs(now - int(moment)) > tolerance:
+        return None
+    words = headers.get("webhook-signature", "").split()[:_MOST_SIGNATURES]
+    # Other versions may stand beside ours; they are for others to check.
+    signatures = (_bytes(word.removeprefix("v1,")) for word in words if word.startswith("v1,"))
+    return Signed(webhook_id, int(moment), tuple(one for one in signatures if one is not None))
+
+
+def secret_of(text: str) -> bytes:
+    """The bytes of a secret, written as `whsec_` and Base64."""
+    secret = _bytes(text.removeprefix(_PREFIX))
+    if secret is None or len(secret) < _SHORTEST_SECRET:
+        raise ContractInvalid(
+            f"a webhook secret is {_PREFIX} and Base64 of at least {_SHORTEST_SECRET} random bytes; one of yours is not"
+        )
+    return secret
+
+
+def _bytes(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return None
