@@ -1,6 +1,7 @@
 """Human gates on a real database and an engine in memory: parked once, decided once, told until it is heard."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -19,6 +20,7 @@ from verbworker.stores._database import Database
 from verbworker.stores.gates import GateBook, HumanGate
 from verbworker.stores.inbox import Inbox
 from verbworker.testing.memory import JobState, MemoryEngine
+from verbworker.waiting import Waiting, as_json
 from verbworker.work.gates import GateRelay, Gates
 from verbworker.workflow import Gate
 
@@ -89,6 +91,24 @@ async def test_a_user_task_that_no_gate_declares_is_named_after_it(database: Dat
 
     assert gate.gate == "Update_task_1"
     assert engine.jobs[gate.job_key].state is JobState.COMPLETED
+
+
+@pytest.mark.req("PRX-33", "X-26", "PRX-37")
+async def test_a_model_may_name_its_gate_itself(database: Database, engine: MemoryEngine) -> None:
+    async with opened(database, engine, hall_registry(declared=False)) as hall:
+        before = await hall.parked()
+        await database.execute(
+            """
+            INSERT INTO verbworker.process_deployment (
+              engine_id, definition_key, process_id, version, verb, resource, authored_sha256, woven, woven_sha256,
+              waits, deployed_by)
+            VALUES ('memory', 1, 'hall-review', 1, 'hall.review', 'r', sha256(''), '', sha256(''), $1, 'tests')
+            """,
+            json.dumps(as_json({"task_1": Waiting("human_gate", "Review", gate="four-eyes")})),
+        )
+        after = await hall.parked()
+
+    assert (before.gate, after.gate, after.reason) == ("Update_task_1", "four-eyes", "Awaiting four-eyes")
 
 
 @pytest.mark.req("WAIT-01")

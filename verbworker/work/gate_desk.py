@@ -13,6 +13,7 @@ from verbworker.frame import Correlation
 from verbworker.job import Job
 from verbworker.registry import Registry
 from verbworker.stores._database import Database
+from verbworker.stores.deployments import Deployments
 from verbworker.stores.gates import GateBook, Silent
 from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
@@ -47,6 +48,8 @@ class GateDesk:
         self._book = GateBook(database)
         self._runbook = Runbook(database)
         self._instances = Instances(database)
+        self._deployments = Deployments(database, engine_id=engine.engine_id)
+        self._names: dict[int, dict[str, str]] = {}
         self._teller = Teller(database, engine)
         self.timeout: timedelta | None = timeout
         self.concurrency = concurrency
@@ -76,7 +79,24 @@ class GateDesk:
             _log.warning("a gate of a verb unknown here", extra={"job_key": job.key, "verb": known.verb})
             return
         await self._pin(job, known, instance_uid)
-        await self._park(job, known, instance_uid, gate_at(workflow, job.element_id))
+        await self._park(job, known, instance_uid, await self._gate(job, workflow))
+
+    async def _gate(self, job: Job, workflow: WorkflowVerb) -> Gate:
+        """The gate at a task: as the contract declares it, else as its model names it, and then it takes any word."""
+        declared = next((gate for gate in workflow.gates.values() if gate.task == job.element_id), None)
+        if declared is not None:
+            return declared
+        definition_key = job.process_definition_key
+        if definition_key not in self._names:
+            deployment = await self._deployments.find(definition_key)
+            # What was not deployed by us may be recorded later; what is recorded never changes.
+            if deployment is None:
+                return Gate(f"Update_{job.element_id}", job.element_id)
+            self._names[definition_key] = {
+                element_id: waiting.gate for element_id, waiting in deployment.waits.items() if waiting.gate
+            }
+        name = self._names[definition_key].get(job.element_id, f"Update_{job.element_id}")
+        return Gate(name, job.element_id)
 
     async def _park(self, job: Job, known: Correlation, instance_uid: UUID, gate: Gate) -> None:
         token = self._token(job, known, instance_uid, gate)
@@ -134,12 +154,6 @@ class GateDesk:
             await self._engine.extend(job.key, _COME_AGAIN_MS)
         except EngineError as error:
             _log.debug("left undone", extra={"job_key": job.key, "reason": str(error)})
-
-
-def gate_at(workflow: WorkflowVerb, element_id: str) -> Gate:
-    """The gate that stands at a user task: the declared one, else one that takes any decision."""
-    declared = next((gate for gate in workflow.gates.values() if gate.task == element_id), None)
-    return declared or Gate(f"Update_{element_id}", element_id)
 
 
 def asked_of(job: Job) -> dict[str, object]:
