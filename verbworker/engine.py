@@ -132,6 +132,9 @@ class Engine(Protocol):
     async def cancel(self, instance_key: int) -> None:
         """Cancel an instance; `JobGone` when it has ended."""
 
+    async def alive(self, instance_key: int) -> bool:
+        """Whether an instance is still there. Nothing of it is changed by asking."""
+
     async def __aenter__(self) -> Self:
         """Open the engine's connections."""
 

@@ -330,3 +330,15 @@ async def test_a_cancelled_instance_has_an_end_only_if_it_went_through_its_line(
     await engine.cancel(instance)
 
     assert not engine.has_ended(instance)
+
+
+async def test_an_instance_is_alive_until_it_is_through_or_cancelled() -> None:
+    engine = MemoryEngine()
+    through, cancelled = await started(engine, "a.one"), await started(engine, "a.one")
+    before = [await engine.alive(key) for key in (through, cancelled)]
+    (job,) = await polled(engine, limit=1)
+    await engine.complete(job.key, {})
+    await engine.cancel(cancelled)
+
+    assert before == [True, True]
+    assert [await engine.alive(key) for key in (through, cancelled, 1)] == [False, False, False]

@@ -28,6 +28,7 @@ ROWS: list[tuple[StatusCode, str, Rpc, type[EngineError]]] = [
     (StatusCode.NOT_FOUND, "no such job was found", "UpdateJobRetries", JobGone),
     (StatusCode.NOT_FOUND, "no such incident was found", "ResolveIncident", JobGone),
     (StatusCode.NOT_FOUND, "no such process was found", "CancelProcessInstance", JobGone),
+    (StatusCode.NOT_FOUND, "no such element was found", "SetVariables", JobGone),
     (StatusCode.NOT_FOUND, "process ID 'x', but none found", "CreateProcessInstance", CommandInvalid),
     (StatusCode.FAILED_PRECONDITION, "in state 'FAILED'", "CompleteJob", JobNotActive),
     (StatusCode.FAILED_PRECONDITION, "it is not active", "UpdateJobTimeout", JobNotActive),

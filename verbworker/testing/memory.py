@@ -54,6 +54,7 @@ class _Instance:
     variables: dict[str, object]
     line: list[str]
     place: int = 0
+    cancelled: bool = False
 
 
 class MemoryEngine:
@@ -215,6 +216,12 @@ class MemoryEngine:
         """Cancel an instance: its jobs are gone."""
         self._strike("cancel", lambda: self._cancel(instance_key))
 
+    async def alive(self, instance_key: int) -> bool:
+        """Whether an instance is neither through its line nor cancelled."""
+        alive: list[bool] = []
+        self._strike("alive", lambda: alive.append(self._is_alive(instance_key)))
+        return alive[0]
+
     async def __aenter__(self) -> Self:
         """Nothing to open."""
         return self
@@ -336,11 +343,16 @@ class MemoryEngine:
             raise JobNotActive(f"job {job_key} is not active")
         known.until_ms = self._now_ms + timeout_ms
 
+    def _is_alive(self, instance_key: int) -> bool:
+        instance = self._instances.get(instance_key)
+        return instance is not None and not instance.cancelled and instance.place < len(instance.line)
+
     def _publish(self, signal: Signal) -> None:
         self.published.setdefault(signal.message_id, signal)
 
     def _cancel(self, instance_key: int) -> None:
-        if instance_key not in self._instances:
+        if not self._is_alive(instance_key):
             raise JobGone(f"no such instance: {instance_key}")
+        self._instances[instance_key].cancelled = True
         for key in [key for key, known in self.jobs.items() if known.job.process_instance_key == instance_key]:
             del self.jobs[key]

@@ -16,7 +16,7 @@ from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.gateway import Gateway
 from verbworker.engines.zeebe.rest import Rest
 from verbworker.engines.zeebe.status import REPEATED, Rpc
-from verbworker.errors import ContractInvalid, EngineError
+from verbworker.errors import ContractInvalid, EngineError, JobGone
 from verbworker.job import Job
 
 _POLL_GRACE_S: Final = 5.0
@@ -153,6 +153,15 @@ class ZeebeEngine:
         """Cancel an instance."""
         request = wire.message(pb.CancelProcessInstanceRequest, processInstanceKey=instance_key)
         await self._send("CancelProcessInstance", request)
+
+    async def alive(self, instance_key: int) -> bool:
+        """Ask by a command that sets no variable: gRPC has no question, and the search of REST is not everywhere."""
+        request = wire.message(pb.SetVariablesRequest, elementInstanceKey=instance_key, variables="{}", local=True)
+        try:
+            await self._send("SetVariables", request)
+        except JobGone:
+            return False
+        return True
 
     async def __aenter__(self) -> Self:
         """Open the channel; the first call connects it."""

@@ -26,6 +26,7 @@ Rpc = Literal[
     "FailJob",
     "PublishMessage",
     "ResolveIncident",
+    "SetVariables",
     "StreamActivatedJobs",
     "ThrowError",
     "Topology",
@@ -37,7 +38,7 @@ Rpc = Literal[
 _JOB: Final[frozenset[Rpc]] = frozenset(
     ("CompleteJob", "FailJob", "ThrowError", "UpdateJobRetries", "UpdateJobTimeout", "ResolveIncident")
 )
-_CAN_BE_LATE: Final[frozenset[Rpc]] = _JOB | {"CancelProcessInstance"}
+_CAN_BE_LATE: Final[frozenset[Rpc]] = _JOB | {"CancelProcessInstance", "SetVariables"}
 
 _TOO_LARGE: Final = "The command is too large for Zeebe: keep the variables together under 1 MiB."
 
