@@ -1,5 +1,7 @@
 """Invocations: what people type is what a verb is given, and what is shown reads back."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,7 +91,5 @@ def test_what_is_written_reads_back_as_it_was(args: dict[str, str | bool | int |
 
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    try:
-        parse(text)
-    except InvocationInvalid as refused:
-        assert str(refused).startswith("invocation, character ")
+    with suppress(InvocationInvalid):
+        assert isinstance(parse(text), Invocation)

@@ -1,0 +1,160 @@
+"""Models drawn in a few words: nodes and arrows in, BPMN out, for every engine that must agree about them."""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from xml.sax.saxutils import escape, quoteattr
+
+_SHELL = """<?xml version="1.0" encoding="UTF-8"?>
+<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL"
+    xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
+    xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="http://verbworker/tests">
+{declarations}
+  <bpmn:process id="{process}" isExecutable="true">
+{body}
+  </bpmn:process>
+</bpmn:definitions>
+"""
+_TIMES = {"P": "timeDuration", "R": "timeCycle", "=": "timeDuration", "2": "timeDate"}
+
+
+@dataclass
+class Drawing:
+    """A process, or the inside of a subprocess, while it is being drawn. Everything returns the drawing itself."""
+
+    process: str = "p"
+    parts: list[str] = field(default_factory=list)
+    messages: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    process_listeners: str = ""
+
+    def start(self, name: str = "begin") -> "Drawing":
+        """A none start event."""
+        return self._add("startEvent", name)
+
+    def end(self, *names: str) -> "Drawing":
+        """None end events."""
+        for name in names or ("end",):
+            self._add("endEvent", name)
+        return self
+
+    def task(
+        self, name: str, job_type: str = "", *, retries: int = 3, listeners: str = "", more: str = ""
+    ) -> "Drawing":
+        """A service task; its job has the name as its type unless another is given."""
+        definition = f'<zeebe:taskDefinition type="{job_type or name}" retries="{retries}"/>'
+        return self._add("serviceTask", name, f"{_extensions(definition + listeners)}", more)
+
+    def user_task(self, name: str) -> "Drawing":
+        """A job-based user task."""
+        return self._add("userTask", name)
+
+    def gateway(self, kind: str, *names: str, default: str = "") -> "Drawing":
+        """Gateways of one kind: exclusive, parallel, inclusive, eventBased."""
+        for name in names:
+            self._add(f"{kind}Gateway", name, more=f' default="{default}"' if default else "")
+        return self
+
+    def catch(self, name: str, *, timer: str = "", message: str = "", listeners: str = "") -> "Drawing":
+        """An intermediate catch event."""
+        inside = (_extensions(listeners) if listeners else "") + self._event(timer, message)
+        return self._add("intermediateCatchEvent", name, inside)
+
+    def receive(self, name: str, message: str) -> "Drawing":
+        """A receive task."""
+        return self._add("receiveTask", name, more=f' messageRef="{self._message(message)}"')
+
+    def boundary(
+        self,
+        name: str,
+        host: str,
+        *,
+        timer: str = "",
+        message: str = "",
+        error: str | None = None,
+        interrupting: bool = True,
+        listeners: str = "",
+    ) -> "Drawing":
+        """A boundary event; an empty error catches every code."""
+        inside = _extensions(listeners) if listeners else ""
+        inside += self._event(timer, message) if error is None else self._error(error)
+        more = f' attachedToRef="{host}"' + ("" if interrupting else ' cancelActivity="false"')
+        return self._add("boundaryEvent", name, inside, more)
+
+    def error_end(self, name: str, code: str) -> "Drawing":
+        """An end event that throws an error."""
+        return self._add("endEvent", name, self._error(code))
+
+    def terminate_end(self, name: str) -> "Drawing":
+        """An end event that ends its scope at once."""
+        return self._add("endEvent", name, "<bpmn:terminateEventDefinition/>")
+
+    def subprocess(self, name: str, inside: "Drawing") -> "Drawing":
+        """An embedded subprocess."""
+        self.messages |= inside.messages
+        self.errors |= inside.errors
+        return self._add("subProcess", name, "\n".join(inside.parts))
+
+    def compensated(self, host: str, handler: str) -> "Drawing":
+        """A service task that undoes another when compensation is thrown."""
+        self._add("boundaryEvent", f"undo_{host}", "<bpmn:compensateEventDefinition/>", f' attachedToRef="{host}"')
+        self.task(handler, more=' isForCompensation="true"')
+        line = f'<bpmn:association id="line_{host}" sourceRef="undo_{host}" targetRef="{handler}"/>'
+        self.parts.append(line)
+        return self
+
+    def compensate(self, name: str, *, end: bool = False, activity: str = "") -> "Drawing":
+        """An event that undoes what was done."""
+        ref = f' activityRef="{activity}"' if activity else ""
+        inside = f"<bpmn:compensateEventDefinition{ref}/>"
+        return self._add("endEvent" if end else "intermediateThrowEvent", name, inside)
+
+    def flow(self, *names: str, when: str = "", id: str = "") -> "Drawing":
+        """Arrows from one node to the next; a condition belongs to the only arrow."""
+        for source, target in pairwise(names):
+            condition = f'<bpmn:conditionExpression xsi:type="bpmn:tFormalExpression">{escape(when)}' if when else ""
+            condition += "</bpmn:conditionExpression>" if when else ""
+            known = id or f"{source}_{target}"
+            ends = f'sourceRef="{source}" targetRef="{target}"'
+            self.parts.append(f'<bpmn:sequenceFlow id="{known}" {ends}>{condition}</bpmn:sequenceFlow>')
+        return self
+
+    def xml(self) -> bytes:
+        """The whole model."""
+        declared = [
+            f'<bpmn:message id="{ref}" name={quoteattr(name)}>'
+            + _extensions('<zeebe:subscription correlationKey="=corr_key"/>')
+            + "</bpmn:message>"
+            for name, ref in self.messages.items()
+        ]
+        declared += [f'<bpmn:error id="{ref}" errorCode={quoteattr(code)}/>' for code, ref in self.errors.items()]
+        body = "\n".join([_extensions(self.process_listeners) if self.process_listeners else "", *self.parts])
+        return _SHELL.format(declarations="\n".join(declared), process=self.process, body=body).encode()
+
+    def _add(self, element: str, name: str, inside: str = "", more: str = "") -> "Drawing":
+        self.parts.append(f'<bpmn:{element} id="{name}"{more}>{inside}</bpmn:{element}>')
+        return self
+
+    def _event(self, timer: str, message: str) -> str:
+        if message:
+            return f'<bpmn:messageEventDefinition messageRef="{self._message(message)}"/>'
+        kind = _TIMES[timer[0]]
+        return f"<bpmn:timerEventDefinition><bpmn:{kind}>{timer}</bpmn:{kind}></bpmn:timerEventDefinition>"
+
+    def _message(self, name: str) -> str:
+        return self.messages.setdefault(name, f"message_{abs(hash(name)) % 10**8}")
+
+    def _error(self, code: str) -> str:
+        if not code:
+            return "<bpmn:errorEventDefinition/>"
+        ref = self.errors.setdefault(code, f"error_{len(self.errors)}_{code}")
+        return f'<bpmn:errorEventDefinition errorRef="{ref}"/>'
+
+
+def _extensions(inside: str) -> str:
+    return f"<bpmn:extensionElements>{inside}</bpmn:extensionElements>"
+
+
+def listeners(*pairs: tuple[str, str]) -> str:
+    """Execution listeners: each an event and a job type."""
+    inside = "".join(f'<zeebe:executionListener eventType="{event}" type="{kind}"/>' for event, kind in pairs)
+    return f"<zeebe:executionListeners>{inside}</zeebe:executionListeners>"

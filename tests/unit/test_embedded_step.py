@@ -1,0 +1,341 @@
+"""The kernel, one transition at a time: a model, what is told to it, and what stands afterwards."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.support.drawing import Drawing, listeners
+from tests.support.kernel import Game
+from verbworker.engines.embedded.commands import NothingThere
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
+def line() -> Drawing:
+    return Drawing().start().task("a").task("b").end().flow("begin", "a", "b", "end")
+
+
+def test_a_token_goes_from_task_to_task_and_the_instance_ends_with_the_last() -> None:
+    game = Game(line()).begin()
+    assert game.open_jobs() == ["a"]
+
+    game.complete("a", orch_x=1)
+    assert (game.open_jobs(), game.state.variables) == (["b"], {"orch_x": 1})
+
+    game.complete("b")
+    assert (game.ended, game.state.tokens, game.open_jobs()) == ("completed", {}, [])
+
+
+def test_a_job_is_completed_once() -> None:
+    game = Game(line()).begin()
+    job = game.job("a")
+    game.complete("a")
+
+    with pytest.raises(NothingThere):
+        game.complete_key(job)
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"), [({"orch_x": "left"}, ["l"]), ({"orch_x": "right"}, ["r"]), ({"orch_x": "else"}, ["d"])]
+)
+def test_an_exclusive_gateway_takes_the_first_that_holds_else_its_default(
+    variables: dict[str, object], expected: list[str]
+) -> None:
+    drawing = Drawing().start().gateway("exclusive", "g", default="g_d").task("l").task("r").task("d").end()
+    drawing.flow("begin", "g").flow("g", "l", when='=orch_x = "left"').flow("g", "r", when='=orch_x = "right"')
+    drawing.flow("g", "d").flow("l", "end").flow("r", "end").flow("d", "end")
+
+    assert Game(drawing).begin(**variables).open_jobs() == expected
+
+
+def stuck_gateway(condition: str) -> Drawing:
+    drawing = Drawing().start().gateway("exclusive", "g").task("l").end()
+    return drawing.flow("begin", "g").flow("g", "l", when=condition).flow("l", "end")
+
+
+@pytest.mark.parametrize(
+    ("condition", "kind"), [("=orch_x = 1", "CONDITION_ERROR"), ("=not(orch_x)", "EXTRACT_VALUE_ERROR")]
+)
+def test_a_gateway_without_a_way_out_waits_for_a_person(condition: str, kind: str) -> None:
+    game = Game(stuck_gateway(condition)).begin(**({"orch_x": 2} if "1" in condition else {}))
+
+    (incident,) = game.state.incidents.values()
+    assert (incident.kind, game.open_jobs()) == (kind, [])
+
+    game.state.variables["orch_x"] = 1 if "1" in condition else False
+    game.resolve()
+    assert (game.open_jobs(), game.state.incidents) == (["l"], {})
+
+
+def diamond() -> Drawing:
+    drawing = Drawing().start().gateway("parallel", "fork", "join").task("l").task("r").task("after").end()
+    return drawing.flow("begin", "fork", "l", "join", "after", "end").flow("fork", "r", "join")
+
+
+def test_a_join_waits_for_every_branch_and_opens_once() -> None:
+    game = Game(diamond()).begin()
+    assert game.open_jobs() == ["l", "r"]
+
+    game.complete("r")
+    assert (game.open_jobs(), game.ended) == (["l"], None)
+    game.complete("l")
+    assert (game.open_jobs(), game.state.arrivals) == (["after"], {})
+    game.complete("after")
+    assert game.ended == "completed"
+
+
+def test_two_tokens_on_one_branch_do_not_open_a_join() -> None:
+    drawing = Drawing().start().gateway("parallel", "fork", "join").gateway("exclusive", "merge")
+    drawing.task("a").task("b").task("slow").task("after").end()
+    drawing.flow("begin", "fork", "a", "merge", "join", "after", "end").flow("fork", "b", "merge")
+    drawing.flow("fork", "slow", "join")
+    game = Game(drawing).begin()
+
+    game.complete("a").complete("b")
+    assert game.open_jobs() == ["slow"]
+    game.complete("slow")
+    assert game.open_jobs() == ["after"]
+    game.complete("after")
+    # The second token waits at the join for a partner that never comes, and the instance lives, as on the broker.
+    assert (game.ended, game.open_jobs()) == (None, [])
+
+
+def test_an_inclusive_gateway_takes_every_way_that_holds() -> None:
+    drawing = (
+        Drawing().start().gateway("inclusive", "g", default="g_d").task("l").task("r").task("d").end("e1", "e2", "e3")
+    )
+    drawing.flow("begin", "g").flow("g", "l", when="=orch_l = true").flow("g", "r", when="=orch_r = true")
+    drawing.flow("g", "d").flow("l", "e1").flow("r", "e2").flow("d", "e3")
+
+    assert Game(drawing).begin(orch_l=True, orch_r=True).open_jobs() == ["l", "r"]
+    assert Game(drawing).begin(orch_l=False, orch_r=False).open_jobs() == ["d"]
+
+
+def test_a_timer_is_set_when_its_event_is_reached_and_fires_once() -> None:
+    drawing = Drawing().start().catch("wait", timer="PT90S").task("a").end().flow("begin", "wait", "a", "end")
+    game = Game(drawing).begin()
+
+    (wait,) = game.state.waits.values()
+    assert (wait.due, game.open_jobs()) == (NOON + timedelta(seconds=90), [])
+    game.fire("wait")
+    assert (game.open_jobs(), game.state.waits) == (["a"], {})
+    with pytest.raises(NothingThere):
+        game.fire_key(wait.key)
+
+
+def test_a_timer_may_take_its_time_from_a_flag() -> None:
+    drawing = Drawing().start().catch("wait", timer="=orch_pause").end().flow("begin", "wait", "end")
+
+    (wait,) = Game(drawing).begin(orch_pause="PT5M").state.waits.values()
+    assert wait.due == NOON + timedelta(minutes=5)
+    (incident,) = Game(drawing).begin(orch_pause="soon").state.incidents.values()
+    assert incident.kind == "EXTRACT_VALUE_ERROR"
+
+
+@pytest.mark.req("EMC-04", "EMC-06")
+def test_a_message_is_waited_for_with_the_key_of_the_moment() -> None:
+    drawing = Drawing().start().catch("wait", message="docs").end().flow("begin", "wait", "end")
+    game = Game(drawing).begin(corr_key="k-1")
+
+    (wait,) = game.state.waits.values()
+    assert (wait.message, wait.correlation_key) == ("docs", "k-1")
+    game.deliver("wait", orch_seen=True)
+    assert (game.ended, game.state.variables["orch_seen"]) == ("completed", True)
+
+
+def test_a_wait_without_a_key_is_an_incident() -> None:
+    drawing = Drawing().start().receive("wait", "docs").end().flow("begin", "wait", "end")
+    game = Game(drawing).begin()
+
+    assert [incident.kind for incident in game.state.incidents.values()] == ["EXTRACT_VALUE_ERROR"]
+    game.state.variables["corr_key"] = "k"
+    game.resolve()
+    assert len(game.state.waits) == 1
+
+
+def hosted(interrupting: bool, timer: str = "PT1M") -> Drawing:
+    drawing = Drawing().start().task("work").boundary("late", "work", timer=timer, interrupting=interrupting)
+    return drawing.task("hurry").end("e1", "e2").flow("begin", "work", "e1").flow("late", "hurry", "e2")
+
+
+@pytest.mark.req("EMC-16")
+def test_an_interrupting_boundary_event_ends_its_host() -> None:
+    game = Game(hosted(True)).begin()
+    job = game.job("work")
+
+    game.fire("late")
+
+    assert (game.open_jobs(), game.state.waits) == (["hurry"], {})
+    with pytest.raises(NothingThere):
+        game.complete_key(job)
+    assert game.complete("hurry").ended == "completed"
+
+
+def test_a_boundary_event_that_does_not_interrupt_leaves_its_host() -> None:
+    game = Game(hosted(False)).begin().fire("late")
+    assert game.open_jobs() == ["hurry", "work"]
+
+    assert game.complete("work").ended is None
+    assert game.complete("hurry").ended == "completed"
+
+
+def test_a_cycle_fires_as_often_as_it_says() -> None:
+    game = Game(hosted(False, "R2/PT1M")).begin().fire("late").fire("late")
+
+    assert game.open_jobs() == ["hurry", "hurry", "work"]
+    assert game.state.waits == {}
+
+
+@pytest.mark.req("EMC-11")
+def test_a_host_that_is_left_closes_its_boundary_events() -> None:
+    game = Game(hosted(True)).begin().complete("work")
+
+    assert (game.ended, game.state.waits) == ("completed", {})
+
+
+def erring(code: str, *, catch: str | None = "NO") -> Drawing:
+    drawing = Drawing().start().task("work").end("e1", "e2").flow("begin", "work", "e1")
+    if catch is not None:
+        drawing.boundary("caught", "work", error=catch).flow("caught", "e2")
+    return drawing
+
+
+@pytest.mark.parametrize("catch", ["NO", ""])
+def test_an_error_goes_to_the_event_that_catches_it(catch: str) -> None:
+    assert Game(erring("NO", catch=catch)).begin().throw("work", "NO").ended == "completed"
+
+
+@pytest.mark.parametrize("catch", [None, "OTHER"])
+def test_an_error_nobody_catches_waits_for_a_person_who_frees_the_job(catch: str | None) -> None:
+    game = Game(erring("NO", catch=catch)).begin().throw("work", "NO")
+
+    assert [incident.kind for incident in game.state.incidents.values()] == ["UNHANDLED_ERROR_EVENT"]
+    assert game.resolve().complete("work").ended == "completed"
+
+
+def nested() -> Drawing:
+    inside = Drawing().start("in").task("deep").end("out").flow("in", "deep", "out")
+    drawing = Drawing().start().subprocess("box", inside).task("after").task("saved").end("e1", "e2")
+    drawing.boundary("caught", "box", error="NO").boundary("late", "box", timer="PT1H")
+    drawing.flow("begin", "box", "after", "e1").flow("caught", "saved", "e2").flow("late", "e2")
+    return drawing
+
+
+def test_a_subprocess_is_left_when_nothing_lives_in_it() -> None:
+    game = Game(nested()).begin().complete("deep")
+
+    assert (game.open_jobs(), game.state.waits) == (["after"], {})
+
+
+def test_an_error_inside_a_subprocess_is_caught_around_it() -> None:
+    assert Game(nested()).begin().throw("deep", "NO").open_jobs() == ["saved"]
+
+
+def test_a_timer_around_a_subprocess_ends_everything_in_it() -> None:
+    game = Game(nested()).begin().fire("late")
+
+    assert (game.ended, game.state.jobs) == ("completed", {})
+
+
+def test_an_error_end_event_throws_out_of_its_subprocess() -> None:
+    inside = Drawing().start("in").gateway("parallel", "both").task("deep").error_end("no", "NO")
+    inside.flow("in", "both", "deep").flow("both", "no")
+    drawing = Drawing().start().subprocess("box", inside).boundary("caught", "box", error="NO").task("saved")
+    drawing.end("e1", "e2").flow("begin", "box", "e1").flow("caught", "saved", "e2")
+
+    game = Game(drawing).begin()
+
+    assert (game.open_jobs(), len(game.state.tokens)) == (["saved"], 2)
+
+
+def test_a_terminate_end_event_ends_its_scope_at_once() -> None:
+    drawing = Drawing().start().gateway("parallel", "fork").task("l").task("r").end().terminate_end("stop")
+    drawing.flow("begin", "fork", "l", "end").flow("fork", "r", "stop")
+
+    game = Game(drawing).begin().complete("r")
+
+    assert (game.ended, game.open_jobs()) == ("completed", [])
+
+
+def test_the_first_event_behind_a_choice_wins() -> None:
+    drawing = (
+        Drawing().start().gateway("eventBased", "choice").catch("docs", message="docs").catch("late", timer="PT1H")
+    )
+    drawing.task("read").task("chase").end().flow("begin", "choice", "docs", "read", "end")
+    drawing.flow("choice", "late", "chase", "end")
+    game = Game(drawing).begin(corr_key="k")
+    assert len(game.state.waits) == 2
+
+    game.fire("late")
+
+    assert (game.open_jobs(), game.state.waits) == (["chase"], {})
+
+
+def test_what_was_done_is_undone_in_reverse_one_after_the_other() -> None:
+    drawing = Drawing().start().task("a").task("b").compensated("a", "not_a").compensated("b", "not_b")
+    drawing.compensate("undo").end().flow("begin", "a", "b", "undo", "end")
+    game = Game(drawing).begin().complete("a").complete("b")
+
+    assert game.open_jobs() == ["not_b"]
+    assert game.complete("not_b").open_jobs() == ["not_a"]
+    assert game.complete("not_a").ended == "completed"
+
+
+def test_only_what_was_completed_is_undone() -> None:
+    drawing = Drawing().start().task("a").compensated("a", "not_a").gateway("parallel", "fork").task("b")
+    drawing.compensated("b", "not_b").compensate("undo", end=True).end()
+    drawing.flow("begin", "a", "fork", "b", "end").flow("fork", "undo")
+
+    assert Game(drawing).begin().complete("a").open_jobs() == ["b", "not_a"]
+
+
+def test_listeners_stand_before_and_after_a_node_in_their_order() -> None:
+    around = listeners(("start", "s1"), ("start", "s2"), ("end", "e1"))
+    drawing = Drawing().start().task("a", listeners=around).end().flow("begin", "a", "end")
+    drawing.process_listeners = listeners(("end", "done"))
+    game = Game(drawing).begin()
+    seen = []
+
+    while game.ended is None:
+        (job,) = game.open_jobs()
+        seen.append(job)
+        game.complete(job)
+
+    assert seen == ["s1", "s2", "a", "e1", "done"]
+
+
+@pytest.mark.req("EVO-20")
+def test_a_job_without_retries_waits_for_a_person() -> None:
+    game = Game(line()).begin().exhaust("a")
+
+    assert [incident.kind for incident in game.state.incidents.values()] == ["JOB_NO_RETRIES"]
+    assert game.resolve().complete("a").open_jobs() == ["b"]
+
+
+def test_a_cancelled_instance_leaves_nothing_behind() -> None:
+    game = Game(nested()).begin().cancel()
+
+    assert (game.ended, game.state.tokens, game.state.jobs, game.state.waits) == ("terminated", {}, {}, {})
+    with pytest.raises(NothingThere):
+        game.cancel()
+
+
+def test_a_loop_over_a_flag_goes_round_until_the_flag_says_so() -> None:
+    drawing = (
+        Drawing().start().gateway("exclusive", "merge").task("try").gateway("exclusive", "again", default="again_end")
+    )
+    drawing.end().flow("begin", "merge", "try", "again").flow("again", "merge", when="=orch_again = true")
+    drawing.flow("again", "end")
+    game = Game(drawing).begin().complete("try", orch_again=True).complete("try", orch_again=True)
+
+    assert game.complete("try", orch_again=False).ended == "completed"
+
+
+def test_a_step_leaves_the_state_before_it_alone() -> None:
+    game = Game(line()).begin()
+    before = game.state
+    kept = before.copy()
+
+    game.complete("a", orch_x=1)
+
+    assert before == kept

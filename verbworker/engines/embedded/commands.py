@@ -1,0 +1,162 @@
+"""What may be told to an instance, and what a step asks of the world."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Start the instance; `start` is a message start event, or empty for the plain one."""
+
+    variables: Mapping[str, Any]
+    start: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteJob:
+    """A job is done."""
+
+    job: int
+    variables: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ExhaustJob:
+    """A job has no retry left."""
+
+    job: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThrowError:
+    """A job ended by a business error."""
+
+    job: int
+    code: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """A timer is due."""
+
+    wait: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """A message reached a subscription."""
+
+    wait: int
+    variables: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """A person says that an incident's cause is gone."""
+
+    incident: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End the instance as it stands."""
+
+
+Command = Begin | CompleteJob | ExhaustJob | ThrowError | Fire | Deliver | Resolve | Cancel
+
+
+@dataclass(frozen=True, slots=True)
+class JobMade:
+    """A job for a worker."""
+
+    key: int
+    type: str
+    node: str
+    element_instance: int
+    retries: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """Nobody may work on a job any more: done, or its token is gone."""
+
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobHeld:
+    """A job stops until its incident is resolved."""
+
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobFreed:
+    """A held job may be worked on again."""
+
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimerSet:
+    """Fire this wait at a time; one that is set again has a new time."""
+
+    key: int
+    due: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """Deliver messages of this name and key to this wait."""
+
+    key: int
+    message: str
+    correlation_key: str
+    node: str
+    is_interrupting: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WaitClosed:
+    """A timer or a subscription is no more."""
+
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentMade:
+    """A person is needed."""
+
+    key: int
+    kind: str
+    message: str
+    node: str
+    job: int
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentGone:
+    """A person is needed no more."""
+
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """No token is left."""
+
+    status: str
+
+
+Effect = (
+    JobMade | JobEnded | JobHeld | JobFreed | TimerSet | Subscribed | WaitClosed | IncidentMade | IncidentGone | Ended
+)
+
+
+class NothingThere(LookupError):
+    """The job, wait or incident a command names is not there any more: late, doubled, or never was."""

@@ -1,0 +1,88 @@
+"""When a timer is due: durations, dates and cycles of ISO 8601, and the next time of each."""
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from verblint.event import TimerKind
+from verblint.timer_text import is_literal
+
+_PARTS = re.compile(
+    r"P(?:(?P<years>\d+)Y)?(?:(?P<months>\d+)M)?(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
+    r"(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+_FARTHEST = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+class ScheduleInvalid(ValueError):
+    """A text that says no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The next time of a timer, and how often it comes again afterwards; None is for ever."""
+
+    at: datetime
+    again: int | None
+
+
+def first(kind: TimerKind, text: object, now: datetime) -> Due:
+    """When a timer that is set `now` is due first; raises `ScheduleInvalid`."""
+    if not isinstance(text, str) or not is_literal(kind, text):
+        raise ScheduleInvalid(f"{kind.value} is no time of ISO 8601")
+    if kind is TimerKind.DURATION:
+        return Due(_later(now, text), 0)
+    if kind is TimerKind.DATE:
+        return Due(_date(text), 0)
+    repetition, _, interval = text.partition("/")
+    begin, _, duration = interval.rpartition("/")
+    times = int(repetition[1:]) if len(repetition) > 1 else None
+    at = _date(begin) if begin else _later(now, duration)
+    return Due(at, None if times is None else times - 1)
+
+
+def following(text: str, before: Due) -> Due | None:
+    """The time after `before` of a cycle, or None when it was the last."""
+    if before.again == 0:
+        return None
+    return Due(_later(before.at, text.rpartition("/")[2]), None if before.again is None else before.again - 1)
+
+
+def _later(now: datetime, duration: str) -> datetime:
+    found = _PARTS.fullmatch(duration)
+    if found is None:
+        raise ScheduleInvalid("no duration of ISO 8601")
+    part = {name: float(value or 0) for name, value in found.groupdict().items()}
+    try:
+        moved = _by_months(now, int(part["years"]) * 12 + int(part["months"]))
+        return min(
+            _FARTHEST,
+            moved
+            + timedelta(
+                weeks=part["weeks"],
+                days=part["days"],
+                hours=part["hours"],
+                minutes=part["minutes"],
+                seconds=part["seconds"],
+            ),
+        )
+    except (OverflowError, ValueError):
+        return _FARTHEST
+
+
+def _by_months(now: datetime, months: int) -> datetime:
+    if not months:
+        return now
+    index = now.year * 12 + now.month - 1 + months
+    year, month = divmod(index, 12)
+    if year >= _FARTHEST.year:
+        return _FARTHEST
+    return now.replace(year=year, month=month + 1, day=min(now.day, monthrange(year, month + 1)[1]))
+
+
+def _date(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ScheduleInvalid("no date of ISO 8601") from error

@@ -1,0 +1,136 @@
+"""The state of one instance: its variables, its tokens and what they wait for. All of it, and nothing else, is kept."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Phase(StrEnum):
+    """Where a token stands at its node."""
+
+    ENTERING = "entering"  # listeners before the node
+    ACTIVE = "active"
+    LEAVING = "leaving"  # listeners after the node
+
+
+class Status(StrEnum):
+    """How an instance stands."""
+
+    ACTIVE = "active"
+    COMPLETED = "completed"
+    TERMINATED = "terminated"
+
+
+@dataclass(slots=True)
+class Token:
+    """One authority to go on: at a node, inside the token of its scope. The process itself is a token too."""
+
+    key: int
+    node: str
+    parent: int
+    phase: Phase = Phase.ENTERING
+    listener: int = 0  # the listener whose turn it is
+    job: int = 0  # the job it waits for
+    taken: list[str] = field(default_factory=list)  # the flows a gateway chose
+    undo: list[str] = field(default_factory=list)  # handlers a compensation throw still has to run
+    thrower: int = 0  # the compensation throw a handler runs for
+    is_stuck: bool = False  # an incident holds it before its node
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A timer or a subscription: whose it is, and the event that follows when it comes."""
+
+    key: int
+    token: int
+    node: str
+    due: datetime | None = None
+    again: int | None = 0
+    text: str = ""
+    message: str = ""
+    correlation_key: str = ""
+
+
+@dataclass(slots=True)
+class Incident:
+    """Why a token cannot go on without a person."""
+
+    key: int
+    token: int
+    kind: str
+    message: str
+    job: int = 0
+
+
+@dataclass(slots=True)
+class State:
+    """An instance. A step works on a copy, so the state before a step stays as it was."""
+
+    instance_key: int
+    variables: dict[str, Any] = field(default_factory=dict)
+    tokens: dict[int, Token] = field(default_factory=dict)
+    jobs: dict[int, int] = field(default_factory=dict)  # job -> token
+    waits: dict[int, Waiting] = field(default_factory=dict)
+    incidents: dict[int, Incident] = field(default_factory=dict)
+    # Tokens that reached a join and wait there: scope and gateway -> flow -> how many.
+    arrivals: dict[str, dict[str, int]] = field(default_factory=dict)
+    # Completed activities that can be undone, in order: the scope they ran in, and their handler.
+    undoable: list[tuple[int, str, str]] = field(default_factory=list)
+    last_key: int = 0
+    status: Status = Status.ACTIVE
+
+    def copy(self) -> "State":
+        """A state that can change without this one."""
+        return deepcopy(self)
+
+
+def dumped(state: State) -> dict[str, Any]:
+    """The state as plain JSON values."""
+    return {
+        "variables": state.variables,
+        "tokens": [
+            [t.key, t.node, t.parent, t.phase.value, t.listener, t.job, t.taken, t.undo, t.thrower, t.is_stuck]
+            for t in state.tokens.values()
+        ],
+        "jobs": [[job, token] for job, token in state.jobs.items()],
+        "waits": [
+            [
+                *(w.key, w.token, w.node, None if w.due is None else w.due.isoformat()),
+                *(w.again, w.text, w.message, w.correlation_key),
+            ]
+            for w in state.waits.values()
+        ],
+        "incidents": [[i.key, i.token, i.kind, i.message, i.job] for i in state.incidents.values()],
+        "arrivals": state.arrivals,
+        "undoable": [list(item) for item in state.undoable],
+        "last_key": state.last_key,
+        "status": state.status.value,
+    }
+
+
+def loaded(instance_key: int, value: Mapping[str, Any]) -> State:
+    """The state that `dumped` wrote."""
+    tokens = [
+        Token(key, node, parent, Phase(phase), listener, job, taken, undo, thrower, stuck)
+        for key, node, parent, phase, listener, job, taken, undo, thrower, stuck in value["tokens"]
+    ]
+    waits = [
+        Waiting(key, token, node, None if due is None else datetime.fromisoformat(due), again, text, message, wanted)
+        for key, token, node, due, again, text, message, wanted in value["waits"]
+    ]
+    incidents = [Incident(*item) for item in value["incidents"]]
+    return State(
+        instance_key=instance_key,
+        variables=value["variables"],
+        tokens={token.key: token for token in tokens},
+        jobs=dict(value["jobs"]),
+        waits={wait.key: wait for wait in waits},
+        incidents={incident.key: incident for incident in incidents},
+        arrivals=value["arrivals"],
+        undoable=[(scope, node, handler) for scope, node, handler in value["undoable"]],
+        last_key=value["last_key"],
+        status=Status(value["status"]),
+    )
