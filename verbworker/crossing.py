@@ -81,6 +81,8 @@ def enter(
     """
     verb = _identified(job, registry)
     instance, instance_uid = correlated(job, luggage, claim.instance)
+    if instance.has_ended:
+        raise PermanentContract(f"the entry of this instance is {instance.status}", code="InstanceEnded")
     workflow = _allowed(job, verb, instance, registry)
     seal = seal_of(workflow, ring)
     received(job.variables.get(PAYLOAD))

@@ -88,6 +88,12 @@ class Correlation:
     engine_id: str
     instance_key: int | None
     correlation: Mapping[str, str]
+    status: str = "active"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its entry has ended, so that no job of it is wanted any more."""
+        return self.status not in ("starting", "active")
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,8 @@ BEGIN
   ) THEN
     RETURN NULL;
   END IF;
-  told := jsonb_build_object('verb', NEW.verb, 'job_key', NEW.job_key, 'instance_key', NEW.process_instance_key);
+  told := jsonb_build_object(
+    'verb', NEW.verb, 'element', NEW.element_id, 'job_key', NEW.job_key, 'instance_key', NEW.process_instance_key);
   IF NEW.engine_id LIKE '%/undo' THEN
     told := told || jsonb_build_object('undoes', (
       SELECT record.verb FROM verbworker.compensation_record AS record WHERE record.record_id = NEW.job_key));

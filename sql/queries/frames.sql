@@ -99,6 +99,7 @@ SELECT
   instance.instance_uid IS NOT NULL AS correlated,
   instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb, instance.verb_version,
   instance.engine_id AS instance_engine_id, instance.instance_key, instance.correlation,
+  instance.status AS instance_status,
   EXISTS (
     SELECT 1
     FROM verbworker.payload_version AS version
@@ -118,6 +119,7 @@ SELECT
   instance.instance_uid IS NOT NULL AS correlated,
   instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb, instance.verb_version,
   instance.engine_id AS instance_engine_id, instance.instance_key, instance.correlation,
+  instance.status AS instance_status,
   EXISTS (
     SELECT 1
     FROM verbworker.payload_version AS version

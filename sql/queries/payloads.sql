@@ -12,6 +12,14 @@ JOIN verbworker.workflow_instance AS instance ON instance.instance_uid = head.in
 WHERE head.instance_uid = $1
 FOR UPDATE OF head;
 
+-- name: is_known
+-- Whether an instance ever had a payload with this hash.
+SELECT EXISTS (
+  SELECT 1
+  FROM verbworker.payload_version
+  WHERE instance_uid = $1 AND hash = $2
+) AS known;
+
 -- name: open
 -- The first version, written together with the instance and before the engine hears of either.
 WITH head AS (

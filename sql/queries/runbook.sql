@@ -154,3 +154,93 @@ SELECT entry_id
 FROM verbworker.runbook_entry
 WHERE entry_id = $1 AND owner = $2 AND epoch = $3 AND ended_at IS NULL
 FOR UPDATE;
+
+-- name: told
+-- Whether a thing was told of an entry before.
+SELECT EXISTS (
+  SELECT 1
+  FROM verbworker.runbook_event
+  WHERE entry_id = $1 AND once = $2
+) AS told;
+
+-- name: hold_up
+-- A job without a frame stops for a person. Nothing comes back while it stands still already.
+INSERT INTO verbworker.parked_token AS token (
+  tenant_id, entry_id, instance_uid, engine_id, instance_key, element_instance_key, element_id, kind, reason, job_key
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 'incident', $8, $9)
+ON CONFLICT (engine_id, element_instance_key, kind) DO UPDATE SET
+  closed_at = NULL, closed_as = NULL, opened_at = clock_timestamp(), job_key = excluded.job_key
+WHERE token.closed_at IS NOT NULL
+RETURNING token_id;
+
+-- name: let_go
+-- And goes on.
+UPDATE verbworker.parked_token
+SET closed_at = clock_timestamp(), closed_as = 'resolved'
+WHERE engine_id = $1 AND element_instance_key = $2 AND kind = 'incident' AND job_key = $3 AND closed_at IS NULL
+RETURNING token_id;
+
+-- name: request_cancel
+-- Somebody wants an entry to end. The first to ask counts; one that has ended is left.
+UPDATE verbworker.runbook_entry
+SET cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
+WHERE entry_id = $1 AND ended_at IS NULL
+RETURNING entry_id;
+
+-- name: is_cancelling
+-- Whether somebody wants an entry to end.
+SELECT cancel_requested_at IS NOT NULL AS requested
+FROM verbworker.runbook_entry
+WHERE entry_id = $1;
+
+-- name: cancelling
+-- Entries that somebody wants to end and that the engine still has, the longest wait first.
+SELECT entry.entry_id
+FROM verbworker.runbook_entry AS entry
+JOIN verbworker.workflow_instance AS instance ON instance.entry_id = entry.entry_id
+WHERE entry.ended_at IS NULL AND entry.cancel_requested_at < clock_timestamp() - $2::interval
+  AND instance.engine_id = $1
+ORDER BY entry.cancel_requested_at
+LIMIT $3;
+
+-- name: done
+-- What was done for an entry, or undone, in order.
+SELECT detail ->> 'verb' AS verb
+FROM verbworker.runbook_event
+WHERE entry_id = $1 AND kind = $2
+ORDER BY seq;
+
+-- name: first
+-- What the first event of a kind said.
+SELECT detail
+FROM verbworker.runbook_event
+WHERE entry_id = $1 AND kind = $2
+ORDER BY seq
+LIMIT 1;
+
+-- name: stuck
+-- Entries that wait for nothing, are worked on by nobody, and of which nothing was heard for long.
+SELECT
+  entry.entry_id, entry.tenant_id, entry.request_key, entry.verb, entry.verb_version, entry.mode, entry.sentence,
+  entry.invocation, entry.args, entry.asked_by, entry.status, entry.outcome, entry.process_id, entry.process_version,
+  entry.definition_key, entry.provenance, entry.cancel_requested_at, entry.created_at, entry.updated_at, entry.ended_at
+FROM verbworker.runbook_entry AS entry
+WHERE entry.tenant_id = $1 AND entry.ended_at IS NULL
+  AND entry.updated_at < clock_timestamp() - $2::interval
+  AND (entry.lease_until IS NULL OR entry.lease_until < clock_timestamp())
+  AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.parked_token AS token
+    WHERE token.entry_id = entry.entry_id AND token.closed_at IS NULL
+  )
+  AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.workflow_instance AS instance
+    JOIN verbworker.job_frame AS frame ON frame.instance_uid = instance.instance_uid
+    WHERE instance.entry_id = entry.entry_id
+      AND ((frame.state = 'started' AND frame.lease_until > clock_timestamp())
+        OR (frame.state = 'failed' AND frame.next_retry_at > clock_timestamp() - $2::interval))
+  )
+ORDER BY entry.updated_at
+LIMIT $3;

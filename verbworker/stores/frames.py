@@ -356,6 +356,7 @@ def _claim(row: Row) -> Claim:
             engine_id=row["instance_engine_id"],
             instance_key=row["instance_key"],
             correlation=json.loads(row["correlation"]),
+            status=row["instance_status"],
         )
     return Claim(
         job_key=row["job_key"],

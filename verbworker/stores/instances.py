@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from hashlib import sha256
 from uuid import UUID
 
 from verbworker.frame import Correlation
-from verbworker.stores._database import Connection, Database
+from verbworker.stores._database import Connection, Database, Row
 from verbworker.stores._sql import query
 from verbworker.stores.payloads import open_versions
 
@@ -36,6 +37,15 @@ class Carrier:
     instance_uid: UUID
     engine_id: str
     instance_key: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """A running instance of which nothing was heard for long."""
+
+    instance_uid: UUID
+    entry_id: UUID
+    instance_key: int
 
 
 class Instances:
@@ -76,18 +86,21 @@ class Instances:
 
     async def known(self, instance_uid: UUID) -> Correlation | None:
         """What the database knows of an instance."""
-        row = await self._database.fetchrow(query("instances", "known"), instance_uid)
-        if row is None:
-            return None
-        return Correlation(
-            tenant_id=row["tenant_id"],
-            entry_id=row["entry_id"],
-            verb=row["verb"],
-            verb_version=row["verb_version"],
-            engine_id=row["engine_id"],
-            instance_key=row["instance_key"],
-            correlation=json.loads(row["correlation"]),
-        )
+        return _correlation(await self._database.fetchrow(query("instances", "known"), instance_uid))
+
+    async def hold_in(self, connection: Connection, instance_uid: UUID) -> Correlation | None:
+        """The same, and nobody else tells or ends it until the caller's transaction ends."""
+        return _correlation(await connection.fetchrow(query("instances", "hold"), instance_uid))
+
+    async def hold_carrier_in(self, connection: Connection, entry_id: UUID) -> Carrier | None:
+        """The instance that carries an entry out, held likewise."""
+        row = await connection.fetchrow(query("instances", "hold_carrier"), entry_id)
+        return None if row is None else Carrier(row["instance_uid"], row["engine_id"], row["instance_key"])
+
+    async def quiet(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[Quiet]:
+        """Running instances without news; whoever gets one here looks after it for as long."""
+        rows = await self._database.fetch(query("instances", "quiet"), engine_id, longer_than, limit)
+        return [Quiet(row["instance_uid"], row["entry_id"], row["instance_key"]) for row in rows]
 
     async def key_of(self, instance_uid: UUID) -> int | None:
         """The engine's key of an instance, when it has one."""
@@ -98,3 +111,18 @@ class Instances:
         """The instance that carries an entry out; None for an entry of a direct verb."""
         row = await self._database.fetchrow(query("instances", "of_entry"), entry_id)
         return None if row is None else Carrier(row["instance_uid"], row["engine_id"], row["instance_key"])
+
+
+def _correlation(row: Row | None) -> Correlation | None:
+    if row is None:
+        return None
+    return Correlation(
+        tenant_id=row["tenant_id"],
+        entry_id=row["entry_id"],
+        verb=row["verb"],
+        verb_version=row["verb_version"],
+        engine_id=row["engine_id"],
+        instance_key=row["instance_key"],
+        correlation=json.loads(row["correlation"]),
+        status=row["status"],
+    )

@@ -23,8 +23,18 @@ class Head:
 async def head(database: Database, instance_uid: UUID) -> Head:
     """Read the payload of record."""
     async with database.acquire() as connection:
-        row = await _row(connection, "head", instance_uid)
+        return await head_in(connection, instance_uid)
+
+
+async def head_in(connection: Connection, instance_uid: UUID) -> Head:
+    """The same inside the caller's transaction."""
+    row = await _row(connection, "head", instance_uid)
     return Head(row["content"], row["hash"], row["version"])
+
+
+async def is_known_in(connection: Connection, instance_uid: UUID, hash: bytes) -> bool:
+    """Whether an instance ever had a payload with this hash."""
+    return bool(await connection.fetchval(query("payloads", "is_known"), instance_uid, hash))
 
 
 async def hold_head(connection: Connection, instance_uid: UUID) -> Head:

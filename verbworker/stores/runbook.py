@@ -172,6 +172,69 @@ class Runbook:
             return False
         return await self.append_in(connection, entry_id, kind, once="end", detail=detail) is not None
 
+    async def is_told_in(self, connection: Connection, entry_id: UUID, once: str) -> bool:
+        """Whether a thing was told before."""
+        return bool(await connection.fetchval(query("runbook", "told"), entry_id, once))
+
+    async def hold_up_in(self, connection: Connection, token: Token, once: str, detail: Mapping[str, Any]) -> bool:
+        """A job that has no frame stops for a person; False when it stood still already."""
+        opened = await connection.fetchval(
+            query("runbook", "hold_up"),
+            token.tenant_id,
+            token.entry_id,
+            token.instance_uid,
+            token.engine_id,
+            token.instance_key,
+            token.element_instance_key,
+            token.element_id,
+            token.reason,
+            token.job_key,
+        )
+        if opened is None:
+            return False
+        waits = {**detail, "wait": Wait.INCIDENT.value, "reason": token.reason}
+        entry_id = token.entry_id
+        await self.append_in(connection, entry_id, Kind.INCIDENT_RAISED, once=f"incident:{once}", detail=detail)
+        await self.append_in(connection, entry_id, Kind.PARKED, once=f"held:{once}", detail=waits)
+        return True
+
+    async def let_go_in(self, connection: Connection, token: Token, once: str, detail: Mapping[str, Any]) -> bool:
+        """And goes on; False when it did not stand still."""
+        gone = query("runbook", "let_go")
+        if await connection.fetchval(gone, token.engine_id, token.element_instance_key, token.job_key) is None:
+            return False
+        waits = {**detail, "wait": Wait.INCIDENT.value}
+        entry_id = token.entry_id
+        await self.append_in(connection, entry_id, Kind.INCIDENT_RESOLVED, once=f"resolved:{once}", detail=detail)
+        await self.append_in(connection, entry_id, Kind.RESUMED, once=f"released:{once}", detail=waits)
+        return True
+
+    async def request_cancel_in(self, connection: Connection, entry_id: UUID, by: str, reason: str) -> bool:
+        """Note that somebody wants an entry to end; False when it has."""
+        if await connection.fetchval(query("runbook", "request_cancel"), entry_id) is None:
+            return False
+        said = {"by": by, "reason": reason}
+        await self.append_in(connection, entry_id, Kind.CANCEL_REQUESTED, once="cancel", detail=said)
+        return True
+
+    async def is_cancelling_in(self, connection: Connection, entry_id: UUID) -> bool:
+        """Whether somebody wants an entry to end."""
+        return bool(await connection.fetchval(query("runbook", "is_cancelling"), entry_id))
+
+    async def cancelling(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[UUID]:
+        """The entries somebody wants to end and that the engine still has."""
+        rows = await self._database.fetch(query("runbook", "cancelling"), engine_id, longer_than, limit)
+        return [row["entry_id"] for row in rows]
+
+    async def verbs_in(self, connection: Connection, entry_id: UUID, kind: Kind) -> list[str]:
+        """The verbs that were done for an entry, or that undid something, in order."""
+        return [row["verb"] for row in await connection.fetch(query("runbook", "done"), entry_id, kind.value)]
+
+    async def first_in(self, connection: Connection, entry_id: UUID, kind: Kind) -> Mapping[str, Any] | None:
+        """What the first event of a kind said."""
+        detail = await connection.fetchval(query("runbook", "first"), entry_id, kind.value)
+        return None if detail is None else json.loads(detail)
+
     async def take(self, entry_id: UUID, owner: UUID, lease: timedelta) -> Taken | None:
         """The right to perform a direct verb, or None while somebody else has it or the entry has ended."""
         row = await self._database.fetchrow(query("runbook", "take"), entry_id, owner, lease)
@@ -193,6 +256,11 @@ class Runbook:
         """A tenant's entries, newest first."""
         state = None if status is None else status.value
         rows = await self._database.fetch(query("runbook", "list"), tenant_id, state, verb, limit)
+        return [_entry(row) for row in rows]
+
+    async def stuck(self, tenant_id: str, *, longer_than: timedelta, limit: int = 100) -> list[Entry]:
+        """Entries that wait for nothing and nobody works on, the longest silence first."""
+        rows = await self._database.fetch(query("runbook", "stuck"), tenant_id, longer_than, limit)
         return [_entry(row) for row in rows]
 
     async def events(self, entry_id: UUID, *, after: int = 0, limit: int = 10_000) -> list[Event]:

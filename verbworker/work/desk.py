@@ -1,9 +1,9 @@
 """A desk serves the jobs of one type that are no verbs: listeners, gates, the undoing of a case."""
 
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from verbworker.job import Job
+from verbworker.job import RESERVED, Job
 
 
 class Desk(Protocol):
@@ -23,3 +23,17 @@ class Desk(Protocol):
 
     async def serve(self, job: Job) -> None:
         """Serve one delivery. Never raises for a job's sake: what is left undone the engine delivers again."""
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """A desk whose jobs bring more than the variables that all bring."""
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of all they bring."""
+
+
+def variables_for(desk: Desk) -> tuple[str, ...]:
+    """What the jobs of a desk bring."""
+    return desk.variables if isinstance(desk, Reader) else RESERVED

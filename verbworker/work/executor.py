@@ -42,6 +42,7 @@ from verbworker.work.performance import Abandoned, JobVanished, Performance
 from verbworker.work.redelivery import Redelivery
 from verbworker.work.reporting import Reporting
 from verbworker.work.returns import Returns
+from verbworker.work.strays import Strays
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ class Executor:
         ring: KeyRing | None = None,
         tracer: Tracer = UNTRACED,
         judge: Callable[..., Failed] = classify,
+        strays: Strays | None = None,
     ) -> None:
         self._registry = registry
         self._engine = engine
@@ -84,6 +86,7 @@ class Executor:
         self._ring = ring
         self._tracer = tracer
         self._judge = judge
+        self._strays = strays
         self._returns = Returns(engine, frames)
         self._redelivery = Redelivery(frames, engine, self._returns)
 
@@ -181,6 +184,8 @@ class Executor:
         """Run the verb. What comes back as `Completed` is stored already, in the verb's transaction if it has one."""
         policy = self._policy(job)
         try:
+            if self._strays is not None:
+                await self._strays.refuse(job, claim.instance, luggage.instance_uid)
             await self._pin(job, luggage, claim)
             head = None
             if claim.input_known and not claim.input_is_head and luggage.instance_uid is not None:

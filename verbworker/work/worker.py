@@ -14,7 +14,7 @@ from verbworker.engine import Ask, Engine
 from verbworker.job import RESERVED, Job
 from verbworker.registry import Registry
 from verbworker.stores.frames import Frames
-from verbworker.work.desk import Desk
+from verbworker.work.desk import Desk, variables_for
 from verbworker.work.executor import Executor
 from verbworker.work.feed import Feed
 from verbworker.work.heart import End, Heart
@@ -101,21 +101,25 @@ class Worker:
                 task.cancel()
 
     def _open_feeds(self, jobs: asyncio.TaskGroup) -> list[Feed]:
+        timeout = self._pace.engine_timeout
         for verb in self._registry:
-            self._open_feed(jobs, verb.name, verb.concurrency, self._pace.engine_timeout, self._execute)
+            self._open_feed(jobs, self._ask(verb.name, timeout, RESERVED), verb.concurrency, self._execute)
         for desk in self._desks:
-            self._open_feed(jobs, desk.type, desk.concurrency, desk.timeout or self._pace.engine_timeout, desk.serve)
+            ask = self._ask(desk.type, desk.timeout or timeout, variables_for(desk))
+            self._open_feed(jobs, ask, desk.concurrency, desk.serve)
         return self._feeds
 
-    def _open_feed(self, jobs: asyncio.TaskGroup, kind: str, concurrency: int, timeout: timedelta, do: _Do) -> None:
-        slots = Slots(kind, concurrency)
-        ask = Ask(
+    def _ask(self, kind: str, timeout: timedelta, variables: Sequence[str]) -> Ask:
+        return Ask(
             type=kind,
             worker=self._pace.name,
             timeout_ms=int(timeout.total_seconds() * 1000),
-            variables=RESERVED,
+            variables=variables,
             tenant_ids=self._pace.tenant_ids,
         )
+
+    def _open_feed(self, jobs: asyncio.TaskGroup, ask: Ask, concurrency: int, do: _Do) -> None:
+        slots = Slots(ask.type, concurrency)
 
         def start(job: Job) -> None:
             task = jobs.create_task(self._work(job, slots, do))

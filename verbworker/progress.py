@@ -1,0 +1,55 @@
+"""Progress: how far an entry is, as one word or as a sentence, for people who never saw the process."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from verbworker.event import Entry, Event, Kind, Open, Status
+
+_COARSE = {Status.EXECUTING: "in progress", Status.PARKED: "parked"}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many steps are done, of how many on the usual way, and what is waited for."""
+
+    status: Status
+    done: int
+    total: int
+    waits: tuple[str, ...] = ()
+
+    @property
+    def coarse(self) -> str:
+        """In progress, parked or done; how it ended is another question."""
+        return _COARSE.get(self.status, "done")
+
+    @property
+    def detailed(self) -> str:
+        """For example `3 of 5, awaiting reviewer`."""
+        so_far = f"{self.done} of {self.total}" if self.total else f"{self.done} steps"
+        said = (self.status.value,) if self.status.is_final else tuple(_lower(wait) for wait in self.waits)
+        return ", ".join((so_far, *said))
+
+    def told(self, *, detailed: bool) -> str:
+        """As the reader prefers it."""
+        return self.detailed if detailed else self.coarse
+
+
+def progress(entry: Entry, events: Sequence[Event], waits: Sequence[Open], *, steps: int) -> Progress:
+    """How far an entry is, by what happened and what it waits for; `steps` is the length of the usual way.
+
+    A step that came back in a loop counts once. Who took another way than the usual one has no more than all.
+    """
+    done = len({_step(event) for event in events if event.kind in (Kind.STEP_COMPLETED, Kind.GATE_DECIDED)})
+    total = max(steps, done)
+    if entry.status is Status.COMPLETED:
+        total = done
+    return Progress(entry.status, done, total, tuple(wait.reason for wait in waits))
+
+
+def _step(event: Event) -> object:
+    detail = event.detail
+    return detail.get("element") or detail.get("verb") or detail.get("gate")
+
+
+def _lower(reason: str) -> str:
+    return reason[:1].lower() + reason[1:]

@@ -1,0 +1,118 @@
+"""Cancelling: somebody wants an entry to end, the engine is told, and the entry says what was done until then."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from verbworker.engine import Engine
+from verbworker.errors import EngineError, JobGone, NotFound, RequestConflict, StoreError
+from verbworker.event import Entry, Kind
+from verbworker.stores._database import Connection, Database
+from verbworker.stores.dispatches import Dispatches
+from verbworker.stores.instances import Instances
+from verbworker.stores.runbook import Runbook
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE = 50
+_LATER = timedelta(seconds=5)
+_OUTSIDE = "ended outside"
+
+
+class Cancelling:
+    """Ends entries before their time. Cancelling is not undoing: what was done stays and is told.
+
+    The request is kept before the engine hears of it, and whichever is first, the request or the result, counts.
+    Without an engine it only keeps requests: the workers' own loops send them.
+    """
+
+    def __init__(
+        self, database: Database, dispatches: Dispatches, engine: Engine | None = None, *, every: float = 2.0
+    ) -> None:
+        self._database = database
+        self._dispatches = dispatches
+        self._engine = engine
+        self._every = every
+        self._runbook = Runbook(database)
+        self._instances = Instances(database)
+
+    async def cancel(self, entry_id: UUID, *, tenant_id: str, by: str, reason: str) -> Entry:
+        """Ask for the end of an entry and return it: cancelled, or still open while the engine is away.
+
+        Raises `NotFound`, or `RequestConflict` when it has ended or cannot be cancelled.
+        """
+        entry = await self._entry(entry_id, tenant_id)
+        async with self._database.transaction() as connection:
+            carrier = await self._instances.hold_carrier_in(connection, entry_id)
+            if carrier is None and not entry.status.is_final:
+                raise RequestConflict(f"{entry.verb} is performed at once and cannot be cancelled")
+            is_open = await self._runbook.request_cancel_in(connection, entry_id, by, reason)
+            if is_open and carrier is not None and carrier.instance_key is None:
+                await self._dispatches.withdraw_in(connection, carrier.instance_uid)
+                await self._end_in(connection, entry_id, {"by": by, "reason": reason})
+        if not is_open:
+            raise RequestConflict(_ended(await self._entry(entry_id, tenant_id)))
+        await self.carry_out(entry_id)
+        return await self._entry(entry_id, tenant_id)
+
+    async def carry_out(self, entry_id: UUID) -> bool:
+        """Have the engine end an entry somebody wants to end; False when it could not be told."""
+        carrier = await self._instances.of_entry(entry_id)
+        if self._engine is None or carrier is None or carrier.instance_key is None:
+            return False
+        try:
+            await self._engine.cancel(carrier.instance_key)
+        except JobGone:
+            pass  # an earlier word of ours came through, or a person's
+        except EngineError as error:
+            _log.warning("not cancelled yet", extra={"entry_id": str(entry_id), "reason": str(error)})
+            return False
+        async with self._database.transaction() as connection:
+            asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
+            await self._end_in(connection, entry_id, {**(asked or {}), "instance_key": carrier.instance_key})
+        return True
+
+    async def end_outside(self, entry_id: UUID, instance_key: int) -> bool:
+        """End an entry whose instance the engine has no more, though nobody here ended it; False when it has ended."""
+        async with self._database.transaction() as connection:
+            await self._instances.hold_carrier_in(connection, entry_id)
+            asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
+            said = asked or {"by": None, "reason": _OUTSIDE}
+            return await self._end_in(connection, entry_id, {**said, "instance_key": instance_key})
+
+    async def run(self) -> None:
+        """Send the requests the engine has not heard of, until cancelled."""
+        while True:
+            try:
+                await self.drain()
+            except StoreError as error:
+                _log.warning("cancelling waits for the database", extra={"reason": str(error)})
+            await asyncio.sleep(self._every * (0.5 + random.random()))
+
+    async def drain(self, *, longer_than: timedelta = _LATER) -> int:
+        """Send each request that waits once; returns how many entries ended by that."""
+        if self._engine is None:
+            return 0
+        waiting = await self._runbook.cancelling(self._engine.engine_id, longer_than=longer_than, limit=_AT_ONCE)
+        return sum([await self.carry_out(entry_id) for entry_id in waiting])
+
+    async def _end_in(self, connection: Connection, entry_id: UUID, said: Mapping[str, Any]) -> bool:
+        done = await self._runbook.verbs_in(connection, entry_id, Kind.STEP_COMPLETED)
+        undone = await self._runbook.verbs_in(connection, entry_id, Kind.COMPENSATED)
+        detail = {**said, "done": done, "undone": undone}
+        return await self._runbook.end_in(connection, entry_id, outcome=None, detail=detail, kind=Kind.CANCELLED)
+
+    async def _entry(self, entry_id: UUID, tenant_id: str) -> Entry:
+        entry = await self._runbook.entry(entry_id, tenant_id=tenant_id)
+        if entry is None:
+            raise NotFound(f"there is no entry {entry_id}")
+        return entry
+
+
+def _ended(entry: Entry) -> str:
+    at = "" if entry.ended_at is None else f" at {entry.ended_at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"the entry has ended before: it is {entry.status}{at}"

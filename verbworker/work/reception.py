@@ -1,0 +1,190 @@
+"""The reception of listener jobs: whose they are, what is told of them in one commit, what the engine hears."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from verbworker.crossing import Luggage, correlated
+from verbworker.engine import Engine
+from verbworker.errors import (
+    EngineError,
+    JobGone,
+    PermanentContract,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+    TransientInfrastructure,
+)
+from verbworker.event import Token, Wait
+from verbworker.frame import Correlation
+from verbworker.job import Job
+from verbworker.outcome import told
+from verbworker.stores._database import Connection, Database
+from verbworker.stores.instances import Instances
+from verbworker.stores.runbook import Runbook
+from verbworker.work.strays import Strays
+
+_log = logging.getLogger(__name__)
+
+_SOON_MS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A listener job of an instance that is known, running, and held."""
+
+    job: Job
+    luggage: Luggage
+    instance: Correlation
+    instance_uid: UUID
+
+    def token(self, kind: Wait, reason: str, *, message: str | None = None, key: str | None = None) -> Token:
+        """A wait at the element the job stands at."""
+        return Token(
+            tenant_id=self.instance.tenant_id,
+            entry_id=self.instance.entry_id,
+            instance_uid=self.instance_uid,
+            engine_id=self.instance.engine_id,
+            instance_key=self.job.process_instance_key,
+            element_instance_key=self.job.element_instance_key,
+            element_id=self.job.element_id,
+            kind=kind,
+            reason=reason,
+            message_name=message,
+            correlation_key=key,
+            job_key=self.job.key if kind is Wait.INCIDENT else None,
+        )
+
+
+Act = Callable[[Connection, Visit], Awaitable[bool]]
+"""What is done for a job in one transaction; False when the engine is not to go on by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """The desk of one type of listener."""
+
+    type: str
+    reception: "Reception"
+    act: Act
+    concurrency: int = 16
+    timeout: timedelta | None = None
+
+    async def serve(self, job: Job) -> None:
+        """Serve one delivery; what cannot be finished the engine delivers again."""
+        await self.reception.receive(job, self.act)
+
+
+class Reception:
+    """Receives listener jobs. They have no frames: what they do is one commit, and done twice it changes nothing."""
+
+    def __init__(self, database: Database, engine: Engine, strays: Strays) -> None:
+        self._database = database
+        self._engine = engine
+        self._strays = strays
+        self._instances = Instances(database)
+        self._runbook = Runbook(database)
+
+    async def receive(self, job: Job, act: Act) -> None:
+        """Act on a job that is of a running instance of ours, then complete it. Never raises for a job's sake."""
+        luggage = Luggage.of(job)
+        try:
+            if await self._settle(job, luggage, act):
+                await self._engine.complete(job.key, {})
+        except JobGone:
+            return  # our twin's word came first, or the instance was cancelled
+        except PermanentContract as error:
+            await self._refuse(job, luggage, error)
+        except TransientInfrastructure as error:
+            await self._try_again(job, luggage, error)
+        except (StoreUnavailable, StoreConflict, EngineError) as error:
+            _log.warning("listener job left to the engine", extra={"job_key": job.key, "reason": str(error)})
+            await self._come_again_soon(job)
+        except Exception:
+            _log.exception("a bug in the bridge; the engine delivers the job again", extra={"job_key": job.key})
+
+    async def _settle(self, job: Job, luggage: Luggage, act: Act) -> bool:
+        """False when the engine is not to go on by this job, or has it no more because its instance was a stray."""
+        uid = luggage.instance_uid
+        known = None if uid is None else await self._instances.known(uid)
+        if uid is not None and await self._strays.catch(job, known, uid):
+            return False
+        known, uid = correlated(job, luggage, known)
+        await self._pin(job, known, uid)
+        async with self._database.transaction() as connection:
+            instance = await self._instances.hold_in(connection, uid)
+            assert instance is not None, "instances are never deleted"
+            if not instance.has_ended:
+                visit = Visit(job, luggage, instance, uid)
+                token = visit.token(Wait.INCIDENT, "")
+                await self._runbook.let_go_in(connection, token, _once(job), _about(job))
+                return await act(connection, visit)
+        # Who ended it meanwhile has done all there was to tell; a cancelled one has no job to complete.
+        return instance.status != "cancelled" or not await self._strays.catch(job, instance, uid)
+
+    async def _pin(self, job: Job, known: Correlation, uid: UUID) -> None:
+        """Note the engine's key of an instance whose starter died before it could, or that a message started."""
+        if known.instance_key is not None:
+            return
+        try:
+            await self._instances.pin(
+                uid,
+                instance_key=job.process_instance_key,
+                definition_key=job.process_definition_key,
+                version=job.process_version,
+            )
+        except (StoreUnavailable, StoreConflict):
+            raise
+        except StoreError as error:
+            raise PermanentContract(
+                "another instance has this key; was the engine recreated under its old id?", code="InstanceMismatch"
+            ) from error
+
+    # ---- what stops -----------------------------------------------------------------------------------------------
+
+    async def _refuse(self, job: Job, luggage: Luggage, error: PermanentContract | TransientInfrastructure) -> None:
+        """Stop the job for a person: in the runbook where there is an entry, and in the engine in any case."""
+        message = told(error.kind, error.code, str(error), verb=job.type, entry_id=luggage.entry_id, job_key=job.key)
+        _log.error("a listener job is refused", extra={"job_key": job.key, "reason": message})
+        try:
+            await self._tell(job, luggage, error)
+            await self._engine.fail(job.key, retries=0, message=message)
+        except JobGone:
+            return
+        except (StoreError, EngineError) as away:
+            _log.warning("refusal not told", extra={"job_key": job.key, "reason": str(away)})
+            await self._come_again_soon(job)
+
+    async def _tell(self, job: Job, luggage: Luggage, error: PermanentContract | TransientInfrastructure) -> None:
+        uid = luggage.instance_uid
+        async with self._database.transaction() as connection:
+            instance = None if uid is None else await self._instances.hold_in(connection, uid)
+            if uid is None or instance is None or instance.instance_key != job.process_instance_key:
+                return  # nobody's entry; the engine's incident is all there is to see
+            token = Visit(job, luggage, instance, uid).token(Wait.INCIDENT, f"Waiting for an operator: {error}")
+            detail = {**_about(job), "class": error.kind, "code": error.code, "text": str(error)}
+            await self._runbook.hold_up_in(connection, token, _once(job), detail)
+
+    async def _try_again(self, job: Job, luggage: Luggage, error: TransientInfrastructure) -> None:
+        if job.retries <= 1:
+            return await self._refuse(job, luggage, error)
+        try:
+            await self._engine.fail(job.key, retries=job.retries - 1, message=str(error), backoff_ms=_SOON_MS)
+        except EngineError as away:
+            _log.debug("left undone", extra={"job_key": job.key, "reason": str(away)})
+
+    async def _come_again_soon(self, job: Job) -> None:
+        try:
+            await self._engine.extend(job.key, _SOON_MS)
+        except EngineError as error:
+            _log.debug("left undone", extra={"job_key": job.key, "reason": str(error)})
+
+
+def _once(job: Job) -> str:
+    return f"{job.key}:{job.activated_ms}"
+
+
+def _about(job: Job) -> dict[str, object]:
+    return {"verb": job.type, "job_key": job.key, "instance_key": job.process_instance_key}
