@@ -30,6 +30,11 @@ _TIMER = """    <bpmn:startEvent id="begin"/>
     <bpmn:sequenceFlow id="out" sourceRef="task" targetRef="end"/>
     <bpmn:endEvent id="end"/>"""
 
+_CAUGHT = """    <bpmn:boundaryEvent id="caught" attachedToRef="risky">
+      <bpmn:outgoing>caught_after</bpmn:outgoing>
+      <bpmn:errorEventDefinition/>
+    </bpmn:boundaryEvent>"""
+
 
 def one_task(process: str, job_type: str) -> bytes:
     """Start, one service task, end."""
@@ -73,12 +78,22 @@ def review(process: str, after: str, *, escalate: str | None = None, within: str
     body += [f'    <bpmn:userTask id="Review"><bpmn:extensionElements>{asked}</bpmn:extensionElements></bpmn:userTask>']
     body += [_flow("begin", "Review"), _flow("Review", "after"), _flow("after", "end")]
     if escalate is not None:
-        timer = (
-            f"<bpmn:timerEventDefinition><bpmn:timeDuration>{within}</bpmn:timeDuration></bpmn:timerEventDefinition>"
-        )
+        duration = f"<bpmn:timeDuration>{within}</bpmn:timeDuration>"
+        flow = "<bpmn:outgoing>late_escalate</bpmn:outgoing>"  # a boundary event must name it, or it is refused
+        timer = f"{flow}<bpmn:timerEventDefinition>{duration}</bpmn:timerEventDefinition>"
         kind = f'attachedToRef="Review" cancelActivity="{str(ends).lower()}"'
         body += [f'    <bpmn:boundaryEvent id="late" {kind}>{timer}</bpmn:boundaryEvent>', _task("escalate", escalate)]
         body += ['    <bpmn:endEvent id="escalated"/>', _flow("late", "escalate"), _flow("escalate", "escalated")]
+    return _SHELL.format(process=process, body="\n".join(body)).encode()
+
+
+def guarded(process: str, job_types: Sequence[str], risky: str, after: str) -> bytes:
+    """One service task after the other, then one whose errors lead to another task; end."""
+    steps = ["begin", *(f"task_{number}" for number in range(1, len(job_types) + 1)), "risky", "end"]
+    body = ['    <bpmn:startEvent id="begin"/>', '    <bpmn:endEvent id="end"/>', '    <bpmn:endEvent id="given_up"/>']
+    body += [_task(f"task_{number}", job_type) for number, job_type in enumerate(job_types, 1)]
+    body += [_task("risky", risky), _task("after", after), _CAUGHT]
+    body += [_flow(source, target) for source, target in (*pairwise(steps), ("caught", "after"), ("after", "given_up"))]
     return _SHELL.format(process=process, body="\n".join(body)).encode()
 
 

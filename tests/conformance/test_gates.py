@@ -1,0 +1,215 @@
+"""Human gates on the real broker: a task waits, a person decides, the next verb hears it."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from uuid import UUID
+
+import pytest
+
+from tests.support import hall as halls
+from tests.support.engines import Gateway
+from tests.support.eventually import eventually
+from tests.support.hall import TENANT, Hall, hall_registry
+from tests.support.models import review
+from tests.support.rig import Rig, opened
+from verbworker.engine import Ask, Resource
+from verbworker.engines.zeebe.connection import Connection
+from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.event import Kind, Status
+from verbworker.job import ENTRY_ID, Job
+from verbworker.stores.gates import HumanGate
+from verbworker.work.gates import Gates
+
+pytestmark = pytest.mark.zeebe
+
+NOWHERE = "127.0.0.1:1"
+
+
+@pytest.fixture
+def domain(unique: Callable[[str], str]) -> str:
+    return unique("hall")
+
+
+@pytest.fixture
+async def rig(dsn: str, broker: Gateway, domain: str) -> AsyncIterator[Rig]:
+    async with opened(dsn, broker.address, hall_registry(domain)) as rig:
+        yield rig
+
+
+@pytest.fixture
+async def hall(rig: Rig, domain: str) -> AsyncIterator[Hall]:
+    async with halls.opened(rig.database, rig.engine, rig.registry, domain=domain) as hall:
+        yield hall
+
+
+async def deploy(rig: Rig, domain: str, **options: object) -> None:
+    model = review(f"{domain}-review", f"{domain}.after", **options)  # type: ignore[arg-type]  # the builder's own
+    await rig.engine.deploy([Resource(f"{domain}.bpmn", model)])
+
+
+async def task_of(hall: Hall, entry_id: UUID, *, timeout_ms: int = 60_000) -> Job:
+    """The user task of one entry: other tests' tasks on the same broker are left alone, as a desk does."""
+
+    async def look() -> list[Job]:
+        job = await hall.task(timeout_ms=timeout_ms)
+        return [job] if job.variables.get(ENTRY_ID) == str(entry_id) else []
+
+    (job,) = await eventually(look)
+    return job
+
+
+async def parked(hall: Hall) -> HumanGate:
+    entry_id = await hall.ask()
+    await hall.desk.serve(await task_of(hall, entry_id))
+    return await hall.gate(entry_id)
+
+
+@pytest.mark.req("WAIT-01", "WAIT-02", "WAIT-04", "EVT-03", "X-42", "PRX-34", "COR-08")
+async def test_a_person_decides_and_the_next_verb_hears_it(rig: Rig, hall: Hall, domain: str) -> None:
+    await deploy(rig, domain)
+    gate = await parked(hall)
+    assert await hall.status(gate.entry_id) is Status.PARKED
+    assert {name: gate.detail[name] for name in ("assignee", "groups", "due")} == {
+        "assignee": "anna",
+        "groups": ["reviewers", "leads"],
+        "due": "2030-01-31T12:00Z",
+    }
+
+    decided = await hall.decide(gate)
+    job = await rig.work(f"{domain}.after")
+    frame = await rig.frame(job)
+
+    assert decided.verdict is not None
+    assert decided.verdict.answer == "completed"
+    assert frame.output is not None
+    assert json.loads(frame.output)["data"]["heard"] == ["anna: review approve (all is well)"]
+    assert await hall.kinds(gate.entry_id) == [
+        Kind.STARTED,
+        Kind.PARKED,
+        Kind.GATE_DECIDED,
+        Kind.RESUMED,
+        Kind.STEP_COMPLETED,
+    ]
+    assert (await hall.counter.runbook.verify(TENANT, gate.entry_id)).broken == {}
+
+
+@pytest.mark.req("WAIT-04")
+async def test_nothing_goes_past_a_gate_that_nobody_decided(rig: Rig, hall: Hall, domain: str) -> None:
+    await deploy(rig, domain)
+    gate = await parked(hall)
+    ask = Ask(type=f"{domain}.after", worker="rig", timeout_ms=60_000, variables=())
+    passed = await rig.engine.activate(ask, 1, 500)
+
+    assert passed == []
+    assert (await hall.gate(gate.entry_id)).closed_at is None
+
+
+@pytest.mark.req("X-42", "PRX-34")
+async def test_a_decision_made_while_the_engine_is_away_is_relayed(rig: Rig, hall: Hall, domain: str) -> None:
+    await deploy(rig, domain)
+    gate = await parked(hall)
+    async with ZeebeEngine(Connection(address=NOWHERE), engine_id=rig.engine.engine_id) as away:
+        decided = await Gates(rig.database, away).decide(gate.token_id, "reject", by="bob", tenant_id=TENANT)
+    assert decided.verdict is not None
+    assert (decided.closed_as, decided.verdict.answer) == ("decided", None)
+
+    await hall.due()
+    await hall.relay.drain()
+    job = await rig.work(f"{domain}.after")
+    told = (await hall.gate(gate.entry_id)).verdict
+
+    assert told is not None
+    assert told.answer == "completed"
+    frame = await rig.frame(job)
+    assert frame.output is not None
+    assert json.loads(frame.output)["data"]["heard"] == ["bob: review reject ()"]
+
+
+@pytest.mark.req("X-42", "COR-08")
+async def test_a_task_that_the_engine_delivers_again_is_completed_when_it_was_decided(
+    rig: Rig, hall: Hall, domain: str
+) -> None:
+    await deploy(rig, domain)
+    entry_id = await hall.ask()
+    await hall.desk.serve(await task_of(hall, entry_id, timeout_ms=1_000))
+    gate = await hall.gate(entry_id)
+    await hall.without_engine.decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
+    await rig.engine.extend(gate.job_key, 1)
+    again = await task_of(hall, entry_id)
+    await hall.desk.serve(again)
+
+    assert again.key == gate.job_key
+    assert await rig.work(f"{domain}.after")
+    told = (await hall.gate(entry_id)).verdict
+    assert told is not None
+    assert told.answer == "completed"
+
+
+@pytest.mark.req("COR-08", "EVT-03")
+async def test_a_task_that_comes_again_is_still_the_same_gate(rig: Rig, hall: Hall, domain: str) -> None:
+    await deploy(rig, domain)
+    gate = await parked(hall)
+    await rig.engine.extend(gate.job_key, 1)
+    await hall.desk.serve(await task_of(hall, gate.entry_id))
+    again = await hall.gate(gate.entry_id)
+
+    assert (again.token_id, again.closed_at) == (gate.token_id, None)
+    assert again.seen_at > gate.seen_at
+    assert (await hall.kinds(gate.entry_id)).count(Kind.PARKED) == 1
+
+
+@pytest.mark.req("WAIT-05")
+async def test_a_decision_that_comes_after_the_deadline_is_said_to_be_too_late(
+    rig: Rig, hall: Hall, domain: str
+) -> None:
+    await deploy(rig, domain, escalate=f"{domain}.escalate", within="PT2S")
+    gate = await parked(hall)
+    job = await rig.work(f"{domain}.escalate")
+    decided = await hall.decide(gate)
+
+    assert decided.verdict is not None
+    assert decided.verdict.answer == "gone"
+    assert (await hall.kinds(gate.entry_id))[-1] is Kind.GATE_GONE
+    frame = await rig.frame(job)
+    assert frame.output is not None
+    assert json.loads(frame.output)["data"]["escalated"] is True
+
+
+@pytest.mark.req("WAIT-05")
+async def test_a_deadline_that_only_reminds_leaves_the_gate_open(rig: Rig, hall: Hall, domain: str) -> None:
+    await deploy(rig, domain, escalate=f"{domain}.escalate", within="PT1S", ends=False)
+    gate = await parked(hall)
+    await rig.work(f"{domain}.escalate")
+    decided = await hall.decide(gate)
+
+    assert decided.verdict is not None
+    assert decided.verdict.answer == "completed"
+    assert await rig.work(f"{domain}.after")
+
+
+@pytest.mark.req("WAIT-05")
+async def test_a_task_whose_time_was_up_before_it_was_parked_leaves_no_open_gate(
+    rig: Rig, hall: Hall, domain: str
+) -> None:
+    await deploy(rig, domain, escalate=f"{domain}.escalate", within="PT1S")
+    entry_id = await hall.ask()
+    late = await task_of(hall, entry_id)
+    await rig.work(f"{domain}.escalate")
+    await hall.desk.serve(late)
+
+    assert (await hall.gate(entry_id)).closed_as == "gone"
+    assert await hall.status(entry_id) is Status.EXECUTING
+
+
+async def test_a_cancelled_instance_is_found_by_asking_after_its_gate(rig: Rig, hall: Hall, domain: str) -> None:
+    await deploy(rig, domain)
+    gate = await parked(hall)
+    instance_key = await hall.database.fetchrow(
+        "SELECT instance_key FROM verbworker.parked_token WHERE token_id = $1", gate.token_id
+    )
+    assert instance_key is not None
+    await rig.engine.cancel(instance_key["instance_key"])
+    await hall.change(gate, "seen_at = seen_at - interval '1 hour'")
+
+    assert await hall.relay.probe() == 1
+    assert (await hall.gate(gate.entry_id)).closed_as == "gone"
