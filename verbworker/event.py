@@ -172,6 +172,6 @@ def told(event: Event) -> str:
         case Kind.CANCELLED:
             return "It was cancelled"
         case Kind.COMPENSATED:
-            return f"{detail.get('verb')} undid an earlier step"
+            return f"{detail.get('verb')} undid {detail.get('undoes')}"
         case Kind.RESULT:  # pragma: no branch  # there is no other
             return "It ended well" if detail.get("result") == "ok" else f"It ended badly: {detail.get('code')}"

@@ -280,6 +280,21 @@ async def test_an_incident_resolved_in_the_engine_goes_on_where_it_stopped(place
     assert len(await place.events(Kind.INCIDENT_RESOLVED)) == 1
 
 
+@pytest.mark.req("X-38")
+async def test_a_released_frame_goes_on_where_it_stopped(place: House, agency: Agency) -> None:
+    known = await place.booked()
+    agency.trouble("cancel-hotel", PermanentContract("no such booking", code="BookingUnknown"))
+    await place.undo()
+
+    answer = await place.release(await place.record_of("trip.book-hotel"))
+    await place.undo()
+
+    assert answer.done
+    assert state(known) is JobState.COMPLETED
+    assert await place.undone() == BACKWARDS
+    assert await place.deeds() == DONE_AND_UNDONE
+
+
 async def test_a_delivery_from_before_the_incident_does_not_go_on(place: House, agency: Agency) -> None:
     known = await place.booked()
     agency.trouble("cancel-car", PermanentContract("no such booking", code="BookingUnknown"))

@@ -21,7 +21,9 @@ from verbworker.job import PAYLOAD, RESERVED, Job
 from verbworker.registry import Registry
 from verbworker.stores._database import Database
 from verbworker.stores._sql import query
+from verbworker.stores.compensations import Compensations
 from verbworker.stores.frames import Frames
+from verbworker.stores.histories import Histories
 from verbworker.stores.runbook import Runbook
 from verbworker.testing.kit import Crash
 from verbworker.testing.memory import MemoryEngine, MemoryJob
@@ -29,6 +31,7 @@ from verbworker.work.compensation import CompensationDesk
 from verbworker.work.executor import Databases, Executor
 from verbworker.work.heart import Heart
 from verbworker.work.performance import Performance
+from verbworker.work.releases import Answer, Release, Releases
 
 RECORDS = "SELECT verb, state, record_id FROM verbworker.compensation_record ORDER BY step_seq"
 
@@ -129,6 +132,14 @@ class House:
     async def forget_leases(self) -> None:
         """The workers of all running undos are dead."""
         await self.database.execute(query("testing", "expire_leases"), f"{self.engine.engine_id}/undo")
+
+    async def release(self, record_id: int) -> Answer:
+        """A person releases a held undo, and the engine's incident with it."""
+        records = Compensations(self.database, engine_id=self.engine.engine_id)
+        frames = Frames(self.database, engine_id=records.engine_id, owner=uuid4())
+        histories = Histories(self.database, engine_id=records.engine_id)
+        releases = Releases(frames, histories, self.engine, records=records)
+        return await releases.release(Release(record_id, "ann", "the agency found it", 3, incident_key=1))
 
     async def end_backoffs(self) -> None:
         """Time passes, for the engine and for the frames."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from verbworker.engine import Engine
 from verbworker.errors import EngineError
 from verbworker.frame import FrameState, renewed_key
+from verbworker.stores.compensations import Compensations
 from verbworker.stores.frames import Frames
 from verbworker.stores.histories import Histories, History
 
@@ -30,12 +31,18 @@ class Answer:
 
 
 class Releases:
-    """Releases held frames of one engine; without an engine to speak to, its incident is left to a person."""
+    """Releases held frames of one engine; without an engine to speak to, its incident is left to a person.
 
-    def __init__(self, frames: Frames, histories: Histories, engine: Engine | None) -> None:
+    With `records` the frames are those of undos, and the engine's job is the one that walks them.
+    """
+
+    def __init__(
+        self, frames: Frames, histories: Histories, engine: Engine | None, *, records: Compensations | None = None
+    ) -> None:
         self._frames = frames
         self._histories = histories
         self._engine = engine
+        self._records = records
 
     async def release(self, wanted: Release) -> Answer:
         """Release a frame, then the engine's job. Asked again, it repeats only what the engine has not heard."""
@@ -62,8 +69,11 @@ class Releases:
     async def _tell_engine(self, wanted: Release, retries: int, done: str) -> Answer:
         if self._engine is None:
             return Answer(True, f"{done}; give the job {retries} retries and resolve its incident in the engine")
+        job_key = wanted.job_key
+        if self._records is not None:
+            job_key = await self._records.job_of(wanted.job_key) or job_key
         try:
-            await self._engine.release(wanted.job_key, retries=retries, incident_key=wanted.incident_key)
+            await self._engine.release(job_key, retries=retries, incident_key=wanted.incident_key)
         except EngineError as error:
             return Answer(False, f"{done}, but the engine was not told: {error}; run this again when that is mended")
         if wanted.incident_key is None:

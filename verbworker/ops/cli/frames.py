@@ -19,6 +19,7 @@ from verbworker.ops.explain import explain as story
 from verbworker.ops.explain import headline
 from verbworker.stores import _schema
 from verbworker.stores._database import Database
+from verbworker.stores.compensations import UNDO, Compensations
 from verbworker.stores.frames import Frames
 from verbworker.stores.histories import Histories, History
 from verbworker.work.releases import Answer, Release, Releases
@@ -28,7 +29,9 @@ app = typer.Typer(
 )
 
 JOB = typer.Argument(help="The engine's key of the job.", show_default=False)
-ENGINE_ID = typer.Option(None, "--engine-id", help="The cluster's name; else VERBWORKER_ENGINE_ID.", show_default=False)
+ENGINE_ID = typer.Option(
+    None, "--engine-id", help="The cluster's name, for undos with /undo; else VERBWORKER_ENGINE_ID.", show_default=False
+)
 STATE = typer.Option(FrameState.INCIDENT, "--state", help="The state the frames are in.")
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
@@ -112,7 +115,10 @@ async def _release(settings: Settings, wanted: Release, *, frame_only: bool) -> 
         await _schema.require(settings.database())
         database = await stack.enter_async_context(Database(settings.database(), size=1))
         frames = Frames(database, engine_id=engine_id, owner=uuid4())
-        return await Releases(frames, Histories(database, engine_id=engine_id), engine).release(wanted)
+        histories, records = Histories(database, engine_id=engine_id), None
+        if engine_id.endswith(UNDO):
+            records = Compensations(database, engine_id=engine_id.removesuffix(UNDO))
+        return await Releases(frames, histories, engine, records=records).release(wanted)
 
 
 @asynccontextmanager

@@ -1,0 +1,200 @@
+"""Undoing on the real broker: three steps, a failure at the fourth, and each undone in reverse order, once."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from tests.support.counter import asking, beside
+from tests.support.engines import Gateway
+from tests.support.models import guarded
+from tests.support.rig import Rig, opened
+from tests.support.trip import DEEDS, PLACES, TABLE, Agency, trip_registry
+from tests.support.undoing import RECORDS
+from verblint.naming import COMPENSATE
+from verbworker.engine import Resource
+from verbworker.errors import JobGone, PermanentContract
+from verbworker.event import Kind, Status
+from verbworker.job import PAYLOAD, Job
+from verbworker.stores.compensations import Compensations
+from verbworker.stores.frames import Frames
+from verbworker.stores.histories import Histories
+from verbworker.stores.runbook import Runbook
+from verbworker.work.compensation import CompensationDesk
+from verbworker.work.executor import Databases
+from verbworker.work.releases import Release, Releases
+
+pytestmark = pytest.mark.zeebe
+
+
+@pytest.fixture
+def domain(unique: Callable[[str], str]) -> str:
+    return unique("trip")
+
+
+@pytest.fixture
+def agency() -> Agency:
+    return Agency()
+
+
+@pytest.fixture
+async def rig(dsn: str, broker: Gateway, domain: str, agency: Agency) -> AsyncIterator[Rig]:
+    async with opened(dsn, broker.address, trip_registry(agency, domain)) as rig:
+        await rig.database.execute(TABLE)
+        model = guarded(
+            f"{domain}-arrange", [f"{domain}.book-{place}" for place in PLACES], f"{domain}.depart", COMPENSATE
+        )
+        await rig.engine.deploy([Resource("trip.bpmn", model)])
+        yield rig
+
+
+@asynccontextmanager
+async def desk_of(rig: Rig) -> AsyncIterator[CompensationDesk]:
+    pools = Databases(rig.database, rig.database)
+    desk = CompensationDesk(rig.registry, rig.engine, pools, rig.executor._performance, owner=uuid4())
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(desk.run())
+        try:
+            yield desk
+        finally:
+            running.cancel()
+
+
+@pytest.fixture
+async def desk(rig: Rig) -> AsyncIterator[CompensationDesk]:
+    async with desk_of(rig) as desk:
+        yield desk
+
+
+async def failed_trip(rig: Rig, domain: str) -> UUID:
+    """Book everything and fail to depart; the entry."""
+    async with beside(rig) as counter:
+        entry = await counter.router.invoke(f"{domain}.arrange", {}, caller=asking())
+        await counter.dispatcher.drain()
+    for place in PLACES:
+        await rig.work(f"{domain}.book-{place}")
+    await rig.work(f"{domain}.depart")
+    return entry.entry_id
+
+
+async def compensate_job(rig: Rig, entry_id: UUID, *, timeout_ms: int = 60_000) -> Job:
+    """The compensate job of one entry: the broker is shared, and so is its job type."""
+    for _ in range(20):
+        for job in await rig.take(COMPENSATE, timeout_ms=timeout_ms):
+            if job.variables["vw_entry_id"] == str(entry_id):
+                return job
+    raise AssertionError("the compensate job never came")
+
+
+async def told(rig: Rig, entry_id: UUID) -> list[tuple[str, Any]]:
+    """What the entry tells of steps and their undoing, without the test's own prefix."""
+    events = await Runbook(rig.database).events(entry_id)
+    kinds = (Kind.STEP_COMPLETED, Kind.COMPENSATED, Kind.INCIDENT_RAISED, Kind.INCIDENT_RESOLVED)
+    return [(event.kind.value, event.detail["verb"].split(".")[1]) for event in events if event.kind in kinds]
+
+
+async def resolve(rig: Rig, job: Job) -> None:
+    """Resolve the incident of a job: gRPC tells nobody its key, but it is one of the next."""
+    for key in range(job.key + 1, job.key + 400):
+        try:
+            await rig.engine.release(job.key, retries=3, incident_key=key)
+        except JobGone:
+            continue
+        return
+    raise LookupError("no incident among the next keys")
+
+
+STEPS = [("StepCompleted", verb) for verb in ("book-flight", "book-hotel", "book-car", "depart")]
+
+
+@pytest.mark.req("CMP-01", "CMP-02", "CMP-03", "CMP-04", "CMP-05", "X-38", "X-40")
+async def test_a_failure_at_the_fourth_step_undoes_the_three_before_in_reverse_order(
+    rig: Rig, desk: CompensationDesk, domain: str, agency: Agency
+) -> None:
+    entry_id = await failed_trip(rig, domain)
+    job = await compensate_job(rig, entry_id)
+
+    await desk.serve(job)
+
+    undone = [("Compensated", verb) for verb in ("cancel-car", "cancel-hotel", "cancel-flight")]
+    assert await told(rig, entry_id) == [*STEPS, *undone]
+    assert [row["deed"] for row in await rig.database.fetch(DEEDS)] == [
+        "book-flight",
+        "book-car",
+        "cancel-car",
+        "cancel-flight",
+    ]
+    assert agency.effects("cancel-hotel") == 1
+    (variables,) = [variables for key, variables in rig.engine.completions if key == job.key]
+    envelope = json.loads(variables[PAYLOAD])
+    assert variables["orch_booked"] == 0
+    assert envelope["data"] == {"booked": [], "cancelled": ["car", "hotel", "flight"]}
+    assert [step["verb"].split(".")[1] for step in envelope["sub_verb_trail"]] == [
+        "book-flight",
+        "book-hotel",
+        "book-car",
+        "cancel-car",
+        "cancel-hotel",
+        "cancel-flight",
+    ]
+    assert (await Runbook(rig.database).verify("tests", entry_id)).broken == {}
+
+
+@pytest.mark.req("X-38", "CMP-07", "EVT-07")
+async def test_an_incident_in_the_middle_is_mended_and_the_rest_is_undone(
+    rig: Rig, desk: CompensationDesk, domain: str, agency: Agency
+) -> None:
+    entry_id = await failed_trip(rig, domain)
+    agency.trouble("cancel-hotel", PermanentContract("the agency knows no such booking", code="BookingUnknown"))
+    stopped = await compensate_job(rig, entry_id)
+    await desk.serve(stopped)
+    runbook = Runbook(rig.database)
+    parked = await runbook.entry(entry_id)
+    (message,) = [message for key, retries, message in rig.engine.failures if (key, retries) == (stopped.key, 0)]
+
+    assert parked is not None
+    assert parked.status is Status.PARKED
+    assert message.startswith(f"undoing {domain}.book-hotel: PermanentContract BookingUnknown")
+    rows = await rig.database.fetch(RECORDS)
+    assert [row["state"] for row in rows] == ["pending", "held", "undone"]
+
+    records = Compensations(rig.database, engine_id="rig")
+    frames = Frames(rig.database, engine_id=records.engine_id, owner=uuid4())
+    releases = Releases(frames, Histories(rig.database, engine_id=records.engine_id), rig.engine, records=records)
+    answer = await releases.release(Release(int(rows[1]["record_id"]), "ann", "the agency found it", 3))
+    assert answer.done, answer.sentence
+    await resolve(rig, stopped)
+    await desk.serve(await compensate_job(rig, entry_id))
+
+    assert (await told(rig, entry_id))[len(STEPS) :] == [
+        ("Compensated", "cancel-car"),
+        ("IncidentRaised", "cancel-hotel"),
+        ("IncidentResolved", "cancel-hotel"),
+        ("Compensated", "cancel-hotel"),
+        ("Compensated", "cancel-flight"),
+    ]
+    assert stopped.key in [key for key, _ in rig.engine.completions]
+
+
+@pytest.mark.req("CMP-07")
+async def test_a_compensate_job_the_broker_delivers_to_two_workers_undoes_each_step_once(
+    rig: Rig, desk: CompensationDesk, domain: str, agency: Agency
+) -> None:
+    entry_id = await failed_trip(rig, domain)
+    first = await compensate_job(rig, entry_id, timeout_ms=1)
+    second = await compensate_job(rig, entry_id)
+    assert first.key == second.key
+
+    async with desk_of(rig) as other:
+        await asyncio.gather(desk.serve(first), other.serve(second))
+        await desk.serve(second)
+
+    undone = [event for event in await told(rig, entry_id) if event[0] == "Compensated"]
+    assert [verb for _, verb in undone] == ["cancel-car", "cancel-hotel", "cancel-flight"]
+    deeds = [row["deed"] for row in await rig.database.fetch(DEEDS)]
+    assert deeds == ["book-flight", "book-car", "cancel-car", "cancel-flight"]
+    assert agency.effects("cancel-hotel") == 1
