@@ -14,10 +14,18 @@ ON CONFLICT (tenant_id, sha256(body)) WHERE message_id IS NULL AND state = 'open
 RETURNING letter_id;
 
 -- name: entry_of
--- An entry, when it is this tenant's.
-SELECT entry_id
-FROM verbworker.runbook_entry
-WHERE entry_id = $1 AND tenant_id = $2;
+-- The entry people will look at, when it is this tenant's: the one the sender named, the one its key means, the one
+-- that it was sent to.
+SELECT entry.entry_id
+FROM unnest(ARRAY[$1::uuid, $2::uuid, (
+  SELECT instance.entry_id
+  FROM verbworker.workflow_instance AS instance
+  WHERE instance.instance_uid = $3
+)]) WITH ORDINALITY AS wanted (entry_id, rank)
+JOIN verbworker.runbook_entry AS entry ON entry.entry_id = wanted.entry_id
+WHERE entry.tenant_id = $4
+ORDER BY wanted.rank
+LIMIT 1;
 
 -- name: read
 -- One letter, when it is this tenant's.

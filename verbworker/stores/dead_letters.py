@@ -49,7 +49,13 @@ class DeadLetters:
         async with self._database.transaction() as connection:
             if not await inbox.bury_in(connection, claimed, why.reason):
                 return None
-            entry_id = await self._entry(connection, claimed, why)
+            entry_id: UUID | None = await connection.fetchval(
+                query("dead_letters", "entry_of"),
+                claimed.entry_id,
+                why.entry_id,
+                claimed.instance_uid,
+                claimed.tenant_id,
+            )
             letter_id: UUID = await connection.fetchval(
                 query("dead_letters", "write"),
                 claimed.tenant_id,
@@ -126,16 +132,6 @@ class DeadLetters:
             f"the letter was {letter.state} before, by {letter.resolved_by}"
             f" at {letter.resolved_at:%Y-%m-%d %H:%M:%S} UTC: {letter.resolved_reason}"
         )
-
-    async def _entry(self, connection: Connection, claimed: Claimed, why: Undeliverable) -> UUID | None:
-        """The entry people will look at: the one the sender named, when it is theirs, or the one its key means."""
-        for wanted in (claimed.entry_id, why.entry_id):
-            if wanted is None:
-                continue
-            found: UUID | None = await connection.fetchval(query("dead_letters", "entry_of"), wanted, claimed.tenant_id)
-            if found is not None:
-                return found
-        return None
 
     async def _tell(
         self, connection: Connection, entry_id: UUID, letter_id: UUID, claimed: Claimed, why: Undeliverable

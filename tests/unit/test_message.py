@@ -1,0 +1,184 @@
+"""Messages: the one form they may have, and whom they are for."""
+
+from dataclasses import replace
+from hashlib import sha256
+from uuid import UUID, uuid4
+
+import pytest
+
+from tests.support.mail import make_message
+from verbworker.canonical import canonical
+from verbworker.errors import MessageInvalid
+from verbworker.message import Addressee, Burial, Candidate, Message, Undeliverable, address, engine_message_id, read
+
+NEEDED = {
+    "message_name": "documents-received",
+    "message_id": "m-1",
+    "correlation_key": "case-1",
+    "tenant_id": "acme",
+}
+TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+ENTRY = "0b6e7e5e-6b3c-4b8e-9a56-0d6f4a4f4a11"
+
+
+def refused(fields: object) -> MessageInvalid:
+    with pytest.raises(MessageInvalid) as told:
+        read(canonical(fields))
+    return told.value
+
+
+@pytest.mark.req("ING-01", "X-26")
+def test_four_fields_are_enough() -> None:
+    message = read(canonical(NEEDED))
+
+    assert message.model_dump(exclude_none=True) == NEEDED
+
+
+@pytest.mark.req("ING-01", "ING-10", "MSG-01")
+def test_the_other_fields_are_kept() -> None:
+    more = {"correlation_id": "c-1", "causation_id": "m-0", "traceparent": TRACE, "payload": {"pages": 3}}
+    message = read(canonical({**NEEDED, **more, "entry_id": ENTRY}))
+
+    assert message.entry_id == UUID(ENTRY)
+    assert message.model_dump(include=set(more)) == more
+
+
+@pytest.mark.req("ING-06")
+@pytest.mark.parametrize("missing", NEEDED)
+def test_each_needed_field_must_be_there(missing: str) -> None:
+    error = refused({name: value for name, value in NEEDED.items() if name != missing})
+
+    assert error.fields == {missing: "is missing"}
+
+
+@pytest.mark.req("ING-06")
+@pytest.mark.parametrize("wrong", ["", "  ", "a\nb", "nul\x00", "x" * 257, 7, None])
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_needed_field_must_say_something_legible(name: str, wrong: object) -> None:
+    assert set(refused({**NEEDED, name: wrong}).fields) == {name}
+
+
+@pytest.mark.req("ING-02")
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("messageName", "message_name"), ("correlationKey", "correlation_key"), ("tenantid", "tenant_id")],
+)
+def test_field_names_are_exact_and_a_near_miss_is_told(name: str, meant: str) -> None:
+    fields = {key: value for key, value in NEEDED.items() if key != meant}
+    error = refused({**fields, name: "x"})
+
+    assert error.fields == {meant: "is missing", name: f"is no field of a message; did you mean {meant}?"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("entry_id", "7"), ("traceparent", "00-abc"), ("payload", [1]), ("payload", "text"), ("correlation_id", "")],
+)
+def test_an_optional_field_must_fit_when_it_is_given(field: str, value: object) -> None:
+    assert field in str(refused({**NEEDED, field: value}))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"null", b'{"message_id": "a", "message_id": "b"}', b'{"payload": {"n": NaN}}', b"\xff", b"{" * 100],
+)
+def test_bytes_that_are_no_message_are_refused(content: bytes) -> None:
+    with pytest.raises(MessageInvalid):
+        read(content)
+
+
+def test_a_message_larger_than_its_limit_is_refused() -> None:
+    with pytest.raises(MessageInvalid, match="budget"):
+        read(canonical({**NEEDED, "payload": {"text": "x" * 2000}}), limit=1024)
+
+
+def test_what_was_sent_is_not_repeated_in_the_refusal() -> None:
+    error = refused({**NEEDED, "traceparent": "secret-value"})
+
+    assert "secret-value" not in f"{error} {error.fields}"
+
+
+def test_the_hash_is_of_the_canonical_envelope() -> None:
+    expected = sha256(canonical({**NEEDED, "payload": {"a": None, "b": 1}})).digest()
+    same = [b'{"b":1,"a":null}', b'{ "a" : null, "b" : 1.0 }']
+
+    for payload in same:
+        text = canonical(NEEDED)[:-1] + b',"payload":' + payload + b"}"
+        assert read(text).body_hash() == expected
+
+
+@pytest.mark.parametrize(
+    "change", [{"payload": {"pages": 4}}, {"correlation_key": "case-2"}, {"entry_id": ENTRY}, {"causation_id": "m-0"}]
+)
+def test_every_field_counts_for_the_hash(change: dict[str, object]) -> None:
+    assert make_message(**change).body_hash() != make_message().body_hash()
+
+
+def test_a_message_made_in_python_may_not_hold_what_json_cannot() -> None:
+    from verbworker.message import validate
+
+    with pytest.raises(MessageInvalid, match="cannot be kept"):
+        validate({**NEEDED, "payload": {"when": object()}})
+
+
+def test_a_redelivery_is_another_message_to_the_engine() -> None:
+    ids = {engine_message_id("acme", "m-1", generation) for generation in range(3)}
+
+    assert ids == {"acme/m-1/0", "acme/m-1/1", "acme/m-1/2"}
+
+
+OURS = Candidate(uuid4(), "acme", uuid4(), has_ended=False)
+ENDED = Candidate(uuid4(), "acme", uuid4(), has_ended=True)
+FOREIGN = Candidate(uuid4(), "other", uuid4(), has_ended=False)
+
+
+@pytest.mark.req("MSG-03")
+def test_the_one_open_case_with_the_key_is_the_addressee() -> None:
+    assert address([OURS], tenant_id="acme") == Addressee(OURS.instance_uid, OURS.entry_id)
+
+
+def test_cases_that_ended_do_not_stand_in_the_way() -> None:
+    assert address([OURS, ENDED], tenant_id="acme") == Addressee(OURS.instance_uid, OURS.entry_id)
+
+
+def test_while_nobody_has_the_key_somebody_may_still_come() -> None:
+    assert address([], tenant_id="acme") is None
+
+
+def test_a_case_that_ended_will_not_come_back() -> None:
+    assert address([ENDED], tenant_id="acme") == Undeliverable(Burial.ENDED, "its case has ended", ENDED.entry_id)
+
+
+@pytest.mark.req("MSG-07", "X-13")
+def test_two_open_cases_with_the_key_are_too_many() -> None:
+    found = address([OURS, replace(OURS, entry_id=uuid4())], tenant_id="acme")
+
+    assert found == Undeliverable(Burial.SEVERAL, "several cases have its key", None)
+
+
+def test_a_key_that_another_tenant_uses_too_reaches_nobody() -> None:
+    found = address([OURS, FOREIGN], tenant_id="acme")
+
+    assert found == Undeliverable(Burial.SEVERAL, "several cases have its key", OURS.entry_id)
+
+
+def test_another_tenants_case_is_never_an_addressee() -> None:
+    assert address([FOREIGN], tenant_id="acme") is None
+
+
+def test_a_message_that_names_another_entry_than_its_key_is_not_delivered() -> None:
+    found = address([OURS], tenant_id="acme", entry_id=uuid4())
+
+    assert isinstance(found, Undeliverable)
+    assert found.code is Burial.MISMATCH
+
+
+def test_a_message_that_names_the_entry_of_its_key_is_delivered() -> None:
+    assert isinstance(address([OURS], tenant_id="acme", entry_id=OURS.entry_id), Addressee)
+
+
+def test_a_message_is_never_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        make_message().correlation_key = "x"  # type: ignore[misc]
+
+    assert Message.model_config["extra"] == "forbid"
