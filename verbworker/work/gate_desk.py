@@ -7,7 +7,14 @@ from uuid import UUID
 
 from verbworker.crossing import Luggage, correlated
 from verbworker.engine import Engine
-from verbworker.errors import EngineError, PermanentContract, StoreConflict, StoreError, StoreUnavailable
+from verbworker.errors import (
+    EngineError,
+    PermanentContract,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+    TransientInfrastructure,
+)
 from verbworker.event import Kind, Token, Wait
 from verbworker.frame import Correlation
 from verbworker.job import Job
@@ -18,6 +25,7 @@ from verbworker.stores.gates import GateBook, Silent
 from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
 from verbworker.work.gates import Teller
+from verbworker.work.strays import Strays
 from verbworker.workflow import Gate, WorkflowVerb
 
 _log = logging.getLogger(__name__)
@@ -39,6 +47,7 @@ class GateDesk:
         engine: Engine,
         database: Database,
         *,
+        strays: Strays | None = None,
         timeout: timedelta = timedelta(minutes=5),
         concurrency: int = 32,
     ) -> None:
@@ -51,6 +60,7 @@ class GateDesk:
         self._deployments = Deployments(database, engine_id=engine.engine_id)
         self._names: dict[int, dict[str, str]] = {}
         self._teller = Teller(database, engine)
+        self._strays = strays
         self.timeout: timedelta | None = timeout
         self.concurrency = concurrency
 
@@ -58,8 +68,8 @@ class GateDesk:
         """Park the entry of a task, or complete a task whose decision got lost on its way."""
         try:
             await self._serve(job)
-        except (StoreUnavailable, StoreConflict) as error:
-            _log.warning("database away, gate left to the engine", extra={"job_key": job.key, "reason": str(error)})
+        except (StoreUnavailable, StoreConflict, TransientInfrastructure) as error:
+            _log.warning("gate left to the engine", extra={"job_key": job.key, "reason": str(error)})
             await self._come_again_soon(job)
         except StoreError as error:
             _log.error("the database refuses a gate", extra={"job_key": job.key, "reason": str(error)})
@@ -68,7 +78,10 @@ class GateDesk:
 
     async def _serve(self, job: Job) -> None:
         luggage = Luggage.of(job)
-        instance = None if luggage.instance_uid is None else await self._instances.known(luggage.instance_uid)
+        uid = luggage.instance_uid
+        instance = None if uid is None else await self._instances.known(uid)
+        if uid is not None and self._strays is not None and await self._strays.catch(job, instance, uid):
+            return
         try:
             known, instance_uid = correlated(job, luggage, instance)
         except PermanentContract as error:

@@ -7,7 +7,7 @@ from typing import NoReturn
 import typer
 
 from verbworker.errors import Refused, VerbworkerError
-from verbworker.ops.cli import db, frames, messages, runbook
+from verbworker.ops.cli import db, frames, gates, messages, runbook
 from verbworker.ops.cli.deploy import deploy
 from verbworker.ops.cli.lint import SETTINGS, lint
 from verbworker.ops.cli.start import start
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.add_typer(db.app, name="db")
 app.add_typer(frames.app, name="frames")
+app.add_typer(gates.app, name="gates")
 app.add_typer(runbook.app, name="runbook")
 app.add_typer(messages.message, name="message")
 app.add_typer(messages.dead_letters, name="dead-letters")
