@@ -179,6 +179,6 @@ def test_a_message_that_names_the_entry_of_its_key_is_delivered() -> None:
 
 def test_a_message_is_never_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        make_message().correlation_key = "x"  # type: ignore[misc]
+        make_message().correlation_key = "x"
 
     assert Message.model_config["extra"] == "forbid"

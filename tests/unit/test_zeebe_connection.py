@@ -174,3 +174,28 @@ def test_no_secret_is_in_what_is_printed(env: dict[str, str]) -> None:
     connection = Connection.from_environment(env)
 
     assert "s3cret" not in f"{connection!r} {connection} {connection.credentials!r}"
+
+
+@pytest.mark.parametrize(
+    ("env", "url"),
+    [
+        ({}, None),
+        ({"ZEEBE_REST_ADDRESS": "http://gateway:8080"}, "http://gateway:8080"),
+        ({"ZEEBE_REST_ADDRESS": "gateway:8080"}, "http://gateway:8080"),
+        ({"CAMUNDA_REST_ADDRESS": "https://proxy/zeebe/v2/"}, "https://proxy/zeebe"),
+        ({**OAUTH, "ZEEBE_REST_ADDRESS": "gateway:8080"}, "https://gateway:8080"),
+        ({**CLIENT, "CAMUNDA_CLUSTER_ID": "c1"}, "https://bru-2.zeebe.camunda.io/c1"),
+    ],
+)
+def test_the_rest_address_is_a_url_as_safe_as_the_channel(env: dict[str, str], url: str | None) -> None:
+    assert Connection.from_environment(env).rest_url == url
+
+
+@pytest.mark.parametrize(
+    "text", ["ftp://gateway", "https://user:hunter2@gateway", "https://", "http://g?x=1", "g:port"]
+)
+def test_a_wrong_rest_address_is_refused_without_repeating_it(text: str) -> None:
+    with pytest.raises(ContractInvalid) as refused:
+        Connection.from_environment({"ZEEBE_REST_ADDRESS": text})
+
+    assert "hunter2" not in str(refused.value)
