@@ -154,3 +154,25 @@ def test_without_a_database_nothing_is_asked_for(shop: Shop, tmp_path: Path) -> 
 
     assert said.code == 2
     assert said.sentence().startswith("verbworker: the database at postgresql://postgres@127.0.0.1:9/nowhere cannot")
+
+
+@pytest.mark.req("CMP-06")
+def test_what_has_not_begun_is_cancelled_at_once_and_only_once(terminal: Terminal) -> None:
+    entry = json.loads(terminal.start(ORDER, "--json").out)["entry_id"]
+
+    first = terminal.say("runbook", "cancel", entry, "--reason", "ordered twice", "--by", "ann")
+    second = terminal.say("runbook", "cancel", entry, "--reason", "ordered twice")
+
+    assert (first.code, first.out) == (0, "cancelled\n")
+    assert second.code == 1
+    assert second.sentence().startswith("verbworker: ")
+    assert terminal.json("runbook", "show", entry)["status"] == "cancelled"
+    assert "ann asked to cancel: ordered twice" in terminal.say("runbook", "events", entry).out
+
+
+def test_an_entry_says_how_far_it_is(terminal: Terminal) -> None:
+    terminal.start(ORDER)
+
+    assert [row["progress"] for row in terminal.json("runbook", "list")] == ["0 steps"]
+    assert [row["progress"] for row in terminal.json("runbook", "list", "--coarse")] == ["in progress"]
+    assert terminal.json("runbook", "list", "--stuck", "3600") == []

@@ -19,13 +19,11 @@ from verbworker.ops import selfcheck
 from verbworker.ops.config import Settings
 from verbworker.ops.health import Health
 from verbworker.ops.probes import WorkerProbes
+from verbworker.ops.staff import hire
 from verbworker.registry import Registry
 from verbworker.stores._database import Database
-from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.frames import Frames
-from verbworker.stores.instances import Instances
 from verbworker.trace import UNTRACED, Tracer
-from verbworker.work.dispatcher import Dispatcher
 from verbworker.work.executor import Databases, Executor
 from verbworker.work.heart import Heart
 from verbworker.work.performance import Performance
@@ -113,28 +111,27 @@ async def opened(settings: Settings, registry: Registry, engine: Engine | None =
         await selfcheck.require_durable(control)
         await stack.enter_async_context(chosen)
         await selfcheck.greet(chosen, settings)
-        frames = Frames(control, engine_id=chosen.engine_id, owner=uuid4(), lease=settings.lease)
+        owner = uuid4()
+        frames = Frames(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
         heart = Heart(frames, chosen, engine_timeout_ms=int(settings.engine_timeout / timedelta(milliseconds=1)))
         performance = Performance(stack.enter_context(_threads(registry)))
         tracer = await stack.enter_async_context(_tracing(settings))
         pools = Databases(control, verbs)
-        executor = Executor(registry, chosen, frames, pools, heart, performance, ring=ring, tracer=tracer)
+        staff = hire(settings, registry, chosen, pools, performance, owner=owner, ring=ring, tracer=tracer)
+        executor = Executor(
+            registry, chosen, frames, pools, heart, performance, ring=ring, tracer=tracer, strays=staff.strays
+        )
         relay, reaper = Relay(frames, Returns(chosen, frames)), Reaper(frames, after=settings.archive_after)
-        dispatcher = _dispatcher(settings, control, chosen)
         worker = Worker(
-            registry, chosen, frames, executor, heart, relay, reaper, _pace(settings), services=(dispatcher.run,)
+            *(registry, chosen, frames, executor, heart, relay, reaper, _pace(settings)),
+            desks=staff.desks,
+            services=staff.services,
         )
         health = None
         if settings.http_port:
             probes = WorkerProbes(worker, control, chosen, poll_wait=settings.poll_wait)
             health = await stack.enter_async_context(Health(settings.http_host, settings.http_port, probes))
         yield App(worker, health)
-
-
-def _dispatcher(settings: Settings, database: Database, engine: Engine) -> Dispatcher:
-    dispatches = Dispatches(database, engine_id=engine.engine_id, owner=uuid4())
-    tenant = settings.tenant_ids[0] if settings.tenant_ids else None
-    return Dispatcher(dispatches, Instances(database), engine, tenant=tenant)
 
 
 def control_pool(settings: Settings) -> Database:

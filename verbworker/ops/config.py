@@ -79,6 +79,8 @@ class Settings(BaseSettings):
     poll_wait: Seconds = Field(default=timedelta(seconds=5), description="how long one poll waits for a job")
     streaming: bool = Field(default=True, description="whether jobs are pushed while little happens")
     grace: Seconds = Field(default=timedelta(seconds=30), description="how long running verbs may take to end")
+    gate_timeout: Seconds = Field(default=timedelta(minutes=5), description="how often a gate's task is heard of")
+    reconcile_after: Seconds = Field(default=timedelta(minutes=10), description="when a silent case is asked after")
     archive_after: Seconds = Field(default=timedelta(minutes=10), description="when an acknowledged frame moves")
 
     http_host: str = Field(default="127.0.0.1", description="where /live, /ready and /metrics are served")

@@ -1,11 +1,13 @@
 """`verbworker runbook`: what was asked, what waits for whom, what happened, and whether the record was touched."""
 
+import getpass
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import typer
 
@@ -15,8 +17,12 @@ from verbworker.ops import config
 from verbworker.ops.cli.db import DSN
 from verbworker.ops.cli.output import complain, run, say, show
 from verbworker.ops.config import Settings
+from verbworker.progress import Progress, progress
 from verbworker.stores import _schema
 from verbworker.stores._database import Database
+from verbworker.stores.deployments import Deployments
+from verbworker.stores.dispatches import Dispatches
+from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
 
 app = typer.Typer(help="The runbook: what was asked, what waits for whom, what happened.", no_args_is_help=True)
@@ -38,20 +44,27 @@ def shown(entry: Entry) -> dict[str, Any]:
 def list_entries(
     status: Status | None = STATUS,
     verb: str | None = typer.Option(None, "--verb", help="Only those of this verb.", show_default=False),
+    stuck: float = typer.Option(0, "--stuck", min=0, help="Only those of which nothing was heard for these seconds."),
+    coarse: bool = typer.Option(False, "--coarse", help="Say only whether each goes on, waits or is done."),
     limit: int = typer.Option(50, "--limit", min=1, max=10_000, help="At most this many."),
     tenant: str | None = TENANT,
     dsn: str | None = DSN,
     as_json: bool = JSON,
 ) -> None:
-    """List the entries, the newest first, with what each waits for."""
+    """List the entries, the newest first, with how far each is and what it waits for."""
     settings = config.load(dsn=dsn, tenant=tenant)
 
     async def read() -> list[dict[str, object]]:
-        async with opened_runbook(settings) as runbook:
-            entries = await runbook.entries(settings.tenant, status=status, verb=verb, limit=limit)
-            return [shown(entry) | {"waits_for": _reasons(await runbook.waits(entry.entry_id))} for entry in entries]
+        async with opened_database(settings) as database:
+            runbook, reading = Runbook(database), Reading(database)
+            if stuck:
+                entries = await runbook.stuck(settings.tenant, longer_than=timedelta(seconds=stuck), limit=limit)
+            else:
+                entries = await runbook.entries(settings.tenant, status=status, verb=verb, limit=limit)
+            far = [(await reading.progress(entry)).told(detailed=not coarse) for entry in entries]
+            return [shown(entry) | {"progress": told} for entry, told in zip(entries, far, strict=True)]
 
-    show(run(read()), columns=("entry_id", "status", "sentence", "waits_for", "created_at"), as_json=as_json)
+    show(run(read()), columns=("entry_id", "status", "sentence", "progress", "created_at"), as_json=as_json)
 
 
 @app.command("show")
@@ -60,13 +73,21 @@ def show_entry(
 ) -> None:
     """Print one entry and what it waits for; exit 1 when there is none."""
     settings = config.load(dsn=dsn, tenant=tenant)
-    entry, waits, _ = run(_read(settings, entry_id))
+    found = run(_read(settings, entry_id))
+    entry, waits = found.entry, found.waits
     if as_json:
-        say(json.dumps(shown(entry) | {"waits": [asdict(wait) for wait in waits]}, default=str, indent=2))
+        more = {
+            "progress": found.progress.detailed,
+            "waits": [asdict(wait) for wait in waits],
+            "trouble": found.trouble,
+        }
+        say(json.dumps(shown(entry) | more, default=str, indent=2))
         return
-    say(f"{entry.sentence}: {entry.status}")
+    say(f"{entry.sentence}: {entry.status}, {found.progress.detailed}")
     rows = [{"name": name, "value": value} for name, value in shown(entry).items() if value not in (None, {})]
     rows += [{"name": "waits for", "value": f"{wait.reason} (since {wait.since:%Y-%m-%d %H:%M:%S})"} for wait in waits]
+    if found.trouble:
+        rows.append({"name": "not begun yet", "value": found.trouble})
     show(rows, columns=("name", "value"), as_json=False)
 
 
@@ -76,7 +97,7 @@ def show_events(
 ) -> None:
     """Tell what happened to an entry, in order; exit 1 when there is none."""
     settings = config.load(dsn=dsn, tenant=tenant)
-    _, _, events = run(_read(settings, entry_id))
+    events = run(_read(settings, entry_id)).events
     if as_json:
         say(json.dumps([asdict(event) | {"hash": event.hash.hex()} for event in events], default=str, indent=2))
         return
@@ -95,8 +116,8 @@ def verify(
     settings = config.load(dsn=dsn, tenant=tenant)
 
     async def read() -> Any:
-        async with opened_runbook(settings) as runbook:
-            return await runbook.verify(settings.tenant, entry_id)
+        async with opened_database(settings) as database:
+            return await Runbook(database).verify(settings.tenant, entry_id)
 
     found = run(read())
     if as_json:
@@ -110,21 +131,83 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command()
+def cancel(
+    entry_id: UUID = ENTRY,
+    reason: str = typer.Option(..., "--reason", help="Why; kept in the runbook.", show_default=False),
+    by: str = typer.Option("", "--by", help="Who; else the user of this process.", show_default=False),
+    tenant: str | None = TENANT,
+    dsn: str | None = DSN,
+    engine_id: str | None = ENGINE_ID,
+) -> None:
+    """Ask for the end of an entry; what it did stays done. Exit 1 when it has ended already.
+
+    The request is kept at once; a running worker has the engine carry it out.
+    """
+    settings = config.load(dsn=dsn, tenant=tenant, engine_id=engine_id)
+
+    async def ask() -> Entry:
+        from verbworker.work.cancelling import Cancelling
+
+        async with opened_database(settings) as database:
+            dispatches = Dispatches(database, engine_id=settings.cluster(), owner=uuid4())
+            who = by or getpass.getuser()
+            return await Cancelling(database, dispatches).cancel(
+                entry_id, tenant_id=settings.tenant, by=who, reason=reason
+            )
+
+    entry = run(ask())
+    say("cancelled" if entry.status is Status.CANCELLED else "asked for; a worker carries it out")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All there is to say about an entry."""
+
+    entry: Entry
+    events: list[Event]
+    waits: list[Open]
+    progress: Progress
+    trouble: str | None
+
+
+class Reading:
+    """Reads an entry with everything around it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._runbook = Runbook(database)
+
+    async def find(self, entry_id: UUID, tenant: str) -> Found:
+        """One entry of a tenant; raises `NotFound`."""
+        entry = await self._runbook.entry(entry_id, tenant_id=tenant)
+        if entry is None:
+            raise NotFound(f"the tenant {tenant} has no entry {entry_id}")
+        events, waits = await self._runbook.events(entry_id), await self._runbook.waits(entry_id)
+        trouble = await Dispatches(self._database, engine_id="", owner=uuid4()).trouble(entry_id)
+        return Found(entry, events, waits, progress(entry, events, waits, steps=await self._steps(entry)), trouble)
+
+    async def progress(self, entry: Entry) -> Progress:
+        """How far an entry is."""
+        events, waits = await self._runbook.events(entry.entry_id), await self._runbook.waits(entry.entry_id)
+        return progress(entry, events, waits, steps=await self._steps(entry))
+
+    async def _steps(self, entry: Entry) -> int:
+        carrier = await Instances(self._database).of_entry(entry.entry_id)
+        if carrier is None or entry.definition_key is None:
+            return 0
+        deployment = await Deployments(self._database, engine_id=carrier.engine_id).find(entry.definition_key)
+        return 0 if deployment is None else deployment.steps
+
+
 @asynccontextmanager
-async def opened_runbook(settings: Settings) -> AsyncIterator[Runbook]:
-    """The runbook alone, for those who only read."""
+async def opened_database(settings: Settings) -> AsyncIterator[Database]:
+    """The database for those who only read."""
     await _schema.require(settings.database())
     async with Database(settings.database(), size=2) as database:
-        yield Runbook(database)
+        yield database
 
 
-async def _read(settings: Settings, entry_id: UUID) -> tuple[Entry, list[Open], list[Event]]:
-    async with opened_runbook(settings) as runbook:
-        entry = await runbook.entry(entry_id, tenant_id=settings.tenant)
-        if entry is None:
-            raise NotFound(f"the tenant {settings.tenant} has no entry {entry_id}")
-        return entry, await runbook.waits(entry_id), await runbook.events(entry_id)
-
-
-def _reasons(waits: list[Open]) -> str:
-    return "; ".join(wait.reason for wait in waits)
+async def _read(settings: Settings, entry_id: UUID) -> Found:
+    async with opened_database(settings) as database:
+        return await Reading(database).find(entry_id, settings.tenant)

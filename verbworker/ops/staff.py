@@ -1,0 +1,82 @@
+"""The staff of a worker: who serves the jobs that are no verbs, and who works in the background."""
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from verbworker.engine import Engine
+from verbworker.integrity import KeyRing
+from verbworker.ops.config import Settings
+from verbworker.registry import Registry
+from verbworker.stores.dead_letters import DeadLetters
+from verbworker.stores.deployments import Deployments
+from verbworker.stores.dispatches import Dispatches
+from verbworker.stores.inbox import Inbox
+from verbworker.stores.instances import Instances
+from verbworker.trace import Tracer
+from verbworker.work.bridge import Bridge
+from verbworker.work.cancelling import Cancelling
+from verbworker.work.compensation import CompensationDesk
+from verbworker.work.completion import Completion
+from verbworker.work.desk import Desk
+from verbworker.work.dispatcher import Dispatcher
+from verbworker.work.executor import Databases
+from verbworker.work.gate_desk import GateDesk
+from verbworker.work.gates import GateRelay
+from verbworker.work.messenger import Messenger
+from verbworker.work.performance import Performance
+from verbworker.work.reception import Reception
+from verbworker.work.reconciler import Reconciler
+from verbworker.work.strays import Strays
+
+
+@dataclass(frozen=True, slots=True)
+class Staff:
+    """Everybody but the executor of verbs."""
+
+    strays: Strays
+    desks: Sequence[Desk]
+    services: Sequence[Callable[[], Coroutine[Any, Any, None]]]
+
+
+def hire(
+    settings: Settings,
+    registry: Registry,
+    engine: Engine,
+    databases: Databases,
+    performance: Performance,
+    *,
+    owner: UUID,
+    ring: KeyRing | None,
+    tracer: Tracer,
+) -> Staff:
+    """Everybody who carries entries from their start to their end."""
+    control = databases.control
+    tenant = settings.tenant_ids[0] if settings.tenant_ids else None
+    dispatches = Dispatches(control, engine_id=engine.engine_id, owner=owner)
+    dispatcher = Dispatcher(dispatches, Instances(control), engine, tenant=tenant)
+    inbox = Inbox(control, engine_id=engine.engine_id, owner=owner)
+    messenger = Messenger(registry, inbox, DeadLetters(control), engine, tenant=tenant)
+    strays = Strays(engine, dispatches)
+    reception = Reception(control, engine, strays)
+    cancelling = Cancelling(control, dispatches, engine)
+    bridge = Bridge(registry, control, Deployments(control, engine_id=engine.engine_id), inbox, reception)
+    undoing = CompensationDesk(
+        registry, engine, databases, performance, owner=owner, lease=settings.lease, ring=ring, tracer=tracer
+    )
+    desks: list[Desk] = [
+        *bridge.desks(),
+        Completion(registry, control, reception, cancelling, ring=ring),
+        GateDesk(registry, engine, control, timeout=settings.gate_timeout),
+        undoing,
+    ]
+    services = (
+        dispatcher.run,
+        messenger.run,
+        cancelling.run,
+        GateRelay(control, engine, timeout=settings.gate_timeout).run,
+        Reconciler(control, engine, cancelling, after=settings.reconcile_after).run,
+        undoing.run,
+    )
+    return Staff(strays, desks, services)
