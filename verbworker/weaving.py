@@ -67,6 +67,7 @@ def _woven(root: Element, registry: Registry) -> Woven:
     model = assemble(root)
     process, workflow = _owned(model, registry)
     _refuse_own_listeners(root)
+    _refuse_native_gates(process)
     edits = [*_listening(process), *_retrying(process, workflow, registry)]
     return Woven(
         content=apply(root.document.source.content, [Fix("woven", tuple(edits))]),
@@ -101,6 +102,16 @@ def _refuse_own_listeners(root: Element) -> None:
                     f"line {element.line} has the listener {written}, which is woven in when the model is deployed;"
                     " deploy the authored file"
                 )
+
+
+def _refuse_native_gates(process: Process) -> None:
+    """A task that the engine keeps to itself would wait for ever: nobody hears of it, so nobody is asked."""
+    for _, node in process.walk():
+        if node.kind is Kind.USER_TASK and node.binding.is_user_task:
+            raise Refused(
+                f"line {node.element.line} has the user task {node.id} with zeebe:userTask, of which the runtime does"
+                " not hear; remove zeebe:userTask, and the task becomes a job"
+            )
 
 
 def _listening(process: Process) -> Iterator[Edit]:

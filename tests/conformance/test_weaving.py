@@ -21,8 +21,13 @@ from verbworker.weaving import COMPLETE, FIRED, LISTENER_RETRIES, PARK, START, U
 LISTENERS = (PARK, UNPARK, FIRED, COMPLETE, START)
 GATE = "io.camunda.zeebe:userTask"
 
-# One has listeners of the runtime already, and one a process that no verb owns.
-REFUSED = {"rules/listener/valid.bpmn", "rules/process-unknown/valid-without-contracts.bpmn"}
+# One has listeners of the runtime already, one a process that no verb owns, and two ask people behind its back.
+REFUSED = {
+    "rules/listener/valid.bpmn",
+    "rules/process-unknown/valid-without-contracts.bpmn",
+    "rules/native-user-task/valid-native.bpmn",
+    "rules/job-based-user-task/valid-native.bpmn",
+}
 PASSING = [model for model in fixture_models("rules") + fixture_models("traps") if not model.errors()]
 
 

@@ -225,6 +225,15 @@ def test_a_model_with_listeners_of_ours_is_refused(kind: str, listener: str) -> 
         woven(f'<userTask id="x"><extensionElements>{group}</extensionElements></userTask>')
 
 
+@pytest.mark.req("WAIT-01", "X-42")
+@pytest.mark.parametrize("around", ["{}", '<subProcess id="in">{}</subProcess>'])
+def test_a_gate_of_which_nobody_would_hear_is_refused(around: str) -> None:
+    native = '<userTask id="x"><extensionElements><zeebe:userTask/></extensionElements></userTask>'
+
+    with pytest.raises(Refused, match=r"the user task x with zeebe:userTask, .*; remove zeebe:userTask"):
+        woven(around.format(native))
+
+
 def test_a_woven_model_is_not_woven_again() -> None:
     content = woven('<startEvent id="begin"/>').content
 
