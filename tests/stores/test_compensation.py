@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.trip import Agency, trip_registry
+from tests.support.proxy import proxied
+from tests.support.trip import PLACES, Agency, trip_registry
 from tests.support.undoing import House, house
 from verblint.naming import COMPENSATE
 from verbworker.errors import PermanentBusiness, PermanentContract, TransientExternal
@@ -395,6 +396,89 @@ async def test_a_cancelled_case_finishes_the_undo_at_hand_and_begins_no_other(pl
     await serving
 
     assert await place.undone() == ["trip.book-car"]
+
+
+async def test_a_stopping_worker_gives_its_undo_back_and_spends_nothing(place: House, agency: Agency) -> None:
+    known = await place.booked()
+    agency.reached.clear()
+    agency.may_go_on.clear()
+    job = await place.take(COMPENSATE)
+    serving = asyncio.create_task(place.worker.desk.serve(job))
+    await agency.reached.wait()
+
+    place.worker.desk.stop()
+    await serving
+
+    assert (known.state, known.job.retries) == (JobState.ACTIVATABLE, 3)
+    assert (await place.records())["trip.book-car"] == "pending"
+    agency.may_go_on.set()
+    place.worker = place.boot()
+    await place.undo()
+    assert state(known) is JobState.COMPLETED
+    assert await place.deeds() == DONE_AND_UNDONE
+
+
+STATEMENTS = {
+    "plan": "ON CONFLICT (instance_uid, step_seq)",
+    "next": "ORDER BY step_seq DESC",
+    "offer": "greatest(activated_ms",
+    "look": "AS undone",
+    "returned": "ORDER BY ended_at, record_id",
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+async def test_a_database_that_goes_away_on_the_way_costs_one_more_delivery(
+    dsn: str, agency: Agency, statement: str
+) -> None:
+    async with proxied(dsn) as proxy, house(proxy.dsn, trip_registry(agency)) as place:
+        known = await place.booked()
+        proxy.cut(STATEMENTS[statement], "before")
+
+        await place.undo()
+
+        assert (proxy.cuts, known.state) == (1, JobState.ACTIVATED)
+        assert known.until_ms <= place.engine._now_ms + 2_000
+        place.engine.advance(3)
+        await place.undo()
+        assert state(known) is JobState.COMPLETED
+        assert await place.undone() == BACKWARDS
+        assert await place.deeds() == DONE_AND_UNDONE
+
+
+@pytest.mark.req("CMP-01")
+async def test_a_whole_worker_serves_the_desk_beside_its_verbs(dsn: str, agency: Agency) -> None:
+    async with house(dsn, trip_registry(agency)) as place:
+        instance = await place.start(*(f"trip.book-{name}" for name in PLACES), COMPENSATE)
+        async with asyncio.timeout(60), place.working():
+            await place.engine.until(lambda: place.engine.has_ended(instance))
+
+        assert await place.undone() == BACKWARDS
+        assert await place.deeds() == DONE_AND_UNDONE
+
+
+async def test_a_draining_worker_gives_back_what_it_is_undoing(dsn: str, agency: Agency) -> None:
+    async with house(dsn, trip_registry(agency)) as place:
+        known = await place.booked()
+        agency.reached.clear()
+        agency.may_go_on.clear()
+        async with asyncio.timeout(60), place.working(grace=0.01):
+            await agency.reached.wait()
+
+        assert (known.state, known.job.retries) == (JobState.ACTIVATABLE, 3)
+        assert (await place.records())["trip.book-car"] == "pending"
+
+
+async def test_the_case_of_a_cancelled_entry_is_undone_no_more(place: House) -> None:
+    await place.booked()
+    job = await place.take(COMPENSATE)
+    assert place.entry_id is not None
+    await place.runbook.append(place.entry_id, Kind.CANCELLED, once="end", detail={})
+
+    await place.worker.desk.serve(job)
+
+    assert not await place.engine.alive(job.process_instance_key)
+    assert await place.records() == {}
 
 
 async def test_a_job_of_an_instance_nobody_knows_is_refused(place: House) -> None:

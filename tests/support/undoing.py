@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -22,6 +23,7 @@ from verbworker.registry import Registry
 from verbworker.stores._database import Database
 from verbworker.stores._sql import query
 from verbworker.stores.compensations import Compensations
+from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.frames import Frames
 from verbworker.stores.histories import Histories
 from verbworker.stores.runbook import Runbook
@@ -31,7 +33,12 @@ from verbworker.work.compensation import CompensationDesk
 from verbworker.work.executor import Databases, Executor
 from verbworker.work.heart import Heart
 from verbworker.work.performance import Performance
+from verbworker.work.reaper import Reaper
+from verbworker.work.relay import Relay
 from verbworker.work.releases import Answer, Release, Releases
+from verbworker.work.returns import Returns
+from verbworker.work.strays import Strays
+from verbworker.work.worker import Pace, Worker
 
 RECORDS = "SELECT verb, state, record_id FROM verbworker.compensation_record ORDER BY step_seq"
 
@@ -43,6 +50,7 @@ class Undoer:
     executor: Executor
     desk: CompensationDesk
     frames: Frames
+    heart: Heart
 
 
 class House:
@@ -60,15 +68,36 @@ class House:
         self.entry_id: UUID | None = None
         self.worker = self.boot()
 
-    def boot(self) -> Undoer:
-        """Another worker."""
+    def boot(self, *, alone: bool = True) -> Undoer:
+        """Another worker; `alone` it writes by itself, otherwise what is around it sees to that."""
         owner, pools = uuid4(), Databases(self.database, self.database)
         frames = Frames(self.database, engine_id=self.engine.engine_id, owner=owner)
         heart, performance = Heart(frames, self.engine, engine_timeout_ms=60_000), Performance(self._threads)
         executor = Executor(self.registry, self.engine, frames, pools, heart, performance, ring=self.ring)
-        desk = CompensationDesk(self.registry, self.engine, pools, performance, owner=owner, ring=self.ring)
+        strays = Strays(self.engine, Dispatches(self.database, engine_id=self.engine.engine_id, owner=owner))
+        desk = CompensationDesk(
+            self.registry, self.engine, pools, performance, owner=owner, ring=self.ring, strays=strays
+        )
+        if not alone:
+            return Undoer(executor, desk, frames, heart)
         self.running += [self._tasks.create_task(frames.run()), self._tasks.create_task(desk.run())]
-        return Undoer(executor, desk, frames)
+        return Undoer(executor, desk, frames, heart)
+
+    @asynccontextmanager
+    async def working(self, *, grace: float = 30.0) -> AsyncIterator[None]:
+        """A whole worker that takes jobs by itself; in the end it drains."""
+        me, stop = self.boot(alone=False), asyncio.Event()
+        pace = Pace("house", poll_wait=timedelta(seconds=1), grace=timedelta(seconds=grace), streaming=False)
+        relay, reaper = Relay(me.frames, Returns(self.engine, me.frames)), Reaper(me.frames)
+        worker = Worker(
+            *(self.registry, self.engine, me.frames, me.executor, me.heart, relay, reaper, pace),
+            desks=[me.desk],
+            services=[me.desk.run],
+        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(worker.run(stop))
+            yield
+            stop.set()
 
     async def start(self, *line: str) -> int:
         """Start a case whose process is this line; the key of its instance."""

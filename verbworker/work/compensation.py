@@ -24,6 +24,7 @@ from verbworker.errors import (
     PermanentBusiness,
     PermanentContract,
     StoreError,
+    TransientInfrastructure,
 )
 from verbworker.frame import Correlation
 from verbworker.integrity import KeyRing
@@ -38,8 +39,9 @@ from verbworker.stores.instances import Instances
 from verbworker.trace import UNTRACED, Tracer
 from verbworker.verb import Verb
 from verbworker.work.executor import Databases, Executor
-from verbworker.work.heart import Heart
+from verbworker.work.heart import End, Heart
 from verbworker.work.performance import Performance
+from verbworker.work.strays import Strays
 from verbworker.workflow import WorkflowVerb
 
 _log = logging.getLogger(__name__)
@@ -74,6 +76,7 @@ class CompensationDesk:
         concurrency: int = 8,
         ring: KeyRing | None = None,
         tracer: Tracer = UNTRACED,
+        strays: Strays | None = None,
     ) -> None:
         self.timeout = timeout
         self.concurrency = concurrency
@@ -83,18 +86,23 @@ class CompensationDesk:
         self._performance = performance
         self._ring = ring
         self._tracer = tracer
+        self._strays = strays
         self._instances = Instances(databases.control)
         self._records = Compensations(databases.control, engine_id=engine.engine_id)
         self._frames = Frames(databases.control, engine_id=self._records.engine_id, owner=owner, lease=lease)
-        self.heart = Heart(self._frames, _Deaf(), engine_timeout_ms=0)
+        self._heart = Heart(self._frames, _Deaf(), engine_timeout_ms=0)
         self._walks: set[_Walk] = set()
 
     async def run(self) -> None:
         """Write frames and keep them and the engine's jobs alive until cancelled."""
         async with asyncio.TaskGroup() as services:
             services.create_task(self._frames.run())
-            services.create_task(self.heart.run())
+            services.create_task(self._heart.run())
             services.create_task(self._beat_often())
+
+    def stop(self) -> None:
+        """The process must go: what is being undone is given back, and the next worker goes on from there."""
+        self._heart.end_all(End.SHUTDOWN)
 
     async def serve(self, job: Job) -> None:
         """Undo what the case did. What it cannot finish the engine delivers again, and it goes on from there."""
@@ -103,15 +111,20 @@ class CompensationDesk:
                 await self._serve(walk)
             except PermanentContract as error:
                 await self._refuse(job, error)
-            except StoreError as error:
-                _log.warning("database away, undoing goes on later", extra={"job_key": job.key, "reason": str(error)})
-                await self._quietly(job, soon=True)
+            except (StoreError, TransientInfrastructure) as error:
+                _log.warning("undoing goes on later", extra={"job_key": job.key, "reason": str(error)})
+                await self._extend(job, soon=True)
+            except Exception:
+                _log.exception("a bug in the undoing; the engine delivers the job again", extra={"job_key": job.key})
 
     async def _serve(self, walk: _Walk) -> None:
         job = walk.job
         luggage = Luggage.of(job)
         uid = luggage.instance_uid
-        instance, uid = correlated(job, luggage, None if uid is None else await self._instances.known(uid))
+        known = None if uid is None else await self._instances.known(uid)
+        if self._strays is not None and uid is not None and await self._strays.catch(job, known, uid):
+            return
+        instance, uid = correlated(job, luggage, known)
         workflow = owner(job, instance, self._registry)
         while (record := await self._records.next(uid, job, workflow.compensation)) is not None:
             if walk.is_gone or not await self._undo(job, record):
@@ -143,7 +156,7 @@ class CompensationDesk:
             _Undoing(self._engine, job, record, self._records.engine_id),
             self._frames,
             self._databases,
-            self.heart,
+            self._heart,
             self._performance,
             ring=self._ring,
             tracer=self._tracer,
@@ -205,9 +218,9 @@ class CompensationDesk:
     async def beat(self) -> None:
         """Ask the engine for more time for every walk; a long undo is not delivered twice."""
         for walk in list(self._walks):
-            walk.is_gone = not await self._quietly(walk.job)
+            walk.is_gone = not await self._extend(walk.job)
 
-    async def _quietly(self, job: Job, *, soon: bool = False) -> bool:
+    async def _extend(self, job: Job, *, soon: bool = False) -> bool:
         """Move the end of a delivery; False when the engine has no such job any more."""
         timeout_ms = _SOON_MS if soon else int(self.timeout / timedelta(milliseconds=1))
         try:

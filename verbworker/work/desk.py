@@ -34,6 +34,14 @@ class Reader(Protocol):
         """The names of all they bring."""
 
 
+@runtime_checkable
+class Stoppable(Protocol):
+    """A desk that can give back what it is at, so that the next worker need not wait for a lease to run out."""
+
+    def stop(self) -> None:
+        """The process must go: end what runs."""
+
+
 def variables_for(desk: Desk) -> tuple[str, ...]:
     """What the jobs of a desk bring."""
     return desk.variables if isinstance(desk, Reader) else RESERVED

@@ -14,7 +14,7 @@ from verbworker.engine import Ask, Engine
 from verbworker.job import RESERVED, Job
 from verbworker.registry import Registry
 from verbworker.stores.frames import Frames
-from verbworker.work.desk import Desk, variables_for
+from verbworker.work.desk import Desk, Stoppable, variables_for
 from verbworker.work.executor import Executor
 from verbworker.work.feed import Feed
 from verbworker.work.heart import End, Heart
@@ -153,6 +153,9 @@ class Worker:
             await asyncio.wait(feeds)
         await self._wait_for_running(self._pace.grace.total_seconds())
         self._heart.end_all(End.SHUTDOWN)
+        for desk in self._desks:
+            if isinstance(desk, Stoppable):
+                desk.stop()
         await self._wait_for_running(_LAST_WORDS)
         for task in self._running:
             # Correctness never depends on a clean end: what is cut off here is taken over by another worker.
