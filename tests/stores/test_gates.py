@@ -12,16 +12,18 @@ import pytest
 from tests.support import desk as rooms
 from tests.support.eventually import eventually
 from tests.support.hall import GATE, TENANT, Hall, hall_registry, memory, opened
-from verbworker.errors import InvocationInvalid, NotFound, RequestConflict
+from verbworker.errors import InvocationInvalid, JobGone, NotFound, RequestConflict
 from verbworker.event import Kind, Status
 from verbworker.job import TENANT_ID, Job
 from verbworker.message import Message
 from verbworker.stores._database import Database
+from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.gates import GateBook, HumanGate
 from verbworker.stores.inbox import Inbox
 from verbworker.testing.memory import JobState, MemoryEngine
 from verbworker.waiting import Waiting, as_json
 from verbworker.work.gates import GateRelay, Gates
+from verbworker.work.strays import Strays
 from verbworker.workflow import Gate
 
 AT_TASK_1 = Gate(GATE, "task_1", ("approve", "reject"), "reviewer")
@@ -160,6 +162,35 @@ async def test_a_task_that_is_not_ours_is_left_alone(hall: Hall, engine: MemoryE
 
     assert await hall.gates.list(TENANT, entry_id=entry_id, closed=True) == []
     assert (engine.jobs[job.key].state, engine.jobs[job.key].messages) == (JobState.ACTIVATED, [])
+
+
+@pytest.mark.req("COR-08")
+async def test_the_task_of_an_instance_that_was_cancelled_ends_it_instead_of_asking_anybody(
+    database: Database, engine: MemoryEngine
+) -> None:
+    dispatches = Dispatches(database, engine_id=engine.engine_id, owner=uuid4())
+    registry = hall_registry(gate=AT_TASK_1)
+    async with opened(database, engine, registry, strays=Strays(engine, dispatches)) as hall:
+        entry_id = await hall.ask()
+        job = await hall.task()
+        async with database.transaction() as connection:
+            await hall.counter.runbook.end_in(connection, entry_id, outcome=None, detail={}, kind=Kind.CANCELLED)
+        await hall.desk.serve(job)
+
+        assert await hall.gates.list(TENANT, entry_id=entry_id, closed=True) == []
+    with pytest.raises(JobGone):
+        await engine.complete(job.key, {})
+
+
+async def test_a_late_task_of_an_entry_that_ended_leaves_no_open_gate(hall: Hall) -> None:
+    entry_id = await hall.ask()
+    job = await hall.task()
+    async with hall.database.transaction() as connection:
+        await hall.counter.runbook.end_in(connection, entry_id, outcome=None, detail={"result": "ok"})
+    await hall.desk.serve(job)
+
+    assert (await hall.gate(entry_id)).closed_as == "ended"
+    assert await hall.status(entry_id) is Status.COMPLETED
 
 
 async def test_the_first_task_of_an_instance_whose_starter_died_pins_it(hall: Hall, engine: MemoryEngine) -> None:
