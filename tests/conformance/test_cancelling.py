@@ -1,0 +1,235 @@
+"""Cancelling on the real broker: asked before or after the start, in a race with the result; one truth in any case."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from tests.support import case_models as models
+from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
+from tests.support.counter import TENANT, asking
+from tests.support.engines import Gateway
+from tests.support.entries import told
+from verbworker.engine import Start
+from verbworker.errors import EngineUnavailable, NotFound, RequestConflict
+from verbworker.event import Kind
+from verbworker.frame import FrameState
+
+pytestmark = pytest.mark.zeebe
+
+SOON = timedelta(0)
+
+
+@pytest.fixture
+async def book(dsn: str, broker: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
+    async with casebook(dsn, broker.address, unique("case")) as book:
+        yield book
+
+
+async def cancel(book: Casebook, entry_id: UUID) -> str:
+    entry = await book.cancelling.cancel(entry_id, tenant_id=TENANT, by="ann", reason="asked twice")
+    return entry.status.value
+
+
+@pytest.mark.req("CMP-06", "CMP-08", "ADP-09", "EVT-09", "EVT-14", "X-35")
+async def test_an_entry_that_waits_is_cancelled_and_says_what_was_done(book: Casebook) -> None:
+    entry_id = await book.start(models.waits_for, event=models.LETTER)
+    await book.serve("first", PARK)
+
+    assert await cancel(book, entry_id) == "cancelled"
+
+    (asked, ended) = await book.events(entry_id, Kind.CANCEL_REQUESTED, Kind.CANCELLED)
+    assert told(asked, "by", "reason") == {"by": "ann", "reason": "asked twice"}
+    assert told(ended, "by", "reason", "done", "undone", "instance_key") == {
+        "by": "ann",
+        "reason": "asked twice",
+        "done": [f"{book.domain}.first"],
+        "undone": [],
+        "instance_key": await book.instance_key(entry_id),
+    }
+    assert (await book.entry(entry_id)).cancel_requested_at is not None
+    assert await book.waits(entry_id) == []
+    assert not await book.engine.alive(await book.instance_key(entry_id))
+
+
+@pytest.mark.req("CMP-06")
+async def test_an_entry_that_has_not_begun_is_withdrawn(book: Casebook) -> None:
+    await book.deploy(models.line, "first")
+    entry_id = await book.ask()
+
+    assert await cancel(book, entry_id) == "cancelled"
+
+    assert await book.dispatcher.drain() == 0
+    assert await book.kinds(entry_id) == ["CancelRequested", "Cancelled"]
+
+
+@pytest.mark.req("CMP-06")
+async def test_while_the_engine_is_away_the_request_is_kept_and_sent_later(
+    book: Casebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry_id = await book.start(models.line, "first")
+    with monkeypatch.context() as patch:
+        patch.setattr(book.engine, "cancel", _away)
+        asked = await cancel(book, entry_id)
+        again = await cancel(book, entry_id)
+    assert (asked, again) == ("executing", "executing")
+
+    assert await book.cancelling.drain(longer_than=SOON) == 1
+
+    assert await book.status(entry_id) == "cancelled"
+    assert await book.kinds(entry_id) == ["DurableTaskStarted", "CancelRequested", "Cancelled"]
+    assert await book.cancelling.drain(longer_than=SOON) == 0
+
+
+async def _away(instance_key: int) -> None:
+    raise EngineUnavailable("nobody answers")
+
+
+@pytest.mark.req("CMP-06")
+async def test_a_cancel_whose_answer_was_lost_ends_all_the_same(
+    book: Casebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry_id = await book.start(models.line, "first")
+    real = book.engine.cancel
+
+    async def lost(instance_key: int) -> None:
+        await real(instance_key)
+        raise EngineUnavailable("the answer was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(book.engine, "cancel", lost)
+        assert await cancel(book, entry_id) == "executing"
+
+    await book.cancelling.drain(longer_than=SOON)
+
+    assert await book.status(entry_id) == "cancelled"
+
+
+@pytest.mark.req("CMP-06")
+async def test_a_result_that_came_first_stands(book: Casebook) -> None:
+    entry_id = await book.start(models.line, "first")
+    await book.serve("first", COMPLETE)
+
+    with pytest.raises(RequestConflict, match="it is completed at "):
+        await cancel(book, entry_id)
+
+    assert (await book.kinds(entry_id))[-1] == "ExecutionResult"
+
+
+@pytest.mark.req("CMP-06")
+async def test_a_request_that_came_first_stands(book: Casebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry_id = await book.start(models.line, "first")
+    await book.serve("first")
+    with monkeypatch.context() as patch:
+        patch.setattr(book.engine, "cancel", _away)
+        await cancel(book, entry_id)
+
+    await book.serve(COMPLETE)
+
+    assert await book.status(entry_id) == "cancelled"
+    assert "ExecutionResult" not in await book.kinds(entry_id)
+    assert not await book.engine.alive(await book.instance_key(entry_id))
+
+
+@pytest.mark.req("CMP-06")
+async def test_a_request_and_a_result_at_once_end_in_one_truth(book: Casebook) -> None:
+    truths = set()
+    for _ in range(6):
+        entry_id = await book.start(models.line, "first")
+        await book.serve("first")
+        job = await book.take(COMPLETE)
+        answers = await asyncio.gather(book.deliver(job), cancel(book, entry_id), return_exceptions=True)
+        status = await book.status(entry_id)
+        ends = [kind for kind in await book.kinds(entry_id) if kind in ("Cancelled", "ExecutionResult")]
+        truths.add((status, *ends))
+        await book.until_gone(job.process_instance_key)
+        assert isinstance(answers[1], RequestConflict) == (status == "completed")
+
+    assert truths <= {("completed", "ExecutionResult"), ("cancelled", "Cancelled")}
+    assert (await book.runbook.verify(TENANT)).broken == {}
+
+
+@pytest.mark.req("CMP-08")
+async def test_a_late_job_of_a_cancelled_entry_changes_nothing(book: Casebook) -> None:
+    entry_id = await book.start(models.line, "first")
+    job = await book.take("first")
+    await cancel(book, entry_id)
+    before = await book.kinds(entry_id)
+
+    await book.deliver(job)
+
+    frame = await book.frame(job)
+    assert await book.kinds(entry_id) == before
+    assert (frame.state, frame.output) == (FrameState.INCIDENT, None)
+    assert await book.waits(entry_id) == []
+
+
+async def test_a_late_listener_of_a_cancelled_entry_changes_nothing(book: Casebook) -> None:
+    entry_id = await book.start(models.receives, interrupting=True)
+    job = await book.take(PARK)
+    await cancel(book, entry_id)
+    before = await book.kinds(entry_id)
+
+    await book.deliver(job)
+
+    assert await book.kinds(entry_id) == before
+    assert await book.waits(entry_id) == []
+
+
+@pytest.mark.req("CMP-06")
+@pytest.mark.parametrize("first", ["verb", "listener"])
+async def test_a_withdrawn_start_that_came_through_is_cancelled_at_its_first_job(book: Casebook, first: str) -> None:
+    if first == "verb":
+        await book.deploy(models.line, "first")
+    else:
+        await book.deploy(models.receives, interrupting=True)
+    entry_id = await book.ask()
+    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(minutes=1))
+    started = await book.engine.start(Start(dispatch.process_id, dispatch.variables))
+    assert await cancel(book, entry_id) == "cancelled"
+
+    await book.serve("first" if first == "verb" else PARK)
+
+    assert not await book.engine.alive(started.instance_key)
+    assert await book.kinds(entry_id) == ["CancelRequested", "Cancelled"]
+
+
+@pytest.mark.req("CMP-06")
+async def test_a_dispatcher_that_is_overtaken_by_a_cancel_takes_its_start_back(
+    book: Casebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await book.deploy(models.line, "first")
+    entry_id = await book.ask()
+    real, started = book.engine.start, []
+
+    async def overtaken(start: Start) -> Any:
+        started.append(await real(start))
+        await cancel(book, entry_id)
+        return started[-1]
+
+    monkeypatch.setattr(book.engine, "start", overtaken)
+    await book.dispatcher.drain()
+
+    assert not await book.engine.alive(started[0].instance_key)
+    assert await book.status(entry_id) == "cancelled"
+
+
+async def test_nobody_cancels_what_is_not_theirs_or_not_there(book: Casebook) -> None:
+    entry_id = await book.start(models.line, "first")
+
+    with pytest.raises(NotFound):
+        await book.cancelling.cancel(entry_id, tenant_id="another", by="eve", reason="")
+    with pytest.raises(NotFound):
+        await book.cancelling.cancel(uuid4(), tenant_id=TENANT, by="eve", reason="")
+    assert await book.status(entry_id) == "executing"
+
+
+async def test_a_direct_verb_cannot_be_cancelled(book: Casebook) -> None:
+    args = {"name": "x"}
+    entry = await book.router.invoke(f"{book.domain}.second", args, caller=asking())
+
+    with pytest.raises(RequestConflict, match="it is completed"):
+        await cancel(book, entry.entry_id)

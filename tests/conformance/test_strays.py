@@ -1,0 +1,139 @@
+"""Instances nobody wants, on the real broker: a start that was sent twice, an instance that ended outside."""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from tests.support import case_models as models
+from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
+from tests.support.counter import TENANT
+from tests.support.engines import Gateway
+from tests.support.entries import told
+from verbworker.crossing import Luggage
+from verbworker.engine import Start, Started
+from verbworker.event import Kind
+from verbworker.frame import FrameState
+
+pytestmark = pytest.mark.zeebe
+
+DAY = timedelta(hours=2)
+
+
+@pytest.fixture
+async def book(dsn: str, broker: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
+    async with casebook(dsn, broker.address, unique("case")) as book:
+        yield book
+
+
+async def started_twice(book: Casebook, *, attempts: int = 2) -> tuple[UUID, Started]:
+    """An entry whose start was sent again because an answer was lost; and the instance that is one too many."""
+    entry_id = await book.ask()
+    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
+    variables = dict(dispatch.variables)
+    if attempts > 1:
+        await book.dispatcher.drain()
+    else:
+        first = await book.engine.start(Start(dispatch.process_id, variables))
+        row = "UPDATE verbworker.workflow_instance SET instance_key = $2, definition_key = $3, process_version = $4"
+        await book.database.execute(
+            f"{row} WHERE instance_uid = $1",
+            dispatch.instance_uid,
+            first.instance_key,
+            first.definition_key,
+            first.version,
+        )
+    return entry_id, await book.engine.start(Start(dispatch.process_id, variables))
+
+
+@pytest.mark.req("EVO-08", "COR-02")
+async def test_a_twin_is_cancelled_at_its_first_verb_and_the_other_goes_on(book: Casebook) -> None:
+    await book.deploy(models.line, "first")
+    entry_id, twin = await started_twice(book)
+    jobs = [await book.take("first") for _ in range(2)]
+    for job in jobs:
+        await book.deliver(job)
+
+    frames = {job.process_instance_key: await book.frame(job) for job in jobs}
+    assert not await book.engine.alive(twin.instance_key)
+    assert frames[twin.instance_key].state is FrameState.INCIDENT
+    assert frames[twin.instance_key].fail_code == "InstanceStray"
+    await book.serve(COMPLETE)
+    assert await book.kinds(entry_id) == ["DurableTaskStarted", "StepCompleted", "ExecutionResult"]
+    assert await book.status(entry_id) == "completed"
+
+
+@pytest.mark.req("EVO-08")
+async def test_a_twin_is_cancelled_at_its_first_listener(book: Casebook) -> None:
+    await book.deploy(models.receives, interrupting=True)
+    entry_id, twin = await started_twice(book)
+    await book.serve(PARK, PARK)
+
+    assert not await book.engine.alive(twin.instance_key)
+    assert await book.engine.alive(await book.instance_key(entry_id))
+    assert await book.kinds(entry_id) == ["DurableTaskStarted", "Parked"]
+
+
+async def test_an_identity_that_was_surely_sent_once_is_forged_and_stops_for_a_person(book: Casebook) -> None:
+    await book.deploy(models.receives, interrupting=True)
+    entry_id, twin = await started_twice(book, attempts=1)
+    await book.serve(PARK, PARK)
+
+    ((_, retries, message),) = book.engine.failures
+    assert (retries, "InstanceMismatch" in message) == (0, True)
+    assert await book.engine.alive(twin.instance_key)
+    assert len(await book.waits(entry_id)) == 1
+    await book.engine.cancel(twin.instance_key)
+
+
+@pytest.mark.req("EVT-14", "ADP-11", "COR-10", "ADP-03")
+async def test_an_instance_that_was_ended_in_the_engine_ends_its_entry_visibly(book: Casebook) -> None:
+    entry_id = await book.start(models.waits_for, event=models.LETTER)
+    await book.serve("first", PARK)
+    await book.engine.cancel(await book.instance_key(entry_id))
+    too_early = await book.reconciler.look()
+    await book.age(entry_id)
+
+    looked = await book.reconciler.look()
+
+    (ended,) = await book.events(entry_id, Kind.CANCELLED)
+    assert (too_early, looked) == (0, 1)
+    assert await book.status(entry_id) == "cancelled"
+    assert told(ended, "reason", "done") == {"reason": "ended outside", "done": [f"{book.domain}.first"]}
+    assert await book.waits(entry_id) == []
+    assert await book.reconciler.look() == 0
+
+
+@pytest.mark.req("ADP-11", "WAIT-08")
+async def test_an_instance_that_only_waits_is_left_and_looked_at_once_in_a_while(book: Casebook) -> None:
+    entry_id = await book.start(models.waits_for, event=models.LETTER)
+    await book.serve("first", PARK)
+    await book.age(entry_id)
+
+    assert [await book.reconciler.look(), await book.reconciler.look()] == [1, 0]
+    assert await book.status(entry_id) == "parked"
+
+
+async def test_an_entry_that_nothing_moves_is_found_as_stuck(book: Casebook) -> None:
+    waiting = await book.start(models.waits_for, event=models.LETTER)
+    await book.serve("first", PARK)
+    stuck = await book.ask("another")
+    await book.dispatcher.drain()
+    fresh = await book.ask("a third")
+    for entry_id in (waiting, stuck):
+        await book.age(entry_id)
+
+    found = [entry.entry_id for entry in await book.runbook.stuck(TENANT, longer_than=DAY)]
+
+    assert found == [stuck]
+    assert fresh not in found
+
+
+async def test_an_entry_whose_step_runs_is_not_stuck(book: Casebook) -> None:
+    entry_id = await book.start(models.line, "first")
+    job = await book.take("first")
+    await book.frames.push(book.executor._delivery(job, Luggage.of(job)))
+    await book.age(entry_id)
+
+    assert await book.runbook.stuck(TENANT, longer_than=DAY) == []

@@ -1,0 +1,298 @@
+"""The casebook: real processes on a real broker with every listener served, one job at a time, when a test says so."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+from uuid import UUID, uuid4
+
+from pydantic import BaseModel
+
+from tests.support.counter import TENANT, asking, counter
+from tests.support.eventually import eventually
+from tests.support.rig import PATIENCE_MS, Told
+from tests.support.rig import opened as opened_rig
+from verblint.contract import FlagType
+from verbworker.engine import Ask, Resource
+from verbworker.event import Entry, Event, Kind, Open
+from verbworker.flags import Flag, FlagContract
+from verbworker.frame import Frame
+from verbworker.job import Job
+from verbworker.message import Message
+from verbworker.registry import Registry
+from verbworker.stores._database import Database
+from verbworker.stores.dead_letters import DeadLetters
+from verbworker.stores.deployments import Deployments
+from verbworker.stores.dispatches import Dispatches
+from verbworker.stores.frames import Frames
+from verbworker.stores.inbox import Inbox
+from verbworker.stores.instances import Instances
+from verbworker.stores.runbook import Runbook
+from verbworker.verb import Call, Result
+from verbworker.weaving import weave
+from verbworker.work.bridge import Bridge
+from verbworker.work.cancelling import Cancelling
+from verbworker.work.completion import Completion
+from verbworker.work.desk import Desk, variables_for
+from verbworker.work.dispatcher import Dispatcher
+from verbworker.work.executor import Databases, Executor
+from verbworker.work.gate_desk import GateDesk
+from verbworker.work.messenger import Messenger
+from verbworker.work.performance import Performance
+from verbworker.work.reception import Reception
+from verbworker.work.reconciler import Reconciler
+from verbworker.work.router import Router
+from verbworker.work.strays import Strays
+from verbworker.workflow import Gate, WorkflowVerb
+from verbworker.workflow_contract import Argument
+
+PARK, UNPARK, FIRED = "verbworker.park", "verbworker.unpark", "verbworker.fired"
+COMPLETE, START = "verbworker.complete", "verbworker.start"
+GATE = "io.camunda.zeebe:userTask"
+
+
+class Case(BaseModel):
+    """What the steps write."""
+
+    name: str
+    first: str | None = None
+    second: str | None = None
+
+
+def case_registry(domain: str, message: str) -> Registry:
+    """`<domain>.case`: two steps, one message, one flag, one gate."""
+    verbs = Registry()
+
+    @verbs.verb(f"{domain}.first", mode="transactional", writes=("first",))
+    async def first(case: Case, call: Call) -> Result[Case]:
+        """Write one field, and say so."""
+        return Result(case.model_copy(update={"first": "done"}), flags={"orch_first": True})
+
+    @verbs.verb(f"{domain}.second", mode="transactional", writes=("second",))
+    async def second(case: Case) -> Case:
+        """Write the other field."""
+        return case.model_copy(update={"second": "done"})
+
+    return verbs.declare(
+        WorkflowVerb(
+            name=f"{domain}.case",
+            version=1,
+            process=f"{domain}-case",
+            schema=f"{domain}.case/v1",
+            args={"name": Argument(type="string", required=True)},
+            initial={"name": "args.name"},
+            outcome={"first": "data.first", "second": "data.second"},
+            correlation={"corr_case": "${args.name}"},
+            messages={message: "corr_case"},
+            gates={"review": Gate("review", "review", ("yes", "no"), "reviewer")},
+            sub_verbs=(f"{domain}.first", f"{domain}.second"),
+            flag_contract=FlagContract.of([Flag("orch_first", FlagType.BOOLEAN, False)]),
+        )
+    )
+
+
+@dataclass(slots=True)
+class Casebook:
+    """One database, one broker, and a desk for every type of job."""
+
+    domain: str
+    message: str
+    registry: Registry
+    engine: Told
+    database: Database
+    frames: Frames
+    executor: Executor
+    router: Router
+    dispatcher: Dispatcher
+    dispatches: Dispatches
+    deployments: Deployments
+    inbox: Inbox
+    messenger: Messenger
+    cancelling: Cancelling
+    reconciler: Reconciler
+    runbook: Runbook
+    desks: Mapping[str, Desk]
+    taken: dict[str, list[Job]] = field(default_factory=dict)
+    entries: list[UUID] = field(default_factory=list)
+
+    @property
+    def workflow(self) -> WorkflowVerb:
+        """The verb under test."""
+        return self.registry.workflows[f"{self.domain}.case"]
+
+    async def deploy(self, draw: Callable[..., bytes], *verbs: str, **options: Any) -> int:
+        """Weave and deploy a model of `case_models`."""
+        content = draw(self.workflow.process, self.message, self.domain, *verbs, **options)
+        woven = weave(content, self.registry)
+        (deployed,) = await self.engine.deploy([Resource("case.bpmn", woven.content)])
+        await self.deployments.record(
+            deployed, woven, resource="case.bpmn", authored_sha256=sha256(content).digest(), by="tests"
+        )
+        return deployed.definition_key
+
+    async def ask(self, name: str | None = None) -> UUID:
+        """Ask for a case; the engine has not heard of it."""
+        entry = await self.router.invoke(self.workflow.name, {"name": name or f"{self.domain}-key"}, caller=asking())
+        self.entries.append(entry.entry_id)
+        return entry.entry_id
+
+    async def start(self, draw: Callable[..., bytes], *verbs: str, **options: Any) -> UUID:
+        """Deploy a model, ask for a case, and have the engine start it."""
+        await self.deploy(draw, *verbs, **options)
+        entry_id = await self.ask()
+        await self.dispatcher.drain()
+        return entry_id
+
+    # ---- jobs ------------------------------------------------------------------------------------------------------
+
+    async def take(self, kind: str, *, timeout_ms: int = 60_000, wait_ms: int = PATIENCE_MS) -> Job:
+        """One job of this type; there must come one."""
+        kind = kind if kind in self.desks else f"{self.domain}.{kind}"
+        desk = self.desks.get(kind)
+        names = ("domain_payload", "domain_payload_hash", "vw_entry_id", "vw_instance_uid", "vw_tenant_id")
+        ask = Ask(kind, "casebook", timeout_ms, variables_for(desk) if desk else names)
+        jobs = await self.engine.activate(ask, 1, wait_ms)
+        assert jobs, f"no job of {kind} came"
+        self.taken.setdefault(kind, []).append(jobs[0])
+        return jobs[0]
+
+    async def has(self, kind: str) -> bool:
+        """Whether a job of this type is there now."""
+        kind = kind if kind in self.desks else f"{self.domain}.{kind}"
+        return await self.engine.activate(Ask(kind, "casebook", 1000, ()), 1, -1) != []
+
+    async def serve(self, *kinds: str) -> Job:
+        """Take and serve one job of each type, in this order; the last one comes back."""
+        for kind in kinds:
+            job = await self.take(kind)
+            await self.deliver(job)
+        return job
+
+    async def deliver(self, job: Job) -> None:
+        """Serve a delivery, perhaps once more."""
+        desk = self.desks.get(job.type)
+        await (desk.serve(job) if desk is not None else self.executor.execute(job))
+
+    # ---- messages --------------------------------------------------------------------------------------------------
+
+    async def send(self, message_id: str = "m-1", **payload: Any) -> None:
+        """A message for the case comes in and is published."""
+        letter = Message(
+            message_name=self.message,
+            message_id=f"{self.domain}-{message_id}",
+            correlation_key=f"{self.domain}-key",
+            tenant_id=TENANT,
+            payload=payload,
+        )
+        await self.inbox.receive(letter, sent_by="tests", ttl=timedelta(hours=1))
+        await self.messenger.drain()
+
+    # ---- looking ---------------------------------------------------------------------------------------------------
+
+    async def entry(self, entry_id: UUID) -> Entry:
+        """An entry as it stands."""
+        entry = await self.runbook.entry(entry_id)
+        assert entry is not None
+        return entry
+
+    async def status(self, entry_id: UUID) -> str:
+        """Where an entry stands."""
+        return (await self.entry(entry_id)).status.value
+
+    async def events(self, entry_id: UUID, *kinds: Kind) -> list[Event]:
+        """What happened, or what of some kinds."""
+        events = await self.runbook.events(entry_id)
+        return [event for event in events if not kinds or event.kind in kinds]
+
+    async def kinds(self, entry_id: UUID) -> list[str]:
+        """The names of what happened."""
+        return [event.kind.value for event in await self.events(entry_id)]
+
+    async def waits(self, entry_id: UUID) -> list[Open]:
+        """What an entry waits for."""
+        return await self.runbook.waits(entry_id)
+
+    async def reasons(self, entry_id: UUID) -> list[str]:
+        """What an entry waits for, in words."""
+        return [wait.reason for wait in await self.waits(entry_id)]
+
+    async def instance_key(self, entry_id: UUID) -> int:
+        """The engine's key of an entry's instance."""
+        carrier = await Instances(self.database).of_entry(entry_id)
+        assert carrier is not None
+        assert carrier.instance_key is not None
+        return carrier.instance_key
+
+    async def uid(self, entry_id: UUID) -> UUID:
+        """Our own key of it."""
+        carrier = await Instances(self.database).of_entry(entry_id)
+        assert carrier is not None
+        return carrier.instance_uid
+
+    async def until_gone(self, instance_key: int) -> None:
+        """Return when the engine has ended an instance."""
+
+        async def gone() -> bool:
+            return not await self.engine.alive(instance_key)
+
+        await eventually(gone)
+
+    async def frame(self, job: Job) -> Frame:
+        """The frame of a job."""
+        frame = await self.frames.read(job.key)
+        assert frame is not None
+        return frame
+
+    async def age(self, entry_id: UUID) -> None:
+        """Let nothing have been heard of an entry for a day."""
+        await self.database.execute(
+            "UPDATE verbworker.runbook_entry SET updated_at = updated_at - interval '1 day' WHERE entry_id = $1",
+            entry_id,
+        )
+
+
+@asynccontextmanager
+async def casebook(dsn: str, address: str, domain: str, registry: Registry | None = None) -> AsyncIterator[Casebook]:
+    """A casebook on a migrated database and a running broker; what it leaves in the engine is cancelled."""
+    message = f"{domain}-letter"
+    known = registry or case_registry(domain, message)
+    async with opened_rig(dsn, address, known) as rig, counter(rig.database, known, rig.engine) as desk:
+        engine, database = rig.engine, rig.database
+        strays = Strays(engine, desk.dispatches)
+        reception = Reception(database, engine, strays)
+        deployments = Deployments(database, engine_id=engine.engine_id)
+        inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
+        cancelling = Cancelling(database, desk.dispatches, engine)
+        desks: list[Desk] = Bridge(known, database, deployments, inbox, reception).desks()
+        desks += [Completion(known, database, reception, cancelling), GateDesk(known, engine, database)]
+        threads = ThreadPoolExecutor(2)
+        databases, performance = Databases(database, database), Performance(threads)
+        executor = Executor(known, engine, rig.frames, databases, rig.heart, performance, strays=strays)
+        book = Casebook(
+            domain=domain,
+            message=message,
+            registry=known,
+            engine=engine,
+            database=database,
+            frames=rig.frames,
+            executor=executor,
+            router=desk.router,
+            dispatcher=desk.dispatcher,
+            dispatches=desk.dispatches,
+            deployments=deployments,
+            inbox=inbox,
+            messenger=Messenger(known, inbox, DeadLetters(database), engine),
+            cancelling=cancelling,
+            reconciler=Reconciler(database, engine, cancelling, after=timedelta(hours=1)),
+            runbook=Runbook(database),
+            desks={served.type: served for served in desks},
+        )
+        try:
+            yield book
+        finally:
+            for entry_id in book.entries:
+                await book.cancelling.carry_out(entry_id)
+            threads.shutdown(wait=False)
