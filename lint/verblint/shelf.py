@@ -224,6 +224,7 @@ SHELF: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("HB408", "compensation-verb", "error", ("contracts",), ()),
     ("HB409", "missing-job-type", "error", ("serviceTask", "sendTask", "messageEventDefinition"), ()),
     ("HB410", "reserved-job-type", "error", (), ("verbworker.",)),
+    ("HB411", "undone-twice", "warning", ("contracts",), ()),
     ("HB501", "correlation-key-missing", "error", ("message",), ()),
     ("HB502", "correlation-key-form", "error", ("subscription",), ()),
     ("HB503", "correlation-key-undeclared", "error", ("contracts",), ()),
