@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
-from uuid import UUID
+from hashlib import sha256
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -15,10 +16,19 @@ from tests.support.rig import Rig, opened
 from verbworker.engine import Ask, Resource
 from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.errors import RequestConflict
 from verbworker.event import Kind, Status
 from verbworker.job import ENTRY_ID, Job
+from verbworker.stores.deployments import Deployments
+from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.gates import HumanGate
+from verbworker.stores.inbox import Inbox
+from verbworker.weaving import FIRED, weave
+from verbworker.work.bridge import Bridge
+from verbworker.work.deploy import Deploy, Ready
 from verbworker.work.gates import Gates
+from verbworker.work.reception import Reception
+from verbworker.work.strays import Strays
 
 pytestmark = pytest.mark.zeebe
 
@@ -199,6 +209,60 @@ async def test_a_task_whose_time_was_up_before_it_was_parked_leaves_no_open_gate
 
     assert (await hall.gate(entry_id)).closed_as == "gone"
     assert await hall.status(entry_id) is Status.EXECUTING
+
+
+async def deploy_woven(rig: Rig, domain: str, *, ends: bool) -> None:
+    """Deploy as `verbworker deploy` does: with listeners, and with what stands at each element on record."""
+    after, escalate = f"{domain}.after", f"{domain}.escalate"
+    authored = review(f"{domain}-review", after, escalate=escalate, within="PT2S", ends=ends)
+    ready = Ready(weave(authored, rig.registry), f"{domain}.bpmn", sha256(authored).digest())
+    deployments = Deployments(rig.database, engine_id=rig.engine.engine_id)
+    await Deploy(rig.engine, deployments).deploy(ready, by="tests")
+
+
+async def serve_fired(rig: Rig, domain: str) -> None:
+    """Serve the listener of the timer, as a worker's bridge does."""
+    engine_id, owner = rig.engine.engine_id, uuid4()
+    inbox = Inbox(rig.database, engine_id=engine_id, owner=owner)
+    strays = Strays(rig.engine, Dispatches(rig.database, engine_id=engine_id, owner=owner))
+    reception = Reception(rig.database, rig.engine, strays)
+    bridge = Bridge(rig.registry, rig.database, Deployments(rig.database, engine_id=engine_id), inbox, reception)
+    (desk,) = [desk for desk in bridge.desks() if desk.type == FIRED]
+
+    async def look() -> list[Job]:
+        return [job for job in await rig.take(FIRED) if job.process_id == f"{domain}-review"]
+
+    (job,) = await eventually(look)
+    await desk.serve(job)
+
+
+@pytest.mark.req("WAIT-05", "EVT-03", "COR-08")
+async def test_a_deadline_closes_its_gate_and_a_decision_after_it_is_refused(rig: Rig, hall: Hall, domain: str) -> None:
+    await deploy_woven(rig, domain, ends=True)
+    gate = await parked(hall)
+    await serve_fired(rig, domain)
+
+    with pytest.raises(RequestConflict, match=r"closed at .* UTC: its time was up"):
+        await hall.decide(gate)
+    assert await rig.work(f"{domain}.escalate")
+    assert (await hall.kinds(gate.entry_id))[1:] == [
+        Kind.PARKED,
+        Kind.TIMER_FIRED,
+        Kind.RESUMED,
+        Kind.STEP_COMPLETED,
+    ]
+
+
+@pytest.mark.req("WAIT-05")
+async def test_a_reminder_is_told_and_its_gate_stays_open(rig: Rig, hall: Hall, domain: str) -> None:
+    await deploy_woven(rig, domain, ends=False)
+    gate = await parked(hall)
+    await serve_fired(rig, domain)
+    assert await hall.status(gate.entry_id) is Status.PARKED
+    decided = await hall.decide(gate)
+
+    assert decided.verdict is not None
+    assert decided.verdict.answer == "completed"
 
 
 async def test_a_cancelled_instance_is_found_by_asking_after_its_gate(rig: Rig, hall: Hall, domain: str) -> None:

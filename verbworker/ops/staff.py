@@ -68,7 +68,7 @@ def hire(
     desks: list[Desk] = [
         *bridge.desks(),
         Completion(registry, control, reception, cancelling, ring=ring),
-        GateDesk(registry, engine, control, timeout=settings.gate_timeout),
+        GateDesk(registry, engine, control, strays=strays, timeout=settings.gate_timeout),
         undoing,
     ]
     services = (
