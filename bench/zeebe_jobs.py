@@ -1,7 +1,8 @@
 """Jobs per second and CPU per job on one broker: bare pyzeebe, the official SDK, and verbworker with its frames.
 
-`python -m bench.zeebe_jobs [--jobs 2000] [--runs 3]`. Runs are interleaved and medians printed; only ratios within
-one run mean anything. Nothing here asserts a time.
+`python -m bench.zeebe_jobs [--jobs 2000] [--runs 3] [--only NAME,NAME]`. Runs are interleaved and medians printed;
+only ratios within one run mean anything. `--memory 20000` watches one worker over that many jobs instead.
+Nothing here asserts a time.
 """
 
 import argparse
@@ -10,8 +11,9 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -59,12 +61,14 @@ class Figures:
     p50_ms: float
     p99_ms: float
     duplicates: float
+    memory: Sequence[tuple[int, int]] = ()
 
 
 BACKLOG = (
     Contender("pyzeebe poll 32", "bare", 32, "poll"),
     Contender("pyzeebe poll 128", "bare", 128, "poll"),
     Contender("official SDK 128", "official", 128),
+    Contender("official SDK 256", "official", 256),
     Contender("verbworker external 32", "ours", 32, "external"),
     Contender("verbworker external 128", "ours", 128, "external"),
     Contender("verbworker transactional 32", "ours", 32, "transactional"),
@@ -75,6 +79,10 @@ PACED = (
     Contender("verbworker external, 50/s", "ours", 32, "external", paced=50),
     Contender("verbworker transactional, 50/s", "ours", 32, "transactional", paced=50),
 )
+
+
+MEMORY = Contender("verbworker external 32, memory", "ours", 32, "external")
+COLUMNS = ("rate", "worker_ms", "broker_ms", "postgres_ms", "p50_ms", "p99_ms", "duplicates")
 
 
 class Ground:
@@ -125,20 +133,20 @@ class Ground:
         domain = await self.deploy()
         if not contender.paced:
             await self.start(domain, jobs)
-        before = (cpu(self.broker.pid), cpu(self.postgres.pid))
         process = await asyncio.create_subprocess_exec(
             *command(contender, self, domain, jobs), cwd=HERE.parent, stdout=subprocess.PIPE
         )
-        async with asyncio.TaskGroup() as tasks:
-            if contender.paced:
-                await asyncio.sleep(3)
-                tasks.create_task(self.start(domain, jobs, per_second=contender.paced))
-            try:
-                async with asyncio.timeout(PATIENCE):
-                    output, _ = await process.communicate()
-            except TimeoutError:
-                process.kill()
-                raise SystemExit(f"{contender.name} did not end within {PATIENCE:.0f} s") from None
+        try:
+            async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
+                await _first_line(process)  # it has begun: importing and connecting is nobody's cost per job
+                before = (cpu(self.broker.pid), cpu(self.postgres.pid))
+                if contender.paced:
+                    await asyncio.sleep(3)
+                    tasks.create_task(self.start(domain, jobs, per_second=contender.paced))
+                output, _ = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            raise SystemExit(f"{contender.name} did not end within {PATIENCE:.0f} s") from None
         told = json.loads(output)
         after = (cpu(self.broker.pid), cpu(self.postgres.pid))
         return Figures(
@@ -149,7 +157,13 @@ class Ground:
             p50_ms=told["p50"] * 1000,
             p99_ms=told["p99"] * 1000,
             duplicates=told["duplicates"],
+            memory=told["memory"],
         )
+
+
+async def _first_line(process: asyncio.subprocess.Process) -> bytes:
+    assert process.stdout is not None
+    return await process.stdout.readline()
 
 
 def command(contender: Contender, ground: Ground, domain: str, jobs: int) -> list[str]:
@@ -178,27 +192,41 @@ def cpu(pid: int) -> float:
 
 def show(title: str, found: dict[str, list[Figures]]) -> None:
     """Print medians."""
+    if not found:
+        return
     print(f"\n{title}")
     print(f"{'':34}{'jobs/s':>8}{'worker':>9}{'broker':>9}{'postgres':>9}{'p50 ms':>9}{'p99 ms':>9}{'dup':>5}")
     for name, runs in found.items():
-        medians = [statistics.median(getattr(run, column) for run in runs) for column in Figures.__annotations__]
-        rate, worker, broker, postgres, p50, p99, duplicates = medians
+        rate, worker, broker, postgres, p50, p99, duplicates = (median(runs, column) for column in COLUMNS)
         print(f"{name:34}{rate:8.0f}{worker:9.2f}{broker:9.2f}{postgres:9.2f}{p50:9.1f}{p99:9.1f}{duplicates:5.0f}")
 
 
+def median(runs: Sequence[Figures], column: str) -> float:
+    """The median of one column."""
+    return float(statistics.median(getattr(run, column) for run in runs))
+
+
 def ratios(found: dict[str, list[Figures]]) -> None:
-    """Print what the goals are stated in."""
-    median = {name: statistics.median(run.rate for run in runs) for name, runs in found.items()}
-    cost = {name: statistics.median(run.worker_ms for run in runs) for name, runs in found.items()}
-    if not any(name.startswith("pyzeebe") for name in median):
-        return
-    bare = max((rate, name) for name, rate in median.items() if name.startswith("pyzeebe"))
-    for name in (name for name in median if name.startswith("verbworker")):
-        line = f"{name}: {median[name] / bare[0]:.2f} x the best bare pyzeebe ({bare[1]})"
-        line += f", worker CPU {cost[name] / min(c for n, c in cost.items() if n.startswith('pyzeebe')):.2f} x"
-        if "official SDK 128" in median:
-            line += f", {median[name] / median['official SDK 128']:.1f} x the official SDK"
+    """Print what the goals are stated in: rates against the best setting of a rival, CPU against the same setting."""
+    rate = {name: median(runs, "rate") for name, runs in found.items()}
+    cost = {name: median(runs, "worker_ms") for name, runs in found.items()}
+    for name in (name for name in rate if name.startswith("verbworker")):
+        line = name
+        for rival in ("pyzeebe", "official SDK"):
+            if rates := [rate[other] for other in rate if other.startswith(rival)]:
+                line += f", {rate[name] / max(rates):.2f} x the best {rival}"
+        if (bare := f"pyzeebe poll {name.split()[-1]}") in cost:
+            line += f", worker CPU {cost[name] / cost[bare]:.2f} x {bare}"
         print(line)
+
+
+def show_memory(found: Figures) -> None:
+    """Print resident memory over the run, and its slope once everything is warm."""
+    for jobs, resident in found.memory:
+        print(f"{jobs:8} jobs {resident / 1024:8.1f} MB")
+    warm = found.memory[len(found.memory) // 4 :]
+    slope = statistics.linear_regression([jobs for jobs, _ in warm], [kb for _, kb in warm]).slope
+    print(f"slope after the first quarter: {slope * 1000:.1f} KB per 1000 jobs")
 
 
 def official_environment() -> bool:
@@ -210,8 +238,9 @@ def official_environment() -> bool:
     return subprocess.run(install, check=False).returncode == 0
 
 
-async def measure(contenders: Sequence[Contender], jobs: int, paced_jobs: int, runs: int) -> None:
-    """Run everybody in turn, `runs` times, on one broker."""
+@asynccontextmanager
+async def ground() -> AsyncIterator[Ground]:
+    """One broker and one Postgres, stopped afterwards."""
     postgres, broker = Postgres(settings={"fsync": "on"}), Broker(flags=("-Xmx1g",), controlled_clock=False)
     postgres.start()
     try:
@@ -219,23 +248,34 @@ async def measure(contenders: Sequence[Contender], jobs: int, paced_jobs: int, r
         await _schema.migrate(postgres.dsn)
         engine = ZeebeEngine(Connection(address=broker.address), engine_id="bench")
         async with engine, Database(postgres.dsn, size=8) as database:
-            ground = Ground(broker, postgres, engine, database, postgres.dsn)
-            await ground.run(contenders[0], 500)  # warm the broker's compiler
-            found: dict[str, list[Figures]] = {contender.name: [] for contender in contenders}
-            for number in range(runs):
-                for contender in contenders:
-                    count = paced_jobs if contender.paced else jobs
-                    found[contender.name].append(await ground.run(contender, count))
-                    print(
-                        f"run {number + 1}: {contender.name}: {found[contender.name][-1].rate:.0f} jobs/s", flush=True
-                    )
-            backlog = {name: runs for name, runs in found.items() if "/s" not in name}
-            show("A backlog, empty verb, 2 KB payload; CPU in ms per job", backlog)
-            ratios(backlog)
-            show("Paced arrivals", {name: runs for name, runs in found.items() if "/s" in name})
+            yield Ground(broker, postgres, engine, database, postgres.dsn)
     finally:
         broker.stop()
         postgres.stop()
+
+
+async def measure(contenders: Sequence[Contender], jobs: int, paced_jobs: int, runs: int) -> None:
+    """Run everybody in turn, `runs` times, on one broker."""
+    async with ground() as place:
+        for script in {contender.script: contender for contender in contenders}.values():
+            await place.run(replace(script, paced=0), 300)  # warm the broker's compiler, for every way in
+        found: dict[str, list[Figures]] = {contender.name: [] for contender in contenders}
+        for number in range(runs):
+            for contender in contenders:
+                count = paced_jobs if contender.paced else jobs
+                found[contender.name].append(await place.run(contender, count))
+                print(f"run {number + 1}: {contender.name}: {found[contender.name][-1].rate:.0f} jobs/s", flush=True)
+        backlog = {name: runs for name, runs in found.items() if "/s" not in name}
+        show("A backlog, empty verb, 2 KB payload; CPU in ms per job", backlog)
+        ratios(backlog)
+        paced = {name: runs for name, runs in found.items() if "/s" in name}
+        show("Paced arrivals; broker and Postgres include starting the instances", paced)
+
+
+async def watch_memory(jobs: int) -> None:
+    """Let one worker complete many jobs."""
+    async with ground() as place:
+        show_memory(await place.run(MEMORY, jobs))
 
 
 def main() -> None:
@@ -244,9 +284,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2000)
     parser.add_argument("--paced-jobs", type=int, default=500)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--only", default="", help="part of a contender's name")
+    parser.add_argument("--only", default="", help="parts of contenders' names, separated by commas")
+    parser.add_argument("--memory", type=int, default=0, metavar="JOBS", help="watch one worker's memory instead")
     options = parser.parse_args()
-    chosen = [contender for contender in (*BACKLOG, *PACED) if options.only in contender.name]
+    if options.memory:
+        asyncio.run(watch_memory(options.memory))
+        return
+    names = options.only.split(",")
+    chosen = [contender for contender in (*BACKLOG, *PACED) if any(name in contender.name for name in names)]
     if any(contender.script == "official" for contender in chosen) and not official_environment():
         print("the official SDK cannot be installed here; it is left out")
         chosen = [contender for contender in chosen if contender.script != "official"]
