@@ -498,11 +498,11 @@ VALUES ($1, $2, $3, $4)
 ON CONFLICT (owner) DO NOTHING;
 
 -- name: held
--- How many frames wait for a person, and how many verdicts wait for the engine.
+-- How many frames wait for a person, those of undos too, and how many verdicts wait for the engine.
 SELECT
   count(*) FILTER (WHERE state = 'incident') AS held,
   count(*) FILTER (WHERE state = 'completed' AND acked_at IS NULL) AS unacknowledged,
   coalesce(extract(epoch FROM max(clock_timestamp() - popped_at)
     FILTER (WHERE state = 'completed' AND acked_at IS NULL)), 0)::float8 AS oldest_unacknowledged
 FROM verbworker.job_frame
-WHERE engine_id = $1;
+WHERE engine_id IN ($1, $1 || '/undo');

@@ -41,11 +41,11 @@ FROM verbworker.worker_boot
 WHERE owner = ANY ($1::uuid[]);
 
 -- name: list
--- The frames in one state, those that wait longest first.
+-- The frames in one state, those of undos too, those that wait longest first.
 SELECT
-  job_key, verb, tenant_id, entry_id, process_id, element_id, state, runs, retries_left, fail_class, fail_code,
+  engine_id, job_key, verb, tenant_id, entry_id, process_id, element_id, state, runs, retries_left, fail_class, fail_code,
   fail_text, coalesce(popped_at, pushed_at) AS since
 FROM verbworker.job_frame
-WHERE engine_id = $1 AND state = $2::text::verbworker.frame_state
+WHERE engine_id IN ($1, $1 || '/undo') AND state = $2::text::verbworker.frame_state
 ORDER BY coalesce(popped_at, pushed_at)
 LIMIT $3;

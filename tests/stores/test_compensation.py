@@ -13,7 +13,9 @@ from verblint.naming import COMPENSATE
 from verbworker.errors import PermanentBusiness, PermanentContract, TransientExternal
 from verbworker.event import Kind, Status
 from verbworker.failpoint import Point
+from verbworker.frame import FrameState
 from verbworker.integrity import KeyRing
+from verbworker.stores.histories import Histories
 from verbworker.testing.memory import JobState, MemoryJob
 
 BACKWARDS = ["trip.book-car", "trip.book-hotel", "trip.book-flight"]
@@ -251,6 +253,21 @@ async def test_an_undo_that_cannot_be_done_stops_the_walk_for_a_person(
     assert (raised.detail["undoes"], raised.detail["verb"]) == ("trip.book-hotel", "trip.cancel-hotel")
     (parked,) = await place.events(Kind.PARKED)
     assert parked.status is Status.PARKED
+
+
+async def test_a_held_undo_is_listed_and_counted_with_the_frames_of_its_engine(place: House, agency: Agency) -> None:
+    await place.booked()
+    agency.trouble("cancel-car", PermanentContract("no such booking", code="BookingUnknown"))
+
+    await place.undo()
+
+    (listed,) = await Histories(place.database, engine_id=place.engine.engine_id).list(FrameState.INCIDENT, limit=9)
+    assert (listed["engine_id"], listed["job_key"], listed["verb"]) == (
+        f"{place.engine.engine_id}/undo",
+        await place.record_of("trip.book-car"),
+        "trip.cancel-car",
+    )
+    assert (await place.worker.frames.waiting()).held == 1
 
 
 async def test_retries_that_run_out_stop_the_walk_too(place: House, agency: Agency) -> None:

@@ -78,8 +78,8 @@ def list_frames(
         async with _histories(settings) as histories:
             return await histories.list(state, limit=limit)
 
-    columns = ("job_key", "verb", "element_id", "runs", "retries_left", "since", "fail_class", "fail_code", "fail_text")
-    show(run(read()), columns=columns, as_json=as_json)
+    names = "job_key verb element_id runs retries_left since fail_class fail_code fail_text engine_id"
+    show(run(read()), columns=tuple(names.split()), as_json=as_json)
 
 
 @app.command()
