@@ -181,9 +181,11 @@ def test_a_dry_run_of_one_model_prints_it(shop: Shop) -> None:
 
 def test_a_woven_model_is_not_deployed_again(shop: Shop) -> None:
     deploy(shop, "--dry-run", "--out", "out")
-    said = deploy(shop, "out")
+    said = deploy(shop, "out", "--json")
+    (refusal,) = json.loads(said.out)["refusals"]
 
-    assert (said.code, "deploy the authored file" in said.sentence()) == (1, True)
+    assert (said.code, "deploy the authored file" in refusal) == (1, True)
+    assert said.sentence() == f"verbworker: {refusal}"
 
 
 def test_a_baseline_is_honoured_as_the_linter_does(shop: Shop) -> None:

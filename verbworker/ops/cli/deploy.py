@@ -138,7 +138,7 @@ def _show(prepared: "Prepared", rows: Sequence[Row], *, as_json: bool) -> None:
     report = prepared.report
     if as_json:
         lint: Any = json.loads(render(report, "json"))
-        say(json.dumps({"deployments": rows, "lint": lint}, indent=2))
+        say(json.dumps({"deployments": rows, "refusals": prepared.refusals, "lint": lint}, indent=2))
         return
     if report.findings:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
