@@ -115,18 +115,11 @@ def _refuse_native_gates(process: Process) -> None:
 
 
 def _listening(process: Process) -> Iterator[Edit]:
-    yield _listeners_in(process.element, _listeners_of_process(process))
+    yield _listeners_in(process.element, (("end", COMPLETE),))
     for scope, node in process.walk():
         is_inner = scope is not process.scope
         if listeners := _listeners_of(scope, node, is_inner=is_inner):
             yield _listeners_in(node.element, listeners)
-
-
-def _listeners_of_process(process: Process) -> _Listeners:
-    starts = (node.event for node in process.scope.nodes if node.kind is Kind.START_EVENT)
-    # Only a message starts an instance that the runtime has not heard of.
-    by_message = any(isinstance(event, Message) for event in starts)
-    return (*((("start", START),) if by_message else ()), ("end", COMPLETE))
 
 
 def _listeners_of(scope: Scope, node: FlowNode, *, is_inner: bool) -> _Listeners:
@@ -143,6 +136,10 @@ def _listeners_of(scope: Scope, node: FlowNode, *, is_inner: bool) -> _Listeners
             return (("end", FIRED),)
         case Kind.START_EVENT if is_inner and node.event is not None:
             return (("end", FIRED),)
+        case Kind.START_EVENT if isinstance(node.event, Message):
+            # Only a message starts an instance that the runtime has not heard of. Before this event ends the engine
+            # has the process, but not yet what the message brought.
+            return (("end", START),)
         case _:
             return ()
 

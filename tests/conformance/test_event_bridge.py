@@ -3,15 +3,17 @@
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
 from tests.support import case_models as models
-from tests.support.casebook import FIRED, GATE, PARK, UNPARK, Casebook, casebook
+from tests.support.casebook import FIRED, GATE, PARK, START, UNPARK, Casebook, casebook, working
 from tests.support.engines import Gateway
 from tests.support.entries import told
+from tests.support.eventually import eventually
 from tests.support.zeebe_engine import Bench
-from verbworker.engine import Start
+from verbworker.engine import Signal, Start
 from verbworker.event import Kind, Status, Wait
 from verbworker.event import told as sentence
 
@@ -249,3 +251,65 @@ async def test_a_listener_that_cannot_be_served_is_an_incident_until_it_can(book
     assert (await book.kinds(entry_id))[3:] == ["IncidentResolved", "Resumed", "Parked"]
     assert await book.reasons(entry_id) == ["Awaiting documents"]
     assert (await book.entry(entry_id)).status is Status.PARKED
+
+
+@pytest.mark.req("X-39", "COR-07", "COR-02")
+async def test_an_instance_that_a_message_started_is_pinned_by_its_first_listener(book: Casebook) -> None:
+    await book.deploy(models.started_by_message)
+    entry_id = await book.ask()
+    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(minutes=1))
+    await book.engine.publish(Signal(book.message, "", "start-1", 60_000, dispatch.variables))
+
+    job = await book.serve(START)
+
+    entry = await book.entry(entry_id)
+    assert await book.instance_key(entry_id) == job.process_instance_key
+    assert (entry.process_version, entry.definition_key) == (1, job.process_definition_key)
+    await book.serve("first")
+
+
+@pytest.mark.req("X-39")
+async def test_an_instance_that_a_strangers_message_started_stays_visible(book: Casebook) -> None:
+    await book.deploy(models.started_by_message)
+    await book.engine.publish(Signal(book.message, "", "start-1", 60_000, {}))
+
+    job = await book.serve(START)
+
+    ((key, retries, message),) = book.engine.failures
+    assert (key, retries) == (job.key, 0)
+    assert "InstanceUnknown" in message
+    assert await book.engine.alive(job.process_instance_key)
+    await book.engine.cancel(job.process_instance_key)
+
+
+@pytest.mark.req("WAIT-07", "EVT-09", "EVT-16", "COR-10")
+async def test_a_worker_with_every_desk_brings_many_cases_to_their_end(book: Casebook) -> None:
+    await book.deploy(models.waits_for, event=models.LETTER)
+    cases = [await book.ask(f"{book.domain}-{number}") for number in range(12)]
+    await book.dispatcher.drain()
+    async with working(book):
+        await eventually(lambda: _all_are(book, cases, "parked"))
+        for number in range(12):
+            await book.send(f"m-{number}", to=f"{book.domain}-{number}")
+        await eventually(lambda: _all_are(book, cases, "completed"))
+
+    entries = [await book.entry(entry_id) for entry_id in cases]
+    results = [(await book.events(entry_id, Kind.RESULT))[0] for entry_id in cases]
+    assert all(entry.outcome == {"first": "done", "second": "done"} for entry in entries)
+    assert all(result.detail["flags"] == {"orch_first": True} for result in results)
+    assert (await book.runbook.verify(entries[0].tenant_id)).broken == {}
+    assert {tuple(await book.kinds(entry_id)) for entry_id in cases} == {
+        (
+            "DurableTaskStarted",
+            "StepCompleted",
+            "Parked",
+            "MessageReceived",
+            "Resumed",
+            "StepCompleted",
+            "ExecutionResult",
+        )
+    }
+
+
+async def _all_are(book: Casebook, cases: list[UUID], status: str) -> bool:
+    return {await book.status(entry_id) for entry_id in cases} == {status}

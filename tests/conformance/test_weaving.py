@@ -297,7 +297,7 @@ async def test_a_process_that_a_message_starts_tells_its_start(floor: Floor) -> 
     await floor.send()
     job = await floor.take(START)
 
-    assert (job.element_id, job.retries) == (floor.name, LISTENER_RETRIES)
+    assert (job.element_id, job.retries) == ("begin", LISTENER_RETRIES)
 
 
 async def test_a_gate_has_no_listener_and_its_job_comes(floor: Floor) -> None:

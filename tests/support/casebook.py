@@ -1,5 +1,6 @@
 """The casebook: real processes on a real broker with every listener served, one job at a time, when a test says so."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -40,12 +41,17 @@ from verbworker.work.desk import Desk, variables_for
 from verbworker.work.dispatcher import Dispatcher
 from verbworker.work.executor import Databases, Executor
 from verbworker.work.gate_desk import GateDesk
+from verbworker.work.heart import Heart
 from verbworker.work.messenger import Messenger
 from verbworker.work.performance import Performance
+from verbworker.work.reaper import Reaper
 from verbworker.work.reception import Reception
 from verbworker.work.reconciler import Reconciler
+from verbworker.work.relay import Relay
+from verbworker.work.returns import Returns
 from verbworker.work.router import Router
 from verbworker.work.strays import Strays
+from verbworker.work.worker import Pace, Worker
 from verbworker.workflow import Gate, WorkflowVerb
 from verbworker.workflow_contract import Argument
 
@@ -104,6 +110,7 @@ class Casebook:
     engine: Told
     database: Database
     frames: Frames
+    heart: Heart
     executor: Executor
     router: Router
     dispatcher: Dispatcher
@@ -178,12 +185,12 @@ class Casebook:
 
     # ---- messages --------------------------------------------------------------------------------------------------
 
-    async def send(self, message_id: str = "m-1", **payload: Any) -> None:
+    async def send(self, message_id: str = "m-1", *, to: str | None = None, **payload: Any) -> None:
         """A message for the case comes in and is published."""
         letter = Message(
             message_name=self.message,
             message_id=f"{self.domain}-{message_id}",
-            correlation_key=f"{self.domain}-key",
+            correlation_key=to or f"{self.domain}-key",
             tenant_id=TENANT,
             payload=payload,
         )
@@ -278,6 +285,7 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
             engine=engine,
             database=database,
             frames=rig.frames,
+            heart=rig.heart,
             executor=executor,
             router=desk.router,
             dispatcher=desk.dispatcher,
@@ -296,3 +304,20 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
             for entry_id in book.entries:
                 await book.cancelling.carry_out(entry_id)
             threads.shutdown(wait=False)
+
+
+@asynccontextmanager
+async def working(book: Casebook) -> AsyncIterator[None]:
+    """A worker with every desk at work; in the end it drains."""
+    frames, engine, stop = book.frames, book.engine, asyncio.Event()
+    relay, reaper = Relay(frames, Returns(engine, frames)), Reaper(frames)
+    pace = Pace(name="casebook", poll_wait=timedelta(seconds=1))
+    worker = Worker(
+        book.registry, engine, frames, book.executor, book.heart, relay, reaper, pace, desks=list(book.desks.values())
+    )
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(worker.run(stop))
+        try:
+            yield
+        finally:
+            stop.set()

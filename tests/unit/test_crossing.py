@@ -157,6 +157,15 @@ def test_an_instance_of_a_workflow_verb_nobody_knows_is_refused() -> None:
     assert caught.value.code == "ProcessUnknown"
 
 
+@pytest.mark.req("CMP-08")
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
+def test_a_job_of_an_entry_that_has_ended_is_refused(status: str) -> None:
+    with pytest.raises(PermanentContract, match=status) as caught:
+        entered(claim=replace(CLAIM, instance=replace(INSTANCE, status=status)))
+
+    assert caught.value.code == "InstanceEnded"
+
+
 def test_an_instance_the_database_does_not_know_is_refused() -> None:
     with pytest.raises(PermanentContract) as caught:
         entered(claim=replace(CLAIM, instance=None))

@@ -95,7 +95,7 @@ def test_the_end_of_the_process_is_told_and_its_start_is_not() -> None:
 def test_the_start_of_a_process_is_told_when_a_message_starts_it() -> None:
     content = woven(f'<startEvent id="begin">{BY_MESSAGE}</startEvent>').content
 
-    assert listeners(content) == {"case": [("start", "verbworker.start"), COMPLETE]}
+    assert listeners(content) == {"case": [COMPLETE], "begin": [("end", "verbworker.start")]}
 
 
 def test_behind_an_event_based_gateway_only_the_gateway_parks() -> None:
