@@ -5,6 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from tests.support.databases import blocked, plain
 from tests.support.kyc import PASSPORT
 from tests.support.kyc_people import resolve_incident
 from tests.support.kyc_provider import Provider
@@ -235,3 +236,38 @@ async def test_a_case_that_is_cancelled_while_it_waits_stops_and_keeps_what_was_
     assert await world.undone(entry_id) == []
     assert (await world.case(entry_id))["closed_at"] is None
     assert set((await world.told(entry_id, Kind.CANCELLED)).detail["done"]) == set(await world.done(entry_id))
+
+
+async def test_a_hit_beside_a_request_that_is_just_being_sent_leaves_nothing_open(
+    world: World, provider: Provider
+) -> None:
+    names = [f"Evil Corp {number}" for number in range(30)]
+    provider.listed.update(names)
+    async with world.working():
+        ids = [await world.ask(entity=name) for name in names]
+        ended = [await world.ended(entry_id) for entry_id in ids]
+
+    assert {entry.status for entry in ended} == {Status.FAILED}
+    cases = await world.database.fetch("SELECT closed_at FROM kyc_case")
+    requests = await world.database.fetch("SELECT withdrawn_at FROM kyc_document_request")
+    assert len(cases) == len(names)
+    assert [row for row in cases if row["closed_at"] is None] == []
+    assert [row for row in requests if row["withdrawn_at"] is None] == []
+    assert dict((await world.office.runbook.verify(TENANT)).broken) == {}
+
+
+async def test_a_request_that_is_finished_after_the_hit_is_undone_too(world: World, provider: Provider) -> None:
+    provider.listed.add("Evil Corp")
+    async with plain(world.dsn) as somebody, world.working():
+        async with somebody.transaction():
+            await somebody.execute("LOCK TABLE kyc_document_request IN SHARE MODE")
+            entry_id = await world.ask(entity="Evil Corp")
+            await world.step(entry_id, "kyc.screen-sanctions")
+            # The request waits for the table, and whoever closes the case waits for the request.
+            await blocked(world.dsn, 2)
+        entry = await world.ended(entry_id)
+
+    assert entry.status is Status.FAILED
+    assert sorted(await world.undone(entry_id)) == sorted(UNDONE)
+    assert await withdrawn(world, entry_id) == [True, True]
+    assert (await world.case(entry_id))["closed_at"] is not None
