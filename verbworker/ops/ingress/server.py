@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -45,22 +45,36 @@ async def serve(
 ) -> None:
     """Take messages until `stop` is set, then finish the requests under way."""
     guard = make_guard(ingress, is_open=is_open)
+    with closing(_bound(ingress)) as listener:
+        await _serve(settings, ingress, registry, engine, guard, listener, stop)
+
+
+async def _serve(
+    settings: Settings,
+    ingress: IngressSettings,
+    registry: Registry,
+    engine: Engine,
+    guard: Guard,
+    listener: socket.socket,
+    stop: asyncio.Event,
+) -> None:
     await _schema.require(settings.database())
     async with engine, Database(settings.database(), size=settings.control_connections) as database:
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
         letters = DeadLetters(database)
-        messenger = Messenger(registry, inbox, letters, engine)
+        tenant = settings.tenant_ids[0] if settings.tenant_ids else None
+        messenger = Messenger(registry, inbox, letters, engine, tenant=tenant)
         routes = Routes(
             guard,
             Rates(ingress.rate, ingress.burst),
             Ingress(inbox, letters, ttl=ingress.message_ttl, limit=ingress.body_limit, messenger=messenger),
-            Counter(registry, inbox, letters, engine, ttl=ingress.message_ttl),
+            Counter(registry, inbox, letters, engine, ttl=ingress.message_ttl, tenant=tenant),
             database,
             limit=ingress.body_limit,
             tenant_of_anybody=settings.tenant,
         )
         async with _beside(messenger):
-            await _listen(routes, ingress, stop)
+            await _listen(routes, ingress, listener, stop)
 
 
 def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
@@ -107,12 +121,12 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def _listen(routes: Routes, settings: IngressSettings, stop: asyncio.Event) -> None:
-    listener = _bound(settings)
+async def _listen(routes: Routes, settings: IngressSettings, listener: socket.socket, stop: asyncio.Event) -> None:
     config = uvicorn.Config(
         routes.app(),
         lifespan="off",
         log_config=None,
+        log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
