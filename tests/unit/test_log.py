@@ -157,3 +157,12 @@ def test_other_peoples_debug_lines_are_not_written() -> None:
     logging.getLogger("grpc._channel").debug("header %s", SECRET)
 
     assert stream.getvalue() == ""
+
+
+def test_a_pool_that_cannot_connect_does_not_flood_the_log() -> None:
+    stream = io.StringIO()
+    log.set_up(as_json=True, level="info", stream=stream)
+
+    logging.getLogger("asyncpg.pool").warning("Failed to restore the pool connection floor; retrying")
+
+    assert stream.getvalue() == ""

@@ -32,6 +32,8 @@ def set_up(*, as_json: bool, level: str, stream: TextIO | None = None) -> None:
     for name in _NOISY:
         # Other people's debug lines may hold what ours must not.
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    # It repeats for every connection, many times a second, what our own lines say once.
+    logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
     # A full disk or a closed pipe must not turn a log line into a traceback on a broken stream.
     logging.raiseExceptions = False
 
