@@ -10,6 +10,7 @@ from verbworker.errors import (
     TransientInfrastructure,
 )
 from verbworker.registry import Registry
+from verbworker.stores.handoff import hand_off
 from verbworker.verb import Call, Decision, ReceivedMessage, Result
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "Signal",
     "TransientExternal",
     "TransientInfrastructure",
+    "hand_off",
 ]
