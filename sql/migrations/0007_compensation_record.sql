@@ -12,9 +12,8 @@ CREATE TABLE verbworker.compensation_record (
   -- Where the frame stands in the model: at the task that planned it, whichever task walks it later.
   element_id text NOT NULL,
   element_instance_key bigint NOT NULL,
-  -- The engine's job that walks it, and so hears when it stops; and the last delivery to its frame.
+  -- The engine's job that walks it, and so hears when it stops.
   job_key bigint NOT NULL,
-  activated_ms bigint NOT NULL DEFAULT 0,
   state text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'undone', 'held')),
   -- The flags and correlation keys its undo set; the engine gets them when the whole walk is done.
   variables jsonb NOT NULL DEFAULT '{}',

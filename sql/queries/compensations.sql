@@ -29,12 +29,12 @@ UPDATE verbworker.job_frame
 SET reported_at = NULL
 WHERE engine_id = $1 AND job_key = $2 AND state = 'incident';
 
--- name: offer
--- A delivery of a record to its frame: later than every one before, and no earlier than the job that brings it.
+-- name: take
+-- The job that walks a record from now on, unless it is undone by now.
 UPDATE verbworker.compensation_record
-SET job_key = $2, activated_ms = greatest(activated_ms + 1, $3)
+SET job_key = $2
 WHERE record_id = $1 AND state <> 'undone'
-RETURNING activated_ms;
+RETURNING record_id;
 
 -- name: is_undone
 -- What became of a delivery.

@@ -438,7 +438,7 @@ async def test_a_stopping_worker_gives_its_undo_back_and_spends_nothing(place: H
 STATEMENTS = {
     "plan": "ON CONFLICT (instance_uid, step_seq)",
     "next": "ORDER BY step_seq DESC",
-    "offer": "greatest(activated_ms",
+    "take": "SET job_key = $2",
     "look": "AS undone",
     "returned": "ORDER BY ended_at, record_id",
 }

@@ -58,12 +58,9 @@ class Compensations:
         """Have a held record's incident told again, to the job that walks now."""
         await self._database.execute(query("compensations", "adopt"), self.engine_id, record.record_id)
 
-    async def offer(self, record: Record, job: Job) -> int | None:
-        """When a record counts as delivered to its frame by `job`; None when it is undone by now."""
-        row = await self._database.fetchrow(
-            query("compensations", "offer"), record.record_id, job.key, job.activated_ms
-        )
-        return None if row is None else row["activated_ms"]
+    async def take(self, record: Record, job: Job) -> bool:
+        """Have `job` hear how a record goes; False when it is undone by now."""
+        return await self._database.fetchrow(query("compensations", "take"), record.record_id, job.key) is not None
 
     async def is_undone(self, record: Record) -> bool:
         """Whether the step stands no more."""

@@ -135,15 +135,13 @@ class CompensationDesk:
         """Deliver one record to its frame; False when the step still stands and the engine was told why, or will be."""
         if record.is_held and record.job_key != job.key:
             await self._records.adopt(record)
-        activated_ms = await self._records.offer(record, job)
-        if activated_ms is None:
+        if not await self._records.take(record, job):
             return True
         await self._executor(job, record).execute(
             replace(
                 job,
                 key=record.record_id,
                 type=record.undo,
-                activated_ms=activated_ms,
                 element_id=record.element_id,
                 element_instance_key=record.element_instance_key,
             )
