@@ -499,10 +499,15 @@ ON CONFLICT (owner) DO NOTHING;
 
 -- name: held
 -- How many frames wait for a person, those of undos too, and how many verdicts wait for the engine.
+-- Nobody waits for a case that has ended.
 SELECT
-  count(*) FILTER (WHERE state = 'incident') AS held,
+  count(*) FILTER (WHERE state = 'incident' AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.workflow_instance AS instance
+    WHERE instance.instance_uid = frame.instance_uid AND instance.ended_at IS NOT NULL
+  )) AS held,
   count(*) FILTER (WHERE state = 'completed' AND acked_at IS NULL) AS unacknowledged,
   coalesce(extract(epoch FROM max(clock_timestamp() - popped_at)
     FILTER (WHERE state = 'completed' AND acked_at IS NULL)), 0)::float8 AS oldest_unacknowledged
-FROM verbworker.job_frame
+FROM verbworker.job_frame AS frame
 WHERE engine_id IN ($1, $1 || '/undo');

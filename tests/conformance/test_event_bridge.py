@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from tests.support import case_models as models
-from tests.support.casebook import FIRED, GATE, PARK, START, UNPARK, Casebook, casebook, working
+from tests.support.casebook import COMPLETE, FIRED, GATE, PARK, START, UNPARK, Casebook, casebook, working
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.eventually import eventually
@@ -80,6 +80,21 @@ async def test_listener_jobs_that_come_again_change_nothing(book: Casebook) -> N
     assert await book.kinds(entry_id) == before
     assert await book.waits(entry_id) == []
     assert len(await book.inbox.received(await book.uid(entry_id))) == 1
+
+
+@pytest.mark.req("WAIT-08", "COR-01", "COR-11")
+async def test_a_case_that_waits_is_brought_to_its_end_by_another_boot(
+    book: Casebook, dsn: str, broker: Gateway
+) -> None:
+    entry_id = await book.start(models.waits_for, event=models.LETTER)
+    await book.serve("first", PARK)
+    broker.advance(30 * 24 * 3600)
+
+    async with casebook(dsn, broker.address, book.domain) as other:
+        await other.send()
+        await other.serve(UNPARK, "second", COMPLETE)
+
+    assert await book.status(entry_id) == "completed"
 
 
 @pytest.mark.req("EVT-04", "EVT-09", "WAIT-03")

@@ -105,7 +105,7 @@ async def test_an_instance_that_was_ended_in_the_engine_ends_its_entry_visibly(b
     assert await book.reconciler.look() == 0
 
 
-@pytest.mark.req("ADP-11", "WAIT-08")
+@pytest.mark.req("ADP-11")
 async def test_an_instance_that_only_waits_is_left_and_looked_at_once_in_a_while(book: Casebook) -> None:
     entry_id = await book.start(models.waits_for, event=models.LETTER)
     await book.serve("first", PARK)

@@ -187,15 +187,5 @@ async def test_a_stray_waits_for_an_engine_that_is_away(desk: Desk, database: Da
     assert desk.engine.jobs == {}
 
 
-async def test_without_an_engine_a_cancel_is_only_kept(desk: Desk, database: Database) -> None:
-    cancelling = Cancelling(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()))
-
-    entry = await cancelling.cancel(desk.book.entry_id, tenant_id="default", by="ada", reason="x")
-
-    assert entry.status is Status.EXECUTING
-    assert entry.cancel_requested_at is not None
-    assert await cancelling.drain() == 0
-
-
 def _with(job: Job, variables: dict[str, object]) -> Job:
     return replace(job, variables=variables)

@@ -365,6 +365,7 @@ async def test_a_late_job_of_an_ended_entry_that_stops_concerns_nobody(book: Boo
 
     assert await book.kinds() == ["DurableTaskStarted", "Cancelled"]
     assert await book.runbook.waits(book.entry_id) == []
+    assert (await frames.waiting()).held == 0
 
 
 async def test_a_frame_of_a_twin_tells_nothing(book: Book, frames: Frames) -> None:
@@ -376,6 +377,23 @@ async def test_a_frame_of_a_twin_tells_nothing(book: Book, frames: Frames) -> No
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("COR-05", "COR-02", "COR-03", "COR-08")
+async def test_an_entry_its_instance_its_jobs_and_its_waits_are_found_from_each_other(
+    book: Book, frames: Frames
+) -> None:
+    await book.start()
+    await claimed(frames, delivery(book))
+    await book.park(book.token(1))
+
+    rows = await book.database.fetch(
+        "SELECT instance.instance_key, frame.job_key, token.element_instance_key"
+        " FROM verbworker.workflow_instance AS instance JOIN verbworker.job_frame AS frame USING (instance_uid)"
+        " JOIN verbworker.parked_token AS token USING (instance_uid) WHERE instance.entry_id = $1",
+        book.entry_id,
+    )
+    assert [tuple(row) for row in rows] == [(INSTANCE_KEY, 1, 1)]
 
 
 @pytest.mark.req("COR-11", "COR-04", "COR-01")

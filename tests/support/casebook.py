@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
@@ -18,6 +18,7 @@ from tests.support.rig import PATIENCE_MS, Told
 from tests.support.rig import opened as opened_rig
 from verblint.contract import FlagType
 from verbworker.engine import Ask, Resource
+from verbworker.errors import JobGone
 from verbworker.event import Entry, Event, Kind, Open
 from verbworker.flags import Flag, FlagContract
 from verbworker.frame import Frame
@@ -261,6 +262,13 @@ class Casebook:
         )
 
 
+async def _end(book: Casebook, entry_id: UUID) -> None:
+    carrier = await Instances(book.database).of_entry(entry_id)
+    if carrier is not None and carrier.instance_key is not None:
+        with suppress(JobGone):
+            await book.engine.cancel(carrier.instance_key)
+
+
 @asynccontextmanager
 async def casebook(dsn: str, address: str, domain: str, registry: Registry | None = None) -> AsyncIterator[Casebook]:
     """A casebook on a migrated database and a running broker; what it leaves in the engine is cancelled."""
@@ -302,7 +310,7 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
             yield book
         finally:
             for entry_id in book.entries:
-                await book.cancelling.carry_out(entry_id)
+                await _end(book, entry_id)
             threads.shutdown(wait=False)
 
 

@@ -60,10 +60,13 @@ class Cancelling:
         return await self._entry(entry_id, tenant_id)
 
     async def carry_out(self, entry_id: UUID) -> bool:
-        """Have the engine end an entry somebody wants to end; False when it could not be told."""
+        """Have the engine end an entry that somebody wants to end; False when nobody does or it could not be told."""
         carrier = await self._instances.of_entry(entry_id)
         if self._engine is None or carrier is None or carrier.instance_key is None:
             return False
+        async with self._database.acquire() as connection:
+            if not await self._runbook.is_cancelling_in(connection, entry_id):
+                return False
         try:
             await self._engine.cancel(carrier.instance_key)
         except JobGone:
@@ -98,7 +101,9 @@ class Cancelling:
         if self._engine is None:
             return 0
         waiting = await self._runbook.cancelling(self._engine.engine_id, longer_than=longer_than, limit=_AT_ONCE)
-        return sum([await self.carry_out(entry_id) for entry_id in waiting])
+        async with asyncio.TaskGroup() as tasks:
+            ended = [tasks.create_task(self.carry_out(entry_id)) for entry_id in waiting]
+        return sum(task.result() for task in ended)
 
     async def _end_in(self, connection: Connection, entry_id: UUID, said: Mapping[str, Any]) -> bool:
         done = await self._runbook.verbs_in(connection, entry_id, Kind.STEP_COMPLETED)

@@ -1,0 +1,122 @@
+"""Cancelling without an engine, and with one in memory that comes and goes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from tests.support.entries import Book, make_request
+from tests.support.eventually import eventually
+from tests.support.frames import ENGINE
+from verbworker.engine import Start
+from verbworker.errors import RequestConflict
+from verbworker.event import EntryMode, Status
+from verbworker.stores._database import Database
+from verbworker.stores.dispatches import Dispatches
+from verbworker.stores.runbook import Runbook
+from verbworker.testing.memory import MemoryEngine
+from verbworker.work.cancelling import Cancelling
+from verbworker.work.reconciler import Reconciler
+
+SOON = timedelta(0)
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    async with Database(dsn, size=4) as database:
+        yield database
+
+
+@pytest.fixture
+def engine() -> MemoryEngine:
+    engine = MemoryEngine(ENGINE)
+    engine.line("kyc", ["kyc.check"])
+    return engine
+
+
+def cancelling(database: Database, engine: MemoryEngine | None = None, **options: float) -> Cancelling:
+    return Cancelling(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), engine, **options)
+
+
+async def started(database: Database, engine: MemoryEngine) -> Book:
+    book = await Book.open(database, attempts=1)
+    await book.start((await engine.start(Start("kyc", {}))).instance_key)
+    return book
+
+
+async def test_without_an_engine_a_request_is_kept_for_the_workers(database: Database, engine: MemoryEngine) -> None:
+    book = await started(database, engine)
+
+    entry = await cancelling(database).cancel(book.entry_id, tenant_id="default", by="ada", reason="x")
+
+    assert (entry.status, entry.cancel_requested_at is not None) == (Status.EXECUTING, True)
+    assert await cancelling(database).drain(longer_than=SOON) == 0
+    assert await cancelling(database, engine).drain(longer_than=SOON) == 1
+    assert (await book.entry()).status is Status.CANCELLED
+
+
+async def test_what_is_performed_at_once_cannot_be_cancelled(database: Database) -> None:
+    request = make_request(mode=EntryMode.SYNC)
+    async with database.transaction() as connection:
+        await Runbook(database).open_in(connection, request)
+
+    with pytest.raises(RequestConflict, match="performed at once"):
+        await cancelling(database).cancel(request.entry_id, tenant_id="default", by="ada", reason="x")
+
+
+async def test_nothing_is_carried_out_that_nobody_asked_for(database: Database, engine: MemoryEngine) -> None:
+    book = await started(database, engine)
+
+    assert not await cancelling(database, engine).carry_out(book.entry_id)
+    assert (await book.entry()).status is Status.EXECUTING
+
+
+async def test_the_service_sends_what_the_engine_did_not_hear(database: Database, engine: MemoryEngine) -> None:
+    book = await started(database, engine)
+    engine.drop("cancel", 2)
+    service = cancelling(database, engine, every=0.01)
+    await service.cancel(book.entry_id, tenant_id="default", by="ada", reason="x")
+    await database.execute("UPDATE verbworker.runbook_entry SET cancel_requested_at = now() - interval '1 minute'")
+
+    async def is_cancelled() -> bool:
+        return (await book.entry()).status is Status.CANCELLED
+
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(service.run())
+        await eventually(is_cancelled)
+        running.cancel()
+
+    assert await book.kinds() == ["DurableTaskStarted", "CancelRequested", "Cancelled"]
+
+
+async def test_the_reconciler_goes_on_when_the_engine_is_back(database: Database, engine: MemoryEngine) -> None:
+    book = await started(database, engine)
+    service = cancelling(database, engine)
+    await engine.cancel(int(await book.value("SELECT instance_key FROM verbworker.workflow_instance")))
+    engine.drop("alive", 2)
+    reconciler = Reconciler(database, engine, service, after=SOON, every=0.01)
+
+    async def is_cancelled() -> bool:
+        return (await book.entry()).status is Status.CANCELLED
+
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(reconciler.run())
+        await eventually(is_cancelled)
+        running.cancel()
+
+    assert await book.kinds() == ["DurableTaskStarted", "Cancelled"]
+
+
+async def test_an_instance_that_ended_after_a_request_was_cancelled_by_it(
+    database: Database, engine: MemoryEngine
+) -> None:
+    book = await started(database, engine)
+    engine.lose_answer("cancel")
+    service = cancelling(database, engine)
+    await service.cancel(book.entry_id, tenant_id="default", by="ada", reason="a mistake")
+
+    await Reconciler(database, engine, service, after=SOON).look()
+
+    assert (await book.events())[-1].detail["reason"] == "a mistake"
