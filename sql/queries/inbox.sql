@@ -25,7 +25,8 @@ SET attempts = message.attempts + 1, owner = $2, next_at = clock_timestamp() + $
 WHERE (message.tenant_id, message.message_id) IN (
   SELECT due.tenant_id, due.message_id
   FROM verbworker.inbox_message AS due
-  WHERE due.engine_id = $1 AND due.state IN ('received', 'published') AND due.next_at <= clock_timestamp()
+  -- The statement's own time, and not the clock's: only that bounds the index to what is due.
+  WHERE due.engine_id = $1 AND due.state IN ('received', 'published') AND due.next_at <= statement_timestamp()
     AND (due.state = 'published' OR NOT EXISTS (
       SELECT 1
       FROM verbworker.inbox_message AS earlier
