@@ -63,7 +63,13 @@ def hire(
     cancelling = Cancelling(control, dispatches, engine)
     bridge = Bridge(registry, control, Deployments(control, engine_id=engine.engine_id), inbox, reception)
     undoing = CompensationDesk(
-        registry, engine, databases, performance, owner=owner, lease=settings.lease, ring=ring, tracer=tracer
+        *(registry, engine, databases, performance),
+        owner=owner,
+        lease=settings.lease,
+        timeout=settings.engine_timeout,
+        ring=ring,
+        tracer=tracer,
+        strays=strays,
     )
     desks: list[Desk] = [
         *bridge.desks(),
