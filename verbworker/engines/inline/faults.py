@@ -1,0 +1,37 @@
+"""Faults on request: a command that is lost, whose answer is lost, or that is refused."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from verbworker.errors import Backpressure, EngineUnavailable
+
+
+class Fault(StrEnum):
+    """What goes wrong with a command."""
+
+    LOSE = "the answer was lost"
+    DROP = "the command was lost"
+    REFUSE = "the engine is busy"
+
+
+class Faults:
+    """What will go wrong with the next commands, by their names."""
+
+    def __init__(self) -> None:
+        self._planned: dict[str, list[Fault]] = {}
+
+    def plan(self, command: str, fault: Fault, times: int) -> None:
+        """Have the next `times` commands of this name go wrong, after those that are planned already."""
+        self._planned.setdefault(command, []).extend([fault] * times)
+
+    def strike(self, command: str, act: Callable[[], None]) -> None:
+        """Carry a command out, or do not, as planned."""
+        planned = self._planned.get(command)
+        fault = planned.pop(0) if planned else None
+        if fault is Fault.DROP:
+            raise EngineUnavailable(fault.value)
+        if fault is Fault.REFUSE:
+            raise Backpressure(fault.value)
+        act()
+        if fault is Fault.LOSE:
+            raise EngineUnavailable(fault.value)
