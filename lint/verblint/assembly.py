@@ -1,7 +1,5 @@
 """Assembly of the typed model from the tree of elements."""
 
-from collections.abc import Iterator
-
 from verblint.binding import bind, written
 from verblint.element import BPMN, ZEEBE, Element
 from verblint.event import event_definitions
@@ -57,38 +55,42 @@ def _process(element: Element) -> Process:
 
 
 def _scope(element: Element) -> Scope:
-    return Scope(
-        nodes=tuple(_nodes(element)),
-        flows=tuple(_flow(flow) for flow in element.find_all("sequenceFlow")),
-        associations=tuple(_association(line) for line in element.find_all("association")),
-    )
-
-
-def _nodes(element: Element) -> Iterator[FlowNode]:
+    nodes, flows, associations = [], [], []
     for child in element.children:
-        if child.namespace == BPMN and child.local not in _NOT_NODES:
-            yield _node(child, _NODE_KINDS.get(child.local, Kind.UNKNOWN))
+        if child.namespace != BPMN:
+            continue
+        kind = _NODE_KINDS.get(child.local)
+        if kind is not None:
+            nodes.append(_node(child, kind))
+        elif child.local == "sequenceFlow":
+            flows.append(_flow(child))
+        elif child.local == "association":
+            associations.append(_association(child))
+        elif child.local not in _NOT_NODES:
+            nodes.append(_node(child, Kind.UNKNOWN))
+    return Scope(tuple(nodes), tuple(flows), tuple(associations))
 
 
 def _node(element: Element, kind: Kind) -> FlowNode:
-    written = element.values.get
+    values = element.values
+    written = values.get
     is_unknown = kind is Kind.UNKNOWN
     # An unknown kind might be anything, so that nothing written in it is overlooked.
     loop = element.find("multiInstanceLoopCharacteristics") if kind.is_activity or is_unknown else None
     interrupting = "cancelActivity" if kind is Kind.BOUNDARY_EVENT else "isInterrupting"
     return FlowNode(
-        id=element.id,
-        name=written(("", "name"), ""),
-        kind=kind,
-        element=element,
-        binding=bind(element),
-        default=written(("", "default"), ""),
-        message=written(("", "messageRef"), ""),
+        written("id", ""),
+        written("name", ""),
+        kind,
+        element,
+        bind(element),
+        default=written("default", ""),
+        message=written("messageRef", ""),
         events=event_definitions(element) if kind.is_event or is_unknown else (),
-        attached_to=written(("", "attachedToRef"), ""),
-        is_interrupting=_is_true(element, interrupting, default=True),
-        is_for_compensation=_is_true(element, "isForCompensation"),
-        is_event_sub_process=_is_true(element, "triggeredByEvent"),
+        attached_to=written("attachedToRef", ""),
+        is_interrupting=interrupting not in values or _is_true(element, interrupting, default=True),
+        is_for_compensation="isForCompensation" in values and _is_true(element, "isForCompensation"),
+        is_event_sub_process="triggeredByEvent" in values and _is_true(element, "triggeredByEvent"),
         multi_instance=MultiInstance(_is_true(loop, "isSequential"), loop) if loop is not None else None,
         scope=_scope(element) if kind in _NESTED else None,
     )
@@ -98,12 +100,12 @@ def _flow(element: Element) -> SequenceFlow:
     written = element.values.get
     condition = element.find("conditionExpression") if element.children else None
     return SequenceFlow(
-        id=element.id,
-        name=written(("", "name"), ""),
-        source=written(("", "sourceRef"), ""),
-        target=written(("", "targetRef"), ""),
-        condition=Expression.of(condition) if condition is not None else None,
-        element=element,
+        written("id", ""),
+        written("name", ""),
+        written("sourceRef", ""),
+        written("targetRef", ""),
+        Expression.of(condition) if condition is not None else None,
+        element,
     )
 
 
@@ -127,7 +129,7 @@ def _declarations(root: Element, local: str, code: str) -> dict[str, Declaration
 
 def _is_true(element: Element, local: str, *, default: bool = False) -> bool:
     """An XSD boolean: `true` and `1` are true, `false` and `0` are false, anything else is the default."""
-    value = element.values.get(("", local))
+    value = element.values.get(local)
     if value is None:
         return default
     value = value.strip()

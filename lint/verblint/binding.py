@@ -36,7 +36,7 @@ class Mapping:
     element: Element
 
 
-@value
+@value(guarded=False)
 class Binding:
     """Everything the zeebe extension says about one element.
 
@@ -68,6 +68,9 @@ def bind(element: Element) -> Binding:
     if not found:
         return _NOTHING
     definition = next(iter(found.get("taskDefinition", ())), None)
+    if definition is not None and len(found) == 1:
+        # What most tasks have, and nothing else.
+        return Binding(written(definition, "type"), written(definition, "retries"), element=definition)
     return Binding(
         type=written(definition, "type"),
         retries=written(definition, "retries"),
@@ -82,8 +85,8 @@ def bind(element: Element) -> Binding:
 
 def written(element: Element | None, local: str) -> Expression | None:
     """The value of an unqualified attribute with its place, or None when either is missing."""
-    attribute = element.attribute(local) if element is not None else None
-    return Expression.of(attribute) if attribute is not None else None
+    text = element.values.get(local) if element is not None else None
+    return Expression(text, element, local) if element is not None and text is not None else None
 
 
 def _extensions(element: Element) -> dict[str, list[Element]]:

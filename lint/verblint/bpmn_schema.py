@@ -7,6 +7,7 @@ deployed. Choreographies and conversations are left out: no engine executes them
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 
+from verblint.alike import Alike
 from verblint.element import BPMN, Element
 from verblint.value import value
 
@@ -195,19 +196,9 @@ class Content:
         return tuple(slot for slot in self.slots if slot.is_required)
 
     @cached_property
-    def needed(self) -> frozenset[tuple[str, str]]:
-        """The attributes it cannot be without, as an element names them."""
-        return frozenset(("", name) for name in self.required)
-
-    @cached_property
-    def typed(self) -> Mapping[tuple[str, str], str]:
-        """The attributes whose values have a type, as an element names them."""
-        return {("", name): kind for name, kind in self.attributes.items() if kind}
-
-    @cached_property
-    def keys(self) -> frozenset[tuple[str, str]]:
-        """Its attributes as an element names them."""
-        return frozenset(("", name) for name in self.attributes)
+    def typed(self) -> Mapping[str, str]:
+        """The attributes whose values have a type."""
+        return {name: kind for name, kind in self.attributes.items() if kind}
 
 
 @cache
@@ -224,7 +215,7 @@ def content(local: str) -> Content | None:
     return _content(name, _types()) if name is not None else None
 
 
-def known_elements(elements: Mapping[tuple[str, str], list[Element]]) -> Iterator[tuple[Content, list[Element]]]:
+def known_elements(elements: Mapping[tuple[str, str], Alike]) -> Iterator[tuple[Content, Alike]]:
     """The BPMN elements among some, those of one name together with what they may have."""
     for (namespace, local), alike in elements.items():
         known = content(local) if namespace == BPMN else None

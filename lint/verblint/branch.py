@@ -9,7 +9,7 @@ from verblint.model import Definitions, FlowNode, Process, Scope, SequenceFlow
 from verblint.value import value
 
 
-@value(eq=False)
+@value(eq=False, guarded=False)
 class Branch:
     """A conditional flow where it stands; either `test` or `error` is set, never both."""
 

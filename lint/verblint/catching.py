@@ -14,8 +14,10 @@ def catching(model: Definitions) -> Iterator[Place]:
         for scope in process.scope.scopes():
             yield _named(model, _starts_of_event_sub_processes(scope))
             for node in scope.nodes:
-                own = [("message " + _message(model, node.message), node)] if node.message else []
-                yield own + _named(model, scope.boundaries(node))
+                boundaries = scope.boundaries(node)
+                if boundaries:
+                    own = [("message " + _message(model, node.message), node)] if node.message else []
+                    yield own + _named(model, boundaries)
                 if node.kind is Kind.EVENT_BASED_GATEWAY:
                     targets = (scope.by_id.get(flow.target) for flow in scope.outgoing(node))
                     yield _named(model, [target for target in targets if target is not None])

@@ -22,7 +22,7 @@ Truth = bool | None
 _ORDERS: Mapping[str, Callable[[int, int], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 
-@value
+@value(guarded=False)
 class Flag:
     """A flag by name, with its place in the text."""
 
@@ -31,7 +31,7 @@ class Flag:
     end: int
 
 
-@value
+@value(guarded=False)
 class Literal:
     """A constant, with its place in the text."""
 
@@ -40,14 +40,14 @@ class Literal:
     end: int
 
 
-@value
+@value(guarded=False)
 class Bare:
     """A flag that stands alone: true or false when it holds a boolean, an incident when it does not."""
 
     flag: Flag
 
 
-@value
+@value(guarded=False)
 class Comparison:
     """A flag against a literal; the operator is one of = != < <= > >=."""
 
@@ -56,7 +56,7 @@ class Comparison:
     literal: Literal
 
 
-@value
+@value(guarded=False)
 class Membership:
     """A flag against a list of literals of one type."""
 
@@ -64,21 +64,21 @@ class Membership:
     literals: tuple[Literal, ...]
 
 
-@value
+@value(guarded=False)
 class Not:
     """The opposite of a test."""
 
     test: "Test"
 
 
-@value
+@value(guarded=False)
 class And:
     """All of two or more tests."""
 
     tests: tuple["Test", ...]
 
 
-@value
+@value(guarded=False)
 class Or:
     """Any of two or more tests."""
 

@@ -2,11 +2,12 @@
 
 from xml.parsers import expat
 
-from verblint.element import DIAGRAM
+from verblint.element import DIAGRAM, SEPARATOR
+from verblint.pattern import pattern
 
 _NAME = b"BPMNDiagram"
-_SEPARATOR = "\n"
-TAG = f"{DIAGRAM}{_SEPARATOR}{_NAME.decode()}"
+_ID = pattern(rb'id\s*=\s*"([^"]*)"')
+TAG = f"{DIAGRAM}{SEPARATOR}{_NAME.decode()}"
 
 
 def end_of_inside(content: bytes, elements: int, depth: int) -> int:
@@ -31,19 +32,15 @@ def end_of_inside(content: bytes, elements: int, depth: int) -> int:
 
 def ids(inside: bytes) -> list[bytes] | None:
     """Every id in the bytes of a diagram, and perhaps more; None where they are written in an unusual way."""
-    parts = inside.split(b'id="')[1:]
-    # Other quotes, references, blanks around the equals sign: no modeler writes them.
-    is_usual = (
-        b"'" not in inside and b"&" not in inside and inside.translate(None, b" \t\r\n").count(b'id="') == len(parts)
-    )
-    return [part.partition(b'"')[0] for part in parts] if is_usual else None
+    # Other quotes and references: no modeler writes them.
+    return _ID.findall(inside) if b"'" not in inside and b"&" not in inside else None
 
 
 def exact_ids(content: bytes) -> list[tuple[str, int]]:
     """Every id of an element in a diagram, with the byte of its tag."""
     found: list[tuple[str, int]] = []
     inside = 0
-    parser = expat.ParserCreate("utf-8", _SEPARATOR)
+    parser = expat.ParserCreate("utf-8", SEPARATOR)
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal inside

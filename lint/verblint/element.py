@@ -1,11 +1,13 @@
 """The elements of an XML document, each of which remembers the bytes it came from."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice, takewhile
 from re import Match
 from xml.parsers import expat
 
+from verblint.alike import Alike
 from verblint.pattern import pattern
 from verblint.source import Position, Source
 from verblint.value import field, value
@@ -30,13 +32,15 @@ KNOWN_NAMESPACES = frozenset(
     }
 )
 
+# A line feed cannot stand in a local name, so the last one in a key always ends the namespace.
+SEPARATOR = "\n"
 # A quoted value may hold ">", so the end of a tag is found by stepping over the quotes.
 _TAG = pattern(rb"""<([^\s/>]++)(?:[^"'>]+|"[^"]*"|'[^']*')*+>""")
 _RAW_ATTRIBUTE = pattern(rb"""\s+([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _REFERENCE_OR_LINE_END = pattern(rb"&[#\w]+;|\r\n")
 
 
-@value
+@value(guarded=False)
 class Place:
     """A stretch of bytes inside an element: what a finding points at and what a fix replaces."""
 
@@ -55,7 +59,7 @@ class Place:
         return self.element.document.source.position(self.end)
 
 
-@value
+@value(guarded=False)
 class Attribute:
     """One attribute of a start tag: its resolved name, its decoded value, and on demand the bytes of both."""
 
@@ -63,6 +67,11 @@ class Attribute:
     namespace: str
     local: str
     value: str
+
+    @property
+    def key(self) -> str:
+        """Its key among the values of the element."""
+        return key_of(self.local, self.namespace)
 
     @property
     def name_start(self) -> int:
@@ -82,7 +91,7 @@ class Attribute:
     @property
     def _span(self) -> tuple[int, int, int]:
         # Looked for when somebody asks, because of most attributes nobody does.
-        number = list(self.element.values).index((self.namespace, self.local))
+        number = list(self.element.values).index(self.key)
         return next(islice(self.element.attribute_spans(), number, None))
 
     @property
@@ -113,12 +122,23 @@ class Attribute:
         return [*offsets, self.end]
 
 
+def key_of(local: str, namespace: str = "") -> str:
+    """The key of an attribute among the values of an element."""
+    return f"{namespace}{SEPARATOR}{local}" if namespace else local
+
+
+def name_of(key: str) -> tuple[str, str]:
+    """The namespace and the local name that a key stands for."""
+    namespace, _, local = key.rpartition(SEPARATOR)
+    return namespace, local
+
+
 def _characters(raw: bytes, begin: int) -> Iterator[int]:
     # Every byte but a UTF-8 continuation byte starts a character.
     return (begin + index for index, byte in enumerate(raw) if byte & 0xC0 != 0x80)
 
 
-@value(eq=False)
+@value(slots=False, eq=False, guarded=False)
 class Document:
     """What all elements of one file share: its source, its character data and its interruptions.
 
@@ -129,15 +149,20 @@ class Document:
     source: Source
     chunks: list[str] = field(default_factory=list)
     interruptions: list[int] = field(default_factory=list)
-    elements: dict[tuple[str, str], list["Element"]] = field(default_factory=dict)
-    attribute_names: set[tuple[str, str]] = field(default_factory=set)
+    elements: dict[tuple[str, str], Alike] = field(default_factory=dict)
 
     def take_apart(self) -> None:
         """Cut the tree into pieces, so that it goes at once and not when the garbage collector comes round."""
         for alike in self.elements.values():
             for element in alike:
-                element.parent = None
+                if element.children:
+                    element.children = ()
         self.elements.clear()
+
+    @cached_property
+    def attribute_names(self) -> frozenset[tuple[str, str]]:
+        """The namespace and local name of all attributes."""
+        return frozenset(map(name_of, set[str]().union(*[alike.keys for alike in self.elements.values()])))
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -146,35 +171,49 @@ class Document:
 
     def may_hold(self, word: str) -> bool:
         """False when no text and no value outside the diagram holds an ASCII word, so that none need be looked at."""
-        content = self.source.content
-        # What stands behind the diagram is hardly more than the last tag.
-        diagram = next(iter(self.elements.get((DIAGRAM, "BPMNDiagram"), ())), None)
-        start, close = (diagram.start, diagram.close) if diagram is not None else (len(content), len(content))
-        sought = word.encode()
-        if content.find(sought, 0, start) >= 0 or content.find(sought, close) >= 0 or word in "".join(self.chunks):
+        content, sought = self.source.content, word.encode()
+        start, close = self._diagram
+        if content.find(sought, 0, start) >= 0 or content.find(sought, close) >= 0 or self._is_obscured:
             return True
-        # A value may write any character as a reference; what modelers write so are the line ends of labels.
+        return bool(self._pieced_text) and word in self._pieced_text
+
+    @cached_property
+    def _diagram(self) -> tuple[int, int]:
+        """The bytes between which the diagram stands; what stands behind it is hardly more than the last tag."""
+        diagrams = self.elements.get((DIAGRAM, "BPMNDiagram"))
+        return (diagrams[0].start, diagrams[0].close) if diagrams else (len(self.source.content),) * 2
+
+    @cached_property
+    def _is_obscured(self) -> bool:
+        """True when a value may write any character as a reference; modelers so write the line ends of labels."""
+        content = self.source.content
         return b"&" in content and content.count(b"&#") > content.count(b"&#10;") + content.count(b"&#xA;")
+
+    @cached_property
+    def _pieced_text(self) -> str:
+        """All text, where some of it may not stand in the file as it reads."""
+        return "".join(self.chunks) if self.interruptions or b"<![CDATA[" in self.source.content else ""
 
 
 @value(frozen=False, eq=False)
 class Element:
-    """One XML element; its name and the names of its attributes are (namespace URI, local name).
+    """One XML element; its name and the names of its attributes are by namespace URI.
 
-    `start` is the byte of its bracket, `close` the byte of its end tag or, without one, the byte behind it. Treat it
-    as frozen: only the reader writes it.
+    `values` are the attributes under their keys: the local name, behind its namespace if it has one. `start` is the
+    byte of its bracket, `close` the byte of its end tag or, without one, the byte behind it. Treat it as frozen: only
+    the reader writes it.
     """
 
     document: Document
     namespace: str
     local: str
-    values: Mapping[tuple[str, str], str]
+    values: Mapping[str, str]
     parent: "Element | None"
     start: int
     first_chunk: int
     last_chunk: int = 0
     close: int = 0
-    children: list["Element"] = field(default_factory=list)
+    children: Sequence["Element"] = ()
 
     def __repr__(self) -> str:
         return f"<{self.local} id={self.id!r} line={self.line}>"
@@ -182,7 +221,7 @@ class Element:
     @property
     def id(self) -> str:
         """The `id` attribute, or an empty string."""
-        return self.values.get(("", "id"), "")
+        return self.values.get("id", "")
 
     @property
     def line(self) -> int:
@@ -241,16 +280,20 @@ class Element:
     @property
     def attributes(self) -> list[Attribute]:
         """Every attribute in document order, namespace declarations left out."""
-        return [Attribute(self, namespace, local, value) for (namespace, local), value in self.values.items()]
+        return [self.written(key) for key in self.values]
 
     def get(self, local: str, namespace: str = "") -> str | None:
         """The value of an attribute, or None."""
-        return self.values.get((namespace, local))
+        return self.values.get(key_of(local, namespace) if namespace else local)
 
     def attribute(self, local: str, namespace: str = "") -> Attribute | None:
         """The attribute with its place, or None."""
-        value = self.values.get((namespace, local))
-        return Attribute(self, namespace, local, value) if value is not None else None
+        key = key_of(local, namespace) if namespace else local
+        return self.written(key) if key in self.values else None
+
+    def written(self, key: str) -> Attribute:
+        """The attribute under a key, which is there."""
+        return Attribute(self, *name_of(key), self.values[key])
 
     def is_a(self, local: str, namespace: str = BPMN) -> bool:
         """True when the element has this name."""

@@ -15,7 +15,7 @@ class TimerKind(StrEnum):
     CYCLE = "timeCycle"
 
 
-@value
+@value(guarded=False)
 class Timer:
     """It is time. `kind` and `when` are None where the model does not say."""
 
@@ -24,7 +24,7 @@ class Timer:
     element: Element
 
 
-@value
+@value(guarded=False)
 class Message:
     """A message arrives, or leaves; `ref` is the id of the message."""
 

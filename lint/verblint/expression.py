@@ -7,21 +7,27 @@ from verblint.value import value
 _BLANK = " \t\r\n"
 
 
-@value
+@value(guarded=False)
 class Expression:
     """Text as the engine reads it: an attribute's value as it stands, an element's text trimmed."""
 
     text: str
-    written: Element | Attribute
+    element: Element
+    key: str = ""
     skipped: int = 0
 
     @classmethod
     def of(cls, written: Element | Attribute) -> "Expression":
         """The expression an attribute or an element holds."""
         if isinstance(written, Attribute):
-            return cls(written.value, written)
+            return cls(written.value, written.element, written.key)
         text = written.text
-        return cls(text.strip(_BLANK), written, len(text) - len(text.lstrip(_BLANK)))
+        return cls(text.strip(_BLANK), written, "", len(text) - len(text.lstrip(_BLANK)))
+
+    @property
+    def written(self) -> Element | Attribute:
+        """What holds the text: the attribute under the key, or without a key the element."""
+        return self.element.written(self.key) if self.key else self.element
 
     @property
     def is_feel(self) -> bool:

@@ -49,7 +49,7 @@ class TokenKind(Enum):
 _KINDS = {kind.value: kind for kind in TokenKind}
 
 
-@value
+@value(guarded=False)
 class Token:
     """One token: its kind, its text as written, and where it stands in the expression."""
 
@@ -59,7 +59,7 @@ class Token:
     end: int
 
 
-_ASCII_BLANKS = r"\t\n\v\f\r "
+_ASCII_BLANK = "\t\n\v\f\r "
 _ASCII_LETTERS = r"[A-Za-z_$\x00-\x08\x0e-\x1b\x7f]"
 # Java's identifiers admit most of Unicode, so every character beyond ASCII that is not a blank is taken for a letter.
 _LETTERS = rf"(?:{_ASCII_LETTERS}|(?![{BLANKS}])[^\x00-\x7f])"
@@ -82,7 +82,7 @@ def _token(is_ascii: bool) -> Pattern[str]:
 
     A quote without its partner is one unknown character, and what follows it is still searched.
     """
-    blanks, letters = (_ASCII_BLANKS, _ASCII_LETTERS) if is_ascii else (BLANKS, _LETTERS)
+    blanks, letters = (_ASCII_BLANK, _ASCII_LETTERS) if is_ascii else (BLANKS, _LETTERS)
     return pattern(
         rf"""
           (?P<blank>    [{blanks}]+ )
@@ -125,11 +125,10 @@ def mentions(expression: str, variable: str) -> bool:
 
 def single_name(expression: str) -> str | None:
     """The name when the expression is one plain ASCII name and nothing else, otherwise None."""
-    tokens = list(tokenize(expression))
-    if len(tokens) != 1 or tokens[0].kind is not TokenKind.NAME or not expression.isascii():
+    if not expression.isascii():
         return None
-    name = tokens[0].text
-    return None if name in KEYWORDS or not name.isidentifier() else name
+    name = expression.strip(_ASCII_BLANK)
+    return name if name.isidentifier() and name not in KEYWORDS else None
 
 
 def _readings(name: str) -> Iterator[str]:

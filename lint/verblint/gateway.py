@@ -39,9 +39,9 @@ def decisions_without_default(context: Context) -> Iterator[Decision]:
     for branch in context.branches:
         leaving.setdefault((id(branch.scope), branch.flow.source), []).append(branch)
     for process in context.model.processes:
-        for scope, node in process.walk():
-            branches = leaving.get((id(scope), node.id))
-            if branches and node.kind in BRANCHING and not node.default:
+        for scope, node in process.walk(*BRANCHING):
+            branches = leaving.get((id(scope), node.id)) if not node.default else None
+            if branches:
                 yield Decision(process, scope, node, tuple(branches))
 
 

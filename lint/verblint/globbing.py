@@ -68,7 +68,8 @@ def _raise(error: OSError) -> None:
 
 
 def _relative(path: str, start: str) -> str:
-    return os.path.relpath(path, start).replace(os.sep, "/")
+    """A path that was found below a folder, seen from there."""
+    return path[len(start) :].replace(os.sep, "/").lstrip("/")
 
 
 @cache

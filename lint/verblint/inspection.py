@@ -51,7 +51,9 @@ def inspect(
 
 
 def _look(context: Context, chosen: Choice) -> Inspection:
-    findings = [finding for rule in chosen.concerning(context) for finding in rule.run(context)]
+    findings: list[Finding] = []
+    for rule in chosen.concerning(context):
+        findings += rule.run(context)
     suppressed: list[Suppressed] = []
     if any(namespace == VERBWORKER for namespace, _ in context.elements):
         today = context.today or current_date()

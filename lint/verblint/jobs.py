@@ -1,6 +1,7 @@
 """Jobs: the nodes of a process at which the engine asks a worker to do something."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from verblint.event import Message
 from verblint.model import FlowNode, Kind, Process, Scope
@@ -18,4 +19,5 @@ def is_job(node: FlowNode) -> bool:
 
 def jobs(process: Process) -> Iterator[tuple[Scope, FlowNode]]:
     """Every job of a process at every depth, with the scope it stands in."""
-    return ((scope, node) for scope, node in process.walk() if is_job(node))
+    thrown = (place for place in process.walk(*_THROWING) if is_job(place[1]))
+    return chain(process.walk(*_TASKS), thrown)

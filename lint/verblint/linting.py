@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import IO
 
 _DEFAULTS = Project()
+_LEAST_ROOM = 4096
 
 
 class Linter:
@@ -50,8 +51,7 @@ class Linter:
     def lint_file(self, path: str) -> Report:
         """The report on one file; one that cannot be read is a problem, never a clean file."""
         try:
-            with open(path, "rb") as file:
-                content = self.read(file)
+            content = _content(path, self.project.settings.limits.size + 1)
         except (OSError, ValueError) as error:
             return Report(problems=(Problem(path, getattr(error, "strerror", None) or str(error)),))
         return self.lint(content, path)
@@ -87,6 +87,21 @@ def lint(
 def lint_files(linter: Linter, paths: Iterable[str]) -> Report:
     """One file after another, as one report."""
     return Report.of(linter.lint_file(path) for path in paths)
+
+
+def _content(path: str, most: int) -> bytes:
+    """The bytes of a file, but not more than so many."""
+    # As `open` would do it, without the room that it makes for the most there could be.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        room = max(os.fstat(descriptor).st_size + 1, _LEAST_ROOM)
+        parts: list[bytes] = []
+        while most and (part := os.read(descriptor, min(room, most))):
+            parts.append(part)
+            most -= len(part)
+    finally:
+        os.close(descriptor)
+    return b"".join(parts)
 
 
 def read_contracts(project: Project) -> Contracts:

@@ -21,13 +21,11 @@ def _loop(scope: Scope) -> list[FlowNode]:
     """The first circle found by walking on from every node that lets a token pass."""
     done: set[str] = set()
     for begin in scope.nodes:
-        # An explicit stack of iterators: a chain of nodes may be longer than Python's own stack.
-        path: dict[str, FlowNode] = {}
-        stack: list[tuple[FlowNode, Iterator[FlowNode]]] = []
-        if begin.id in done or not _lets_pass(begin):
+        if not _lets_pass(begin) or begin.id in done:
             continue
-        path[begin.id] = begin
-        stack.append((begin, _next(scope, begin)))
+        # An explicit stack of iterators: a chain of nodes may be longer than Python's own stack.
+        path = {begin.id: begin}
+        stack = [(begin, _next(scope, begin))]
         while stack:
             node, following = stack[-1]
             step = next(following, None)

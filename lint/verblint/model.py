@@ -7,6 +7,7 @@ and an element of an unknown kind is a node of kind UNKNOWN: the rules decide wh
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import cached_property
+from itertools import chain
 
 from verblint.binding import Binding
 from verblint.element import Element
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     Item = TypeVar("Item")
+    Key = TypeVar("Key")
 
 
 class Kind(StrEnum):
@@ -57,7 +59,12 @@ class Kind(StrEnum):
         self.is_activity = bool(local) and not self.is_event and not self.is_gateway
 
 
-@value
+EVENTS = tuple(kind for kind in Kind if kind.is_event)
+# What is unknown may be an event.
+EVENTFUL = (*EVENTS, Kind.UNKNOWN)
+
+
+@value(guarded=False)
 class SequenceFlow:
     """An arrow from one node to the next, perhaps under a condition."""
 
@@ -86,7 +93,7 @@ class Association:
     element: Element
 
 
-@value(eq=False)
+@value(eq=False, guarded=False)
 class FlowNode:
     """One event, activity or gateway. Fields that a kind does not have keep their defaults."""
 
@@ -116,7 +123,7 @@ class FlowNode:
         return self.kind is Kind.BOUNDARY_EVENT and isinstance(self.event, Compensate)
 
 
-@value(slots=False, eq=False)
+@value(slots=False, eq=False, guarded=False)
 class Scope:
     """The inside of a process or a subprocess: its nodes, flows and associations in document order."""
 
@@ -204,7 +211,7 @@ class Scope:
                 yield from node.scope.scopes()
 
 
-@value(eq=False)
+@value(slots=False, eq=False, guarded=False)
 class Process:
     """One process of a file."""
 
@@ -215,9 +222,19 @@ class Process:
     binding: Binding
     element: Element
 
-    def walk(self) -> Iterator[tuple[Scope, FlowNode]]:
-        """Every node at every depth, each with the scope it stands in."""
-        return self.scope.walk()
+    @cached_property
+    def _nodes(self) -> list[tuple[Scope, FlowNode]]:
+        return list(self.scope.walk())
+
+    @cached_property
+    def _by_kind(self) -> dict[Kind, list[tuple[Scope, FlowNode]]]:
+        return _grouped((place[1].kind, place) for place in self._nodes)
+
+    def walk(self, *kinds: Kind) -> Iterator[tuple[Scope, FlowNode]]:
+        """Every node at every depth, each with the scope it stands in; with kinds, those of each kind together."""
+        if not kinds:
+            return iter(self._nodes)
+        return chain.from_iterable([self._by_kind.get(kind, ()) for kind in kinds])
 
     def flows(self) -> Iterator[tuple[Scope, SequenceFlow]]:
         """Every sequence flow at every depth, each with the scope it stands in."""
@@ -261,8 +278,8 @@ class Definitions:
         return tuple(process for process in self.processes if process.is_executable)
 
 
-def _grouped(pairs: "Iterable[tuple[str, Item]]") -> "dict[str, list[Item]]":
-    groups: dict[str, list[Item]] = {}
+def _grouped(pairs: "Iterable[tuple[Key, Item]]") -> "dict[Key, list[Item]]":
+    groups: dict[Key, list[Item]] = {}
     for key, item in pairs:
         groups.setdefault(key, []).append(item)
     return groups

@@ -16,6 +16,6 @@ else:
 
         def __getattr__(self, name):
             compiled = re.compile(*self._source)
-            for method in ("match", "fullmatch", "search", "finditer"):
+            for method in ("match", "fullmatch", "search", "finditer", "findall"):
                 setattr(self, method, getattr(compiled, method))
             return getattr(compiled, name)

@@ -7,7 +7,7 @@ Names of flow nodes, documentation, annotations and the diagram are never evalua
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 
-from verblint.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Element
+from verblint.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Element, name_of
 from verblint.event import TimerKind
 from verblint.expression import Expression
 from verblint.feel import mentions, single_name
@@ -152,7 +152,8 @@ def foreign_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
 
 
 def _wanted_attributes(element: Element, wanted: Predicate, namespaces: tuple[str, ...]) -> Iterator[Expression]:
-    for (namespace, local), text in element.values.items():
+    for key, text in element.values.items():
+        namespace, local = name_of(key)
         if namespace in namespaces and wanted(text) and not _is_label(element, local):
             attribute = element.attribute(local, namespace)
             assert attribute is not None

@@ -8,9 +8,10 @@ too deep or have too many elements.
 from collections.abc import Callable
 from xml.parsers import expat
 
+from verblint.alike import Alike
 from verblint.diagram import TAG as DIAGRAM_TAG
 from verblint.diagram import end_of_inside
-from verblint.element import Document, Element
+from verblint.element import SEPARATOR, Document, Element, name_of
 from verblint.source import Position, Source
 from verblint.value import value
 
@@ -27,15 +28,13 @@ OVER_LIMIT = "HB004"
 _UTF8_MARK = b"\xef\xbb\xbf"
 # The first bytes of UTF-16 and UTF-32 documents, with or without a byte order mark.
 _WIDE_STARTS = (b"\xff\xfe", b"\xfe\xff", b"<\x00", b"\x00")
-# A line feed cannot stand in a local name, so the last one always ends the namespace.
-_SEPARATOR = "\n"
 
 _OCCASIONS = (
     *("XmlDeclHandler", "StartDoctypeDeclHandler", "CommentHandler", "ProcessingInstructionHandler"),
     *("StartElementHandler", "EndElementHandler", "CharacterDataHandler"),
 )
 
-_Start = Callable[[str, list[str]], None]
+_Start = Callable[[str, dict[str, str]], None]
 _End = Callable[[str], None]
 
 
@@ -86,8 +85,7 @@ class _Reading:
         self._document = Document(source)
         self._unwatched_until = end_of_inside(source.content, limits.elements, limits.depth)
         # The encoding is fixed, so that what the declaration claims can only be checked, never obeyed.
-        self._parser = parser = expat.ParserCreate("utf-8", _SEPARATOR)
-        parser.ordered_attributes = True
+        self._parser = parser = expat.ParserCreate("utf-8", SEPARATOR)
         parser.buffer_text = True
         parser.XmlDeclHandler = self._declaration
         parser.StartDoctypeDeclHandler = self._document_type
@@ -126,40 +124,42 @@ class _Reading:
         """Let the parser call what builds the tree, and return the list in which the root will be."""
         document, parser = self._document, self._parser
         chunks = document.chunks
-        names, attribute_names = _Names(document.elements), _AttributeNames(document.attribute_names)
+        names = _Names(document.elements)
         most, deepest = self._limits.elements, self._limits.depth
         roots: list[Element] = []
-        above: list[Element] = []
-        count = 0
+        above: Element | None = None
+        count = depth = 0
 
-        def start(name: str, attributes: list[str]) -> None:
-            nonlocal count
+        def start(name: str, attributes: dict[str, str]) -> None:
+            nonlocal above, count, depth
             count += 1
-            if count > most or len(above) >= deepest:
+            depth += 1
+            if count > most or depth > deepest:
                 self._refuse_size(count)
             namespace, local, alike = names[name]
-            values: dict[tuple[str, str], str] = {}
-            if attributes:
-                written = iter(attributes)
-                for key in written:
-                    values[attribute_names[key]] = next(written)
-            parent = above[-1] if above else None
-            element = Element(
-                document, namespace, local, values, parent, parser.CurrentByteIndex, len(chunks), 0, 0, []
-            )
-            (roots if parent is None else parent.children).append(element)
+            element = Element(document, namespace, local, attributes, above, parser.CurrentByteIndex, len(chunks))
+            if above is None:
+                roots.append(element)
+            elif above.children:
+                above.children.append(element)  # type: ignore[attr-defined]  # the list below
+            else:
+                above.children = [element]
             alike.append(element)
-            above.append(element)
+            above = element
             if name == DIAGRAM_TAG:
                 parser.StartElementHandler, parser.EndElementHandler = (
-                    (None, None) if self._unwatched_until else self._watch(deepest - len(above), most - count, leave)
+                    (None, None) if self._unwatched_until else self._watch(deepest - depth, most - count, leave)
                 )
                 parser.CharacterDataHandler = None
 
         def end(name: str) -> None:
-            element = above.pop()
+            nonlocal above, depth
+            element = above
+            assert element is not None, "what ends has begun"
             element.last_chunk = len(chunks)
             element.close = parser.CurrentByteIndex
+            above = element.parent
+            depth -= 1
 
         def leave(name: str, passed: int) -> None:
             nonlocal count
@@ -175,7 +175,7 @@ class _Reading:
         """What the parser calls inside a diagram that is not plain: it is held to the limits and left out."""
         depth = count = 0
 
-        def start(name: str, attributes: list[str]) -> None:
+        def start(name: str, attributes: dict[str, str]) -> None:
             nonlocal depth, count
             depth += 1
             count += 1
@@ -222,31 +222,14 @@ class _Reading:
         raise ModelError(code, message, self._source.position(at)) from None
 
 
-class _Names(dict[str, tuple[str, str, list[Element]]]):
+class _Names(dict[str, tuple[str, str, Alike]]):
     """Element names as expat writes them, each with its namespace, its local name and all elements of that name."""
 
-    def __init__(self, elements: dict[tuple[str, str], list[Element]]) -> None:
+    def __init__(self, elements: dict[tuple[str, str], Alike]) -> None:
         self._elements = elements
 
-    def __missing__(self, name: str) -> tuple[str, str, list[Element]]:
-        namespace, local = _resolved(name)
-        alike = self._elements.setdefault((namespace, local), [])
+    def __missing__(self, name: str) -> tuple[str, str, Alike]:
+        namespace, local = name_of(name)
+        alike = self._elements.setdefault((namespace, local), Alike())
         self[name] = resolved = (namespace, local, alike)
         return resolved
-
-
-class _AttributeNames(dict[str, tuple[str, str]]):
-    """Attribute names as expat writes them, each as namespace and local name."""
-
-    def __init__(self, known: set[tuple[str, str]]) -> None:
-        self._known = known
-
-    def __missing__(self, name: str) -> tuple[str, str]:
-        self[name] = resolved = _resolved(name)
-        self._known.add(resolved)
-        return resolved
-
-
-def _resolved(name: str) -> tuple[str, str]:
-    namespace, _, local = name.rpartition(_SEPARATOR)
-    return namespace, local

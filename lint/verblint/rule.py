@@ -1,7 +1,8 @@
 """A rule and the context it looks at."""
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 
+from verblint.alike import Alike
 from verblint.assembly import assemble
 from verblint.branch import Branch, branches
 from verblint.contract import Contracts
@@ -67,14 +68,16 @@ class Rule:
         """True when a model may answer for a finding of this rule."""
         return is_suppressible(self.code)
 
-    def run(self, context: "Context") -> Iterator[Finding]:
-        """The findings of this rule in one file. A rule that crashes yields one more and stops nobody else."""
+    def run(self, context: "Context") -> list[Finding]:
+        """The findings of this rule in one file. A rule that crashes has one more and stops nobody else."""
+        found: list[Finding] = []
         try:
-            yield from self.check(context.under(self))
+            found.extend(self.check(context.under(self)))
         except Exception as error:
             message = f"the rule {self.slug} stopped with {type(error).__name__}, so this file was not checked by it"
             hint = "This is a bug of verblint: report it with the model"
-            yield context.under(CRASHED).at(context.root, message, hint=hint, detail=self.slug)
+            found.append(context.under(CRASHED).at(context.root, message, hint=hint, detail=self.slug))
+        return found
 
 
 def rule(
@@ -99,7 +102,7 @@ def _crashed(context: "Context") -> Iterator[Finding]:
 CRASHED = Rule("HB099", "rule-crashed", Severity.ERROR, _crashed)
 
 
-@value
+@value(guarded=False)
 class Context:
     """All a rule may know of one file: the tree, the model, its branches, the settings and the contracts.
 
@@ -123,28 +126,33 @@ class Context:
         return cls(root, model, tuple(branches(model)), settings, contracts, today=today)
 
     @property
-    def elements(self) -> Mapping[tuple[str, str], list[Element]]:
+    def elements(self) -> Mapping[tuple[str, str], Alike]:
         """The elements of the file by name, those of one name in document order; a diagram's inside is left out."""
         return self.root.document.elements
 
     @property
-    def marks(self) -> Set[str]:
-        """What the file has that a rule may be about."""
+    def marks(self) -> Iterator[str]:
+        """What the file has that a rule may be about; some of it is named twice."""
         document = self.root.document
-        marks = {part for name in document.elements for part in name}
-        marks.update(local for _, local in document.attribute_names)
-        marks.update(attribute_mark(namespace) for namespace, _ in document.attribute_names if namespace)
-        marks.update(branch.error.code for branch in self.branches if branch.error is not None)
-        marks.add(self.settings.engine)
-        facts = {
-            COMMENTS: document.interruptions,
-            STRANGERS: not document.namespaces <= KNOWN_NAMESPACES,
-            NOT_EXECUTABLE: not self.model.processes or len(self.model.executable) < len(self.model.processes),
-            STRICT_V1: self.settings.strict_v1,
-            CONTRACTS: self.contracts.workflows or self.contracts.directs or self.contracts.policies,
-        }
-        marks.update(mark for mark, holds in facts.items() if holds)
-        return marks
+        for namespace, local in document.elements:
+            yield namespace
+            yield local
+        for namespace, local in document.attribute_names:
+            yield local
+            if namespace:
+                yield attribute_mark(namespace)
+        yield from (branch.error.code for branch in self.branches if branch.error is not None)
+        yield self.settings.engine
+        if document.interruptions:
+            yield COMMENTS
+        if not document.namespaces <= KNOWN_NAMESPACES:
+            yield STRANGERS
+        if not self.model.processes or len(self.model.executable) < len(self.model.processes):
+            yield NOT_EXECUTABLE
+        if self.settings.strict_v1:
+            yield STRICT_V1
+        if self.contracts.workflows or self.contracts.directs or self.contracts.policies:
+            yield CONTRACTS
 
     def under(self, rule: Rule) -> "Context":
         """The context in which a rule runs."""

@@ -64,8 +64,8 @@ class Choice:
     def concerning(self, context: Context) -> Iterator[Rule]:
         """The rules that may find something in a file."""
         numbers = set(self._always)
-        for mark in self._by_mark.keys() & context.marks:
-            numbers.update(self._by_mark[mark])
+        for mark in context.marks:
+            numbers.update(self._by_mark.get(mark, ()))
         for word, meant in self._by_word.items():
             if not numbers.issuperset(meant) and context.root.document.may_hold(word):
                 numbers.update(meant)

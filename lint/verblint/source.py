@@ -3,12 +3,12 @@
 from bisect import bisect_right
 from itertools import accumulate
 
-from verblint.pattern import pattern
 from verblint.value import field, value
 
 _BLOCK = 4096
+# So many positions are looked for on foot before all lines are counted.
+_FEW = 8
 _CONTINUATION = bytes(range(0x80, 0xC0))
-_LINE_END = pattern(rb"\r\n|\n|\r")
 
 
 class Position(tuple[int, int]):
@@ -31,28 +31,38 @@ class Position(tuple[int, int]):
         return self[1]
 
 
-@value(eq=False)
+@value(frozen=False, eq=False)
 class Source:
     """The bytes of one file under the name its reader knows it by.
 
-    `starts` are its lines', `blocks` the characters before each block of bytes; both are there once somebody asked.
+    `starts` are its lines', `blocks` the characters before each block of bytes; both are there once somebody asked
+    often enough. Treat it as frozen.
     """
 
     name: str
     content: bytes
     starts: list[int] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)
+    asked: int = 0
 
     def position(self, offset: int) -> Position:
         """The line and column of a byte offset; a byte order mark stands where the first line begins."""
-        starts = self._line_starts()
-        offset = max(offset, starts[0])
-        line = bisect_right(starts, offset)
-        begin = starts[line - 1]
+        offset = max(offset, self._first)
+        line, begin = self._line_of(offset)
         if offset - begin <= _BLOCK:
             return Position(line, len(self.content[begin:offset].decode("utf-8", "replace")) + 1)
         # A file may be one long line with a finding at every step: what is counted once stays counted.
         return Position(line, self._characters_before(offset) - self._characters_before(begin) + 1)
+
+    def _line_of(self, offset: int) -> tuple[int, int]:
+        """The line in which a byte stands, and the byte it begins at."""
+        self.asked += 1
+        if self.asked <= _FEW and b"\r" not in self.content:
+            before = self.content.rfind(b"\n", 0, offset)
+            return self.content.count(b"\n", 0, offset) + 1, max(before + 1, self._first)
+        starts = self._line_starts()
+        line = bisect_right(starts, offset)
+        return line, starts[line - 1]
 
     def line(self, number: int) -> str:
         """The text of a line without its line end."""
@@ -67,16 +77,17 @@ class Source:
         number = offset // _BLOCK
         return self.blocks[number] + _count(self.content[number * _BLOCK : offset])
 
+    @property
+    def _first(self) -> int:
+        """The byte behind a byte order mark."""
+        return 3 if self.content.startswith(b"\xef\xbb\xbf") else 0
+
     def _line_starts(self) -> list[int]:
-        # Filled on first use: a clean model never asks for a position.
         if not self.starts:
-            first = 3 if self.content.startswith(b"\xef\xbb\xbf") else 0
-            if b"\r" in self.content:
-                self.starts.append(first)
-                self.starts.extend(match.end() for match in _LINE_END.finditer(self.content))
-            else:
-                lengths = (len(line) + 1 for line in self.content[first:].split(b"\n")[:-1])
-                self.starts.extend(accumulate(lengths, initial=first))
+            lines = self.content[self._first :].splitlines(keepends=True)
+            self.starts.extend(accumulate(map(len, lines), initial=self._first))
+            if lines and not lines[-1].endswith((b"\n", b"\r")):
+                self.starts.pop()
         return self.starts
 
 

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from time import strftime
 
-from verblint.element import BPMN, VERBWORKER, Element
+from verblint.element import BPMN, VERBWORKER, Element, name_of
 from verblint.finding import Finding, is_suppressible
 from verblint.pattern import pattern
 from verblint.report import Suppressed
@@ -48,7 +48,7 @@ class Suppression:
     @property
     def strange_attributes(self) -> list[str]:
         """The names of attributes that mean nothing here."""
-        return [local for namespace, local in self.element.values if namespace or local not in _ATTRIBUTES]
+        return [name_of(key)[1] for key in self.element.values if key not in _ATTRIBUTES]
 
     @property
     def has_date(self) -> bool:

@@ -30,7 +30,7 @@ def waits(context: Context) -> Iterator[Wait]:
     """Every node of every process that waits for a message."""
     for process in context.model.processes:
         verb = context.contracts.of_process(process.id)
-        for scope, node in process.walk():
+        for scope, node in process.walk(Kind.RECEIVE_TASK, *_CATCHING):
             for reference in _awaited(node):
                 message = context.model.messages.get(reference)
                 yield Wait(process, verb, node, message, needs_key=not _starts_process(process, scope, node))

@@ -4,8 +4,9 @@ The engine ignores what it does not know, and the next release gives meaning to 
 refused. What a rule of its own forbids is listed all the same: it shall be refused once, by that rule.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from verblint.alike import Alike
 from verblint.element import ZEEBE, Element
 from verblint.value import value
 
@@ -87,6 +88,14 @@ SHAPES: Mapping[str, Shape] = {
 
 # What the extension adds to BPMN elements themselves; each is refused by a rule of its own.
 ATTRIBUTES = (*_TEMPLATES, "retryCounter")
+
+
+def known_elements(elements: Mapping[tuple[str, str], Alike]) -> Iterator[tuple[Shape, Alike]]:
+    """The elements of the extension among some, those of one name together with their shape."""
+    for (namespace, local), alike in elements.items():
+        shape = SHAPES.get(local) if namespace == ZEEBE else None
+        if shape is not None:
+            yield shape, alike
 
 
 def parent_of(element: Element) -> str:

@@ -55,7 +55,7 @@ def test_of_either_diagram_only_the_outer_element_is_in_the_tree(inside: str) ->
     root = read(drawn(inside))
     (diagram,) = root.document.elements[(DIAGRAM, "BPMNDiagram")]
 
-    assert (diagram.children, diagram.parent) == ([], root)
+    assert (list(diagram.children), diagram.parent) == ([], root)
     assert root.children[-1] is diagram
     assert diagram.end == root.close
     assert codes(drawn(inside)) == []

@@ -29,19 +29,19 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <process id="kyc-open-case" isExecutable="yes">
     Right:  <process id="kyc-open-case" isExecutable="true">
     """
-    present = context.root.document.attribute_names
     for content, elements in known_elements(context.elements):
-        for name, kind in content.typed.items():
-            for element in elements if name in present else ():
-                value = element.values.get(name)
-                if value is None or _fits(value, kind):
-                    continue
-                attribute = element.attribute(name[1])
-                assert attribute is not None
-                message = f"{name[1]} is {value!r}, which is not {_WORDS[kind]}"
-                yield context.at(attribute.whole, message, hint=f"Write {_WORDS[kind]}", detail=name[1])
+        for name in content.typed.keys() & elements.keys:
+            kind = content.typed[name]
+            odd = _odd(elements.column(name), kind)
+            for attribute in [element.attribute(name) for element in elements] if odd else ():
+                if attribute is not None and attribute.value in odd:
+                    message = f"{name} is {attribute.value!r}, which is not {_WORDS[kind]}"
+                    yield context.at(attribute.whole, message, hint=f"Write {_WORDS[kind]}", detail=name)
 
 
-def _fits(value: str, kind: str) -> bool:
+def _odd(values: list[str], kind: str) -> set[str]:
+    """The values that are not of a kind."""
     # Most ids are what Python calls identifiers; that is quicker to tell.
-    return (kind == "n" and value.isidentifier()) or _SHAPES[kind].fullmatch(value) is not None
+    if kind == "n" and all(map(str.isidentifier, values)):
+        return set()
+    return {value for value in set(values) if _SHAPES[kind].fullmatch(value) is None}

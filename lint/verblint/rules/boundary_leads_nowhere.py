@@ -20,8 +20,8 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <sequenceFlow sourceRef="late" targetRef="remind" />
     """
     for process in context.model.processes:
-        for scope, node in process.walk():
-            is_boundary = node.kind is Kind.BOUNDARY_EVENT and not node.is_compensation_boundary
+        for scope, node in process.walk(Kind.BOUNDARY_EVENT):
+            is_boundary = not node.is_compensation_boundary
             if is_boundary and not scope.outgoing(node):
                 message = f"nothing follows the {described(node.element)}"
                 yield context.at(node.element, message, hint="Draw a flow to what shall happen, or to an end event")

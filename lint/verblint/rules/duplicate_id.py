@@ -8,7 +8,6 @@ from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 from verblint.source import Source
 
-_ID = ("", "id")
 _DIAGRAM = (DIAGRAM, "BPMNDiagram")
 
 
@@ -38,9 +37,9 @@ def check(context: Context) -> Iterator[Finding]:
 def _has_twice(context: Context) -> bool:
     """True when an id may be written twice; hardly ever, so this comes before the question which."""
     names: list[str] = []
-    for (namespace, local), alike in context.elements.items():
-        if namespace == BPMN or (namespace, local) == _DIAGRAM:
-            names += [element.values.get(_ID, "") for element in alike]
+    for name, alike in context.elements.items():
+        if (name[0] == BPMN or name == _DIAGRAM) and "id" in alike.keys:
+            names += alike.column("id")
     content = _source(context).content
     for diagram in context.elements.get(_DIAGRAM, ()):
         written = ids(content[diagram.tag_end : diagram.close])
@@ -48,12 +47,12 @@ def _has_twice(context: Context) -> bool:
             return True
         names += b"\n".join(written).decode("utf-8", "replace").split("\n")
     different = set(names)
-    return len(different) < len(names) - (names.count("") - 1 if "" in different else 0)
+    return len(different) < len(names) - max(0, names.count("") - 1)
 
 
 def _identified(context: Context) -> Iterator[tuple[str, int, Element]]:
     """Every id with the byte of its tag and the element it stands in, which for a diagram's shapes is the diagram."""
-    diagrams = context.elements.get(_DIAGRAM, [])
+    diagrams = list(context.elements.get(_DIAGRAM, ()))
     for element in (*context.within(BPMN), *diagrams):
         if element.id:
             yield element.id, element.start, element

@@ -21,8 +21,8 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  an exclusiveGateway on the flag, and one serviceTask for each verb
     """
     for element in context.every("taskDefinition", namespace=ZEEBE):
-        attribute = element.attribute("type")
-        if attribute is not None and attribute.value.startswith("="):
+        attribute = element.attribute("type") if element.values.get("type", "").startswith("=") else None
+        if attribute is not None:
             message = f"the job type is computed: {attribute.value[:40]}"
             hint = "Name one sub-verb; branch with a gateway where there is a choice"
             yield context.at(attribute.place, message, hint=hint, fix=_fix(attribute))

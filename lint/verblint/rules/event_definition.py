@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
-from verblint.model import Kind
+from verblint.model import EVENTS, Kind
 from verblint.rule import Context, rule
 
 _ALLOWED: dict[Kind, tuple[int, tuple[str, ...]]] = {
@@ -29,10 +29,8 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <intermediateCatchEvent id="wait"><timerEventDefinition>...</timerEventDefinition></intermediateCatchEvent>
     """
     for process in context.model.processes:
-        for _, node in process.walk():
+        for _, node in process.walk(*EVENTS):
             least, allowed = _ALLOWED.get(node.kind, (0, ()))
-            if not node.kind.is_event:
-                continue
             if not least <= len(node.events) <= 1:
                 wanted = "exactly one" if least else "at most one"
                 message = f"the {node.kind} has {len(node.events)} event definitions; {wanted} is allowed"

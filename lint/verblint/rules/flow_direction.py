@@ -7,6 +7,9 @@ from verblint.model import Kind
 from verblint.naming import described
 from verblint.rule import Context, rule
 
+_FIRST = (Kind.START_EVENT, Kind.BOUNDARY_EVENT)
+_ENDS = (*_FIRST, Kind.END_EVENT)
+
 
 @rule("HB022", "flow-direction", Severity.ERROR, on=("sequenceFlow",))
 def check(context: Context) -> Iterator[Finding]:
@@ -20,11 +23,13 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for process in context.model.processes:
         for scope, node in process.walk():
+            if node.kind not in _ENDS and not node.is_for_compensation and not node.is_event_sub_process:
+                continue
             is_last = node.kind is Kind.END_EVENT or node.is_for_compensation or node.is_compensation_boundary
             for flow in scope.outgoing(node) if is_last else ():
                 message = f"a flow leaves the {described(node.element)}"
                 yield context.at(flow.element, message, hint="Remove the flow", detail="out")
-            is_first = node.kind in (Kind.START_EVENT, Kind.BOUNDARY_EVENT) or node.is_event_sub_process
+            is_first = node.kind in _FIRST or node.is_event_sub_process
             for flow in scope.incoming(node) if is_first or node.is_for_compensation else ():
                 message = f"a flow enters the {described(node.element)}"
                 yield context.at(flow.element, message, hint="Remove the flow", detail="in")

@@ -17,9 +17,9 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <exclusiveGateway id="decide" default="flow_without_condition">
     """
     for process in context.model.processes:
-        for scope, node in process.walk():
+        for scope, node in process.walk(*BRANCHING):
             flows = scope.outgoing(node)
-            if node.kind not in BRANCHING or len(flows) < 2:
+            if len(flows) < 2:
                 continue
             for flow in flows:
                 if flow.condition is None and flow.id != node.default:

@@ -30,10 +30,13 @@ def _unguarded(scope: Scope) -> Iterator[FlowNode]:
     if any(node.is_event_sub_process and _starts_by_timer(node) for node in scope.nodes):
         return
     for node in scope.nodes:
-        is_watched = any(isinstance(boundary.event, Timer) for boundary in scope.boundaries(node))
-        if not is_watched and node.kind is Kind.USER_TASK:
+        if node.kind is not Kind.USER_TASK and node.scope is None:
+            continue
+        if any(isinstance(boundary.event, Timer) for boundary in scope.boundaries(node)):
+            continue
+        if node.scope is None:
             yield node
-        if not is_watched and node.scope is not None:
+        else:
             yield from _unguarded(node.scope)
 
 

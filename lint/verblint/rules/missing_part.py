@@ -19,12 +19,10 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <definitions targetNamespace="https://example.com/kyc">
     """
     for content, elements in known_elements(context.elements):
-        if not content.required and not content.required_slots and elements[0].local not in IDENTIFIED:
+        needed = (*content.required, "id") if elements[0].local in IDENTIFIED else content.required
+        if not content.required_slots and all(map(elements.all_have, needed)):
             continue
-        needed = content.needed | {("", "id")} if elements[0].local in IDENTIFIED else content.needed
         for element in elements:
-            if not content.required_slots and element.values.keys() >= needed and "" not in element.values.values():
-                continue
             for part in _missing(element, content):
                 yield context.at(element, f"the {element.local} lacks {part}", hint=f"Add {part}", detail=part)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.event import Error, Escalation, EventDefinition, Message
 from verblint.finding import Finding, Severity
-from verblint.model import FlowNode, Kind
+from verblint.model import EVENTFUL, FlowNode, Kind
 from verblint.naming import described
 from verblint.rule import Context, rule
 
@@ -26,7 +26,7 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <receiveTask id="wait" messageRef="docs" />
     """
     for process in context.model.processes:
-        for _, node in process.walk():
+        for _, node in process.walk(Kind.RECEIVE_TASK, *EVENTFUL):
             if node.kind is Kind.RECEIVE_TASK and not node.message:
                 yield context.at(
                     node.element, f"{node.id} waits for no message", hint="Write messageRef", detail="message"

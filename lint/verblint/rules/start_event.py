@@ -21,8 +21,8 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for process in context.model.processes:
         verb = context.contracts.of_process(process.id)
-        for node in process.scope.nodes:
-            if node.kind is not Kind.START_EVENT:
+        for scope, node in process.walk(Kind.START_EVENT):
+            if scope is not process.scope:
                 continue
             for event in node.events:
                 if not isinstance(event, Message):

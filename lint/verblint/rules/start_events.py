@@ -24,8 +24,8 @@ def check(context: Context) -> Iterator[Finding]:
         for extra in [start for start in starts if not start.events][1:]:
             message = "the process has a second start event without a definition"
             yield context.at(extra.element, message, hint="Keep one, and branch behind it")
-        for _, node in process.walk():
-            if node.scope is not None and node.kind is not Kind.AD_HOC_SUB_PROCESS:
+        for _, node in process.walk(Kind.SUB_PROCESS, Kind.TRANSACTION):
+            if node.scope is not None:
                 yield from _inside(context, node, _starts(node.scope))
 
 

@@ -29,10 +29,15 @@ def check(context: Context) -> Iterator[Finding]:
 
 def _may_stray(context: Context) -> bool:
     """False when all that is not blank stands in elements that hold text, or that are not of BPMN."""
-    solid = {number for number, chunk in enumerate(context.root.document.chunks) if not chunk.isspace()}
+    chunks = context.root.document.chunks
+    solid = {number for number, is_blank in enumerate(map(str.isspace, chunks)) if not is_blank}
     for (namespace, local), alike in context.elements.items():
         known = content(local) if namespace == BPMN else None
         if known is None or known.has_text:
-            for element in alike:
+            # Text is hardly ever in pieces.
+            solid.difference_update(
+                [element.first_chunk for element in alike if element.last_chunk > element.first_chunk]
+            )
+            for element in [element for element in alike if element.last_chunk > element.first_chunk + 1]:
                 solid.difference_update(range(element.first_chunk, element.last_chunk))
     return bool(solid)

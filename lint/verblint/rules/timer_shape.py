@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.event import Timer, TimerKind
 from verblint.finding import Finding, Severity
-from verblint.model import FlowNode, Kind
+from verblint.model import EVENTFUL, FlowNode, Kind
 from verblint.naming import described
 from verblint.rule import Context, rule
 
@@ -22,7 +22,7 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  the same with <timeDuration>PT24H</timeDuration>, or with cancelActivity="false"
     """
     for process in context.model.processes:
-        for scope, node in process.walk():
+        for scope, node in process.walk(*EVENTFUL):
             for event in node.events:
                 if not isinstance(event, Timer):
                     continue

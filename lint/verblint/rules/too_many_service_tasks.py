@@ -19,7 +19,7 @@ def check(context: Context) -> Iterator[Finding]:
     """
     limit = context.settings.service_tasks
     for process in context.model.processes:
-        count = sum(1 for _ in jobs(process))
+        count = len(list(jobs(process)))
         if count > limit:
             message = f"the process has {count} service tasks; {limit} is the most"
             yield context.at(process.element, message, hint="Split it into verbs that hand over by message")

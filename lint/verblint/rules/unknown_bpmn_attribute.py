@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn_schema import known_elements
+from verblint.element import name_of
 from verblint.finding import Finding, Severity
 from verblint.naming import suggestion
 from verblint.rule import Context, rule
@@ -18,14 +19,11 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <boundaryEvent id="late" attachedToRef="ask" cancelActivity="false">
     """
     for content, elements in known_elements(context.elements):
-        for element in elements:
-            if element.values.keys() <= content.keys:
-                continue
-            for namespace, local in element.values:
-                if local in content.attributes:
-                    continue
-                attribute = element.attribute(local)
-                if attribute is not None and not namespace:
+        unknown = [key for key in elements.keys.difference(content.attributes) if not name_of(key)[0]]
+        for element in elements if unknown else ():
+            for local in element.values:
+                attribute = element.attribute(local) if local in unknown else None
+                if attribute is not None:
                     message = f"a {element.local} has no attribute {local}"
                     hint = suggestion(local, content.attributes)
                     yield context.at(attribute.whole, message, hint=hint, detail=local)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.element import BPMN, ZEEBE
+from verblint.element import BPMN, ZEEBE, name_of
 from verblint.finding import Finding, Severity
 from verblint.naming import suggestion
 from verblint.rule import Context, attribute_mark, rule
-from verblint.zeebe_schema import ATTRIBUTES, SHAPES
+from verblint.zeebe_schema import ATTRIBUTES, known_elements
 
 
 @rule("HB119", "unknown-zeebe-attribute", Severity.ERROR, on=(ZEEBE, attribute_mark(ZEEBE)))
@@ -18,13 +18,12 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <zeebe:taskDefinition type="kyc.request-documents" retires="5" />
     Right:  <zeebe:taskDefinition type="kyc.request-documents" retries="5" />
     """
-    for element in context.within(ZEEBE):
-        shape = SHAPES.get(element.local)
-        for namespace, local in element.values if shape is not None else ():
-            if shape is not None and not namespace and local not in shape.attributes:
-                attribute = element.attribute(local)
-                assert attribute is not None
-                message = f"the zeebe element {element.local} has no attribute {local}"
+    for shape, elements in known_elements(context.elements):
+        unknown = [key for key in elements.keys.difference(shape.attributes) if not name_of(key)[0]]
+        for attribute in (attribute for element in elements for attribute in element.attributes) if unknown else ():
+            local = attribute.local
+            if local in unknown and not attribute.namespace:
+                message = f"the zeebe element {elements[0].local} has no attribute {local}"
                 yield context.at(attribute.whole, message, hint=suggestion(local, shape.attributes), detail=local)
     for attribute in context.attributes_in(ZEEBE):
         local = attribute.local

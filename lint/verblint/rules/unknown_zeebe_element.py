@@ -19,12 +19,16 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <zeebe:taskDefinitoin type="kyc.request-documents" />
     Right:  <zeebe:taskDefinition type="kyc.request-documents" />
     """
-    for element in context.within(ZEEBE):
-        shape = SHAPES.get(element.local)
+    engine, version = context.settings.engine, context.settings.engine_version
+    for local in [local for namespace, local in context.elements if namespace == ZEEBE]:
+        shape = SHAPES.get(local)
         if shape is None:
-            message = f"the zeebe extension has no element {element.local}"
-            yield context.at(element, message, hint=suggestion(element.local, SHAPES), detail=element.local)
-        elif shape.since > context.settings.engine_version:
+            message, hint = f"the zeebe extension has no element {local}", suggestion(local, SHAPES)
+        elif shape.since > version:
             since = ".".join(map(str, shape.since))
-            message = f"the element {element.local} needs engine {since}, and the profile is {context.settings.engine}"
-            yield context.at(element, message, hint=f"Remove it, or set the engine to {since}", detail=element.local)
+            message = f"the element {local} needs engine {since}, and the profile is {engine}"
+            hint = f"Remove it, or set the engine to {since}"
+        else:
+            continue
+        for element in context.every(local, namespace=ZEEBE):
+            yield context.at(element, message, hint=hint, detail=local)

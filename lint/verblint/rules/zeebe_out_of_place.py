@@ -6,7 +6,7 @@ from verblint.element import ZEEBE
 from verblint.finding import Finding, Severity
 from verblint.naming import described
 from verblint.rule import Context, rule
-from verblint.zeebe_schema import SHAPES, parent_of
+from verblint.zeebe_schema import known_elements, parent_of
 
 
 @rule("HB120", "zeebe-out-of-place", Severity.ERROR, on=(ZEEBE,))
@@ -19,13 +19,13 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <exclusiveGateway id="decide"> with a <zeebe:taskDefinition type="kyc.request-documents" />
     Right:  the taskDefinition in the extensionElements of a serviceTask
     """
-    for element in context.within(ZEEBE):
-        shape = SHAPES.get(element.local)
-        parent = parent_of(element)
-        if shape is None or element.local == "subscription" or (parent and shape.may_stand_in(parent)):
-            continue
-        message = (
-            f"the {described(element)} has no effect where it stands, which is {parent or 'not an extensionElements'}"
-        )
+    for shape, elements in known_elements(context.elements):
         places = " or ".join(shape.parents) or "any element"
-        yield context.at(element, message, hint=f"Move it into the extensionElements of {places}", detail=element.local)
+        for element in elements if elements[0].local != "subscription" else ():
+            parent = parent_of(element)
+            if parent and shape.may_stand_in(parent):
+                continue
+            where = parent or "not an extensionElements"
+            message = f"the {described(element)} has no effect where it stands, which is {where}"
+            hint = f"Move it into the extensionElements of {places}"
+            yield context.at(element, message, hint=hint, detail=element.local)

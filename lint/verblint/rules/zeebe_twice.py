@@ -6,7 +6,7 @@ from verblint.element import ZEEBE
 from verblint.finding import Finding, Severity
 from verblint.naming import described
 from verblint.rule import Context, rule
-from verblint.zeebe_schema import SHAPES
+from verblint.zeebe_schema import known_elements
 
 
 @rule("HB121", "zeebe-twice", Severity.ERROR, on=(ZEEBE,))
@@ -18,13 +18,11 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  two <zeebe:taskDefinition> in one serviceTask
     Right:  one
     """
-    seen: dict[tuple[int, str], int] = {}
-    for element in context.within(ZEEBE):
-        shape = SHAPES.get(element.local)
-        if shape is None or shape.is_repeatable or element.parent is None:
-            continue
-        place = (element.parent.start, element.local)
-        count = seen[place] = seen.get(place, 0) + 1
-        if count > 1:
-            message = f"the {described(element)} is written once more"
-            yield context.at(element, message, hint="Keep one of them", detail=f"{element.local} {count}")
+    for shape, elements in known_elements(context.elements):
+        seen: dict[int, int] = {}
+        for element in elements if not shape.is_repeatable else ():
+            place = element.parent.start if element.parent is not None else -1
+            count = seen[place] = seen.get(place, 0) + 1
+            if count > 1:
+                message = f"the {described(element)} is written once more"
+                yield context.at(element, message, hint="Keep one of them", detail=f"{element.local} {count}")
