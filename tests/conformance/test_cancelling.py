@@ -18,14 +18,12 @@ from verbworker.errors import EngineUnavailable, NotFound, RequestConflict
 from verbworker.event import Kind
 from verbworker.frame import FrameState
 
-pytestmark = pytest.mark.zeebe
-
 SOON = timedelta(0)
 
 
 @pytest.fixture
-async def book(dsn: str, broker: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
-    async with casebook(dsn, broker.address, unique("case")) as book:
+async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
+    async with casebook(dsn, gateway.address, unique("case")) as book:
         yield book
 
 

@@ -19,12 +19,10 @@ from verbworker.event import Kind, Wait
 from verbworker.job import PAYLOAD, PAYLOAD_HASH
 from verbworker.progress import progress
 
-pytestmark = pytest.mark.zeebe
-
 
 @pytest.fixture
-async def book(dsn: str, broker: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
-    async with casebook(dsn, broker.address, unique("case")) as book:
+async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
+    async with casebook(dsn, gateway.address, unique("case")) as book:
         yield book
 
 

@@ -17,12 +17,10 @@ from verbworker.engine import Signal, Start
 from verbworker.event import Kind, Status, Wait
 from verbworker.event import told as sentence
 
-pytestmark = pytest.mark.zeebe
-
 
 @pytest.fixture
-async def book(dsn: str, broker: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
-    async with casebook(dsn, broker.address, unique("case")) as book:
+async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
+    async with casebook(dsn, gateway.address, unique("case")) as book:
         yield book
 
 
@@ -84,13 +82,13 @@ async def test_listener_jobs_that_come_again_change_nothing(book: Casebook) -> N
 
 @pytest.mark.req("WAIT-08", "COR-01", "COR-11")
 async def test_a_case_that_waits_is_brought_to_its_end_by_another_boot(
-    book: Casebook, dsn: str, broker: Gateway
+    book: Casebook, dsn: str, gateway: Gateway
 ) -> None:
     entry_id = await book.start(models.waits_for, event=models.LETTER)
     await book.serve("first", PARK)
-    broker.advance(30 * 24 * 3600)
+    gateway.advance(30 * 24 * 3600)
 
-    async with casebook(dsn, broker.address, book.domain) as other:
+    async with casebook(dsn, gateway.address, book.domain) as other:
         await other.send()
         await other.serve(UNPARK, "second", COMPLETE)
 
@@ -98,12 +96,12 @@ async def test_a_case_that_waits_is_brought_to_its_end_by_another_boot(
 
 
 @pytest.mark.req("EVT-04", "EVT-09", "WAIT-03")
-async def test_a_timer_parks_fires_and_resumes(book: Casebook, broker: Gateway) -> None:
+async def test_a_timer_parks_fires_and_resumes(book: Casebook, gateway: Gateway) -> None:
     entry_id = await book.start(models.waits_for, event=models.TIMER)
     await book.serve("first", PARK)
     (wait,), parked = await book.waits(entry_id), await book.status(entry_id)
 
-    broker.advance(3601)
+    gateway.advance(3601)
     await book.serve(UNPARK)
 
     assert (wait.kind, wait.reason, parked) == (Wait.TIMER, "Awaiting documents", "parked")
@@ -115,12 +113,12 @@ async def test_a_timer_parks_fires_and_resumes(book: Casebook, broker: Gateway) 
 
 @pytest.mark.req("WAIT-03", "EVT-04", "EVT-18")
 async def test_a_boundary_timer_that_interrupts_ends_the_wait_it_is_attached_to(
-    book: Casebook, broker: Gateway
+    book: Casebook, gateway: Gateway
 ) -> None:
     entry_id = await book.start(models.receives, interrupting=True)
     await book.serve(PARK)
 
-    broker.advance(3601)
+    gateway.advance(3601)
     job = await book.serve(FIRED)
     await book.deliver(job)
 
@@ -132,11 +130,11 @@ async def test_a_boundary_timer_that_interrupts_ends_the_wait_it_is_attached_to(
 
 
 @pytest.mark.req("WAIT-03")
-async def test_a_boundary_timer_that_does_not_interrupt_leaves_the_wait(book: Casebook, broker: Gateway) -> None:
+async def test_a_boundary_timer_that_does_not_interrupt_leaves_the_wait(book: Casebook, gateway: Gateway) -> None:
     entry_id = await book.start(models.receives, interrupting=False)
     await book.serve(PARK)
 
-    broker.advance(3601)
+    gateway.advance(3601)
     await book.serve(FIRED, "second")
 
     assert await book.kinds(entry_id) == ["DurableTaskStarted", "Parked", "TimerFired", "StepCompleted"]
@@ -148,12 +146,12 @@ async def test_a_boundary_timer_that_does_not_interrupt_leaves_the_wait(book: Ca
 
 
 @pytest.mark.req("WAIT-03", "EVT-03")
-async def test_a_gate_whose_time_ran_out_is_closed(book: Casebook, broker: Gateway) -> None:
+async def test_a_gate_whose_time_ran_out_is_closed(book: Casebook, gateway: Gateway) -> None:
     entry_id = await book.start(models.reviews)
     gate = await book.serve(GATE)
     (wait,) = await book.waits(entry_id)
 
-    broker.advance(3601)
+    gateway.advance(3601)
     await book.serve(FIRED)
     await book.deliver(gate)
 
@@ -165,13 +163,13 @@ async def test_a_gate_whose_time_ran_out_is_closed(book: Casebook, broker: Gatew
 
 @pytest.mark.req("WAIT-03")
 async def test_a_subprocess_whose_time_ran_out_ends_the_waits_inside_and_no_others(
-    book: Casebook, broker: Gateway
+    book: Casebook, gateway: Gateway
 ) -> None:
     entry_id = await book.start(models.bounded)
     await book.serve(PARK, PARK)
     before = sorted(await book.reasons(entry_id))
 
-    broker.advance(3601)
+    gateway.advance(3601)
     await book.serve(FIRED)
 
     assert before == ["Awaiting a day", "Awaiting documents"]
@@ -194,11 +192,11 @@ async def test_a_choice_waits_once_and_goes_on_by_what_came_first(book: Casebook
 
 
 @pytest.mark.req("EVT-04")
-async def test_a_choice_whose_time_is_up_tells_the_timer(book: Casebook, broker: Gateway) -> None:
+async def test_a_choice_whose_time_is_up_tells_the_timer(book: Casebook, gateway: Gateway) -> None:
     entry_id = await book.start(models.chooses)
     await book.serve(PARK)
 
-    broker.advance(3601)
+    gateway.advance(3601)
     await book.serve(UNPARK)
 
     assert await book.kinds(entry_id) == ["DurableTaskStarted", "Parked", "TimerFired", "Resumed"]

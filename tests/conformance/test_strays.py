@@ -16,14 +16,12 @@ from verbworker.engine import Start, Started
 from verbworker.event import Kind
 from verbworker.frame import FrameState
 
-pytestmark = pytest.mark.zeebe
-
 DAY = timedelta(hours=2)
 
 
 @pytest.fixture
-async def book(dsn: str, broker: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
-    async with casebook(dsn, broker.address, unique("case")) as book:
+async def book(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Casebook]:
+    async with casebook(dsn, gateway.address, unique("case")) as book:
         yield book
 
 
