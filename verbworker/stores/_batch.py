@@ -16,7 +16,8 @@ class Batch(Generic[Item, Answer]):
     """Turns concurrent single writes into multi-row ones.
 
     While one statement is under way new items queue up; the next statement takes all of them. An item that is alone
-    goes out at once. Two items with the same key never share a statement.
+    goes out at once. Two items with the same key never share a statement. An answer whose asker was cancelled
+    meanwhile goes to `unread`.
     """
 
     def __init__(
@@ -26,11 +27,13 @@ class Batch(Generic[Item, Answer]):
         *,
         size: int = 64,
         lanes: int = 1,
+        unread: Callable[[Answer], None] | None = None,
     ) -> None:
         self._write = write
         self._key = key
         self._size = size
         self._lanes = lanes
+        self._unread = unread
         self._waiting: deque[Waiting[Item, Answer]] = deque()
         self._wake = asyncio.Condition()
         self._stopped = False
@@ -43,7 +46,17 @@ class Batch(Generic[Item, Answer]):
         async with self._wake:
             self._waiting.append((item, answer))
             self._wake.notify()
-        return await answer
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if answer.done() and not answer.cancelled() and answer.exception() is None:
+                self._drop(answer.result())
+            raise
+
+    def _drop(self, answer: Answer) -> None:
+        """Whoever asked was cancelled, and the answer is there."""
+        if self._unread is not None:
+            self._unread(answer)
 
     async def run(self) -> None:
         """Write until cancelled; then nobody is left waiting."""
@@ -92,6 +105,8 @@ class Batch(Generic[Item, Answer]):
         for (_, waiter), answer in zip(batch, answers, strict=True):
             if not waiter.done():
                 waiter.set_result(answer)
+            elif waiter.cancelled():
+                self._drop(answer)
 
     async def _isolate(self, batch: list[Waiting[Item, Answer]], error: StoreError) -> None:
         """One bad row must not fail its neighbours: write them one by one."""

@@ -1,7 +1,7 @@
 """The connection to Postgres: the only file that speaks asyncpg, and where its errors become ours."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from time import perf_counter
 from types import TracebackType
@@ -160,6 +160,7 @@ class Database:
         self._connection_class = _OwnStatementsOnly if own else asyncpg.Connection
         self._pool: Any = None
         self._wait = metrics.POOL_WAIT.labels(name)
+        self.is_open = False
 
     async def __aenter__(self) -> Self:
         try:
@@ -175,6 +176,7 @@ class Database:
             )
         except (*_UNAVAILABLE, *_NO_SUCH_DATABASE, ValueError, OverflowError) as error:
             raise _unreachable(self._dsn, error) from error
+        self.is_open = True
         return self
 
     async def __aexit__(
@@ -184,6 +186,7 @@ class Database:
             await asyncio.wait_for(self._pool.close(), timeout=5)
         except (*_UNAVAILABLE, asyncpg.PostgresError):
             self._pool.terminate()
+        self.is_open = False
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[Connection]:
@@ -241,6 +244,20 @@ class Database:
         """Run one statement and return Postgres' tag for it."""
         async with self.acquire() as connection:
             return await connection.execute(query, *args)
+
+    async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
+        """Call `heard` with whatever is said on a channel, until the connection is lost: `StoreUnavailable`."""
+        async with connected(self._dsn) as connection:
+            lost = asyncio.Event()
+            speaking: Any = connection
+            speaking.add_termination_listener(lambda _: lost.set())
+            await speaking.add_listener(channel, lambda _connection, _pid, _channel, words: heard(words))
+            await lost.wait()
+        raise StoreUnavailable("the connection that listens was lost")
+
+    async def notify(self, channel: str, words: str) -> None:
+        """Say something on a channel."""
+        await self.fetchrow(query("database", "notify"), channel, words)
 
     async def ping(self) -> None:
         """Ask for one round trip; raises `StoreUnavailable` when there is none."""

@@ -1,7 +1,7 @@
 """The state of one instance: its variables, its tokens and what they wait for. All of it, and nothing else, is kept."""
 
 from collections.abc import Mapping
-from copy import deepcopy
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -83,8 +83,25 @@ class State:
     status: Status = Status.ACTIVE
 
     def copy(self) -> "State":
-        """A state that can change without this one."""
-        return deepcopy(self)
+        """A state that can change without this one. The values of variables are shared: a step replaces them whole."""
+        return State(
+            instance_key=self.instance_key,
+            variables=dict(self.variables),
+            tokens={key: _copy_token(token) for key, token in self.tokens.items()},
+            jobs=dict(self.jobs),
+            waits={key: copy(wait) for key, wait in self.waits.items()},
+            incidents=dict(self.incidents),
+            arrivals={place: dict(flows) for place, flows in self.arrivals.items()},
+            undoable=list(self.undoable),
+            last_key=self.last_key,
+            status=self.status,
+        )
+
+
+def _copy_token(t: Token) -> Token:
+    return Token(
+        *(t.key, t.node, t.parent, t.phase, t.listener, t.job, list(t.taken), list(t.undo), t.thrower, t.is_stuck)
+    )
 
 
 def dumped(state: State) -> dict[str, Any]:

@@ -1,0 +1,376 @@
+-- name: lock_deployments
+-- One deployment at a time: versions are counted.
+SELECT pg_advisory_xact_lock(hashtextextended('verbworker_engine.definition', 0));
+
+-- name: latest
+-- The newest version of a process, with the bytes it was made of.
+SELECT definition_key, version, content
+FROM verbworker_engine.definition
+WHERE process_id = $1
+ORDER BY version DESC
+LIMIT 1;
+
+-- name: deploy
+-- The next version of a process.
+INSERT INTO verbworker_engine.definition (process_id, version, resource, content)
+VALUES ($1, $2, $3, $4)
+RETURNING definition_key;
+
+-- name: start_by
+-- Only the newest version of a process is started by messages.
+WITH old AS (
+  DELETE FROM verbworker_engine.message_start
+  WHERE process_id = $1 AND element_id <> ALL ($3::text[])
+)
+INSERT INTO verbworker_engine.message_start (process_id, element_id, message_name, definition_key)
+SELECT $1, start.element_id, start.message_name, $2
+FROM unnest($3::text[], $4::text[]) AS start (element_id, message_name)
+ON CONFLICT (process_id, element_id) DO UPDATE SET
+  message_name = excluded.message_name,
+  definition_key = excluded.definition_key;
+
+-- name: definition
+-- One definition, to be compiled.
+SELECT definition_key, process_id, version, resource, content
+FROM verbworker_engine.definition
+WHERE definition_key = $1;
+
+-- name: open_by_key
+-- A number for a new instance of one definition.
+SELECT definition_key, process_id, version, nextval('verbworker_engine.instance_number') AS number,
+  verbworker_engine.now() AS now
+FROM verbworker_engine.definition
+WHERE definition_key = $1;
+
+-- name: open_by_version
+-- A number for a new instance of one version of a process.
+SELECT definition_key, process_id, version, nextval('verbworker_engine.instance_number') AS number,
+  verbworker_engine.now() AS now
+FROM verbworker_engine.definition
+WHERE process_id = $1 AND version = $2;
+
+-- name: open_latest
+-- A number for a new instance of the newest version of a process.
+SELECT definition_key, process_id, version, nextval('verbworker_engine.instance_number') AS number,
+  verbworker_engine.now() AS now
+FROM (
+  SELECT definition_key, process_id, version
+  FROM verbworker_engine.definition
+  WHERE process_id = $1
+  ORDER BY version DESC
+  LIMIT 1
+) AS latest;
+
+-- name: load
+-- Instances as they stand. Nobody is kept away: whoever saves names the revision read here.
+SELECT instance_key, definition_key, process_id, tenant_id, start_key, variables, state, revision,
+  verbworker_engine.now() AS now
+FROM verbworker_engine.instance
+WHERE instance_key = ANY ($1::bigint[]);
+
+-- name: load_locked
+-- One instance that nobody else changes until this transaction ends.
+SELECT instance_key, definition_key, process_id, tenant_id, start_key, variables, state, revision,
+  verbworker_engine.now() AS now
+FROM verbworker_engine.instance
+WHERE instance_key = $1
+FOR UPDATE;
+
+-- name: save
+-- Everything that a batch of steps changed. A change whose instance moved on meanwhile, or whose job may not be told
+-- about, leaves nothing behind and returns no row. An instance is locked before anything of its own, in key order.
+WITH clock AS MATERIALIZED (
+  SELECT verbworker_engine.now() AS now
+),
+item AS MATERIALIZED (
+  SELECT *
+  FROM unnest(
+    $1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::bytea[],
+    $9::text[], $10::bigint[]
+  ) AS change (
+    instance_key, definition_key, process_id, tenant_id, start_key, revision, variables, state, ended, guard
+  )
+),
+held AS MATERIALIZED (
+  SELECT instance.instance_key
+  FROM verbworker_engine.instance
+  JOIN item ON item.instance_key = instance.instance_key
+  WHERE instance.revision = item.revision
+  ORDER BY instance.instance_key
+  FOR UPDATE OF instance
+),
+allowed AS MATERIALIZED (
+  SELECT job.job_key
+  FROM held
+  JOIN item ON item.instance_key = held.instance_key
+  JOIN verbworker_engine.job ON job.job_key = item.guard
+  WHERE NOT job.is_held AND (job.worker IS NOT NULL OR job.due_at <= (SELECT now FROM clock))
+  FOR UPDATE OF job
+),
+ready AS MATERIALIZED (
+  SELECT item.*
+  FROM item
+  WHERE item.revision = 0
+    OR (
+      EXISTS (SELECT 1 FROM held WHERE held.instance_key = item.instance_key)
+      AND (item.guard = 0 OR EXISTS (SELECT 1 FROM allowed WHERE allowed.job_key = item.guard))
+    )
+),
+updated AS (
+  UPDATE verbworker_engine.instance
+  SET revision = instance.revision + 1, state = ready.state,
+    variables = coalesce(ready.variables, instance.variables)
+  FROM ready
+  WHERE instance.instance_key = ready.instance_key AND ready.ended = '' AND ready.revision > 0
+),
+removed AS (
+  DELETE FROM verbworker_engine.instance
+  USING ready
+  WHERE instance.instance_key = ready.instance_key AND ready.ended <> '' AND ready.revision > 0
+  RETURNING instance.instance_key, instance.definition_key, instance.tenant_id, ready.ended,
+    coalesce(ready.variables, instance.variables) AS variables, instance.created_at
+),
+begun AS (
+  INSERT INTO verbworker_engine.instance (
+    instance_key, definition_key, process_id, tenant_id, start_key, variables, state, created_at
+  )
+  SELECT instance_key, definition_key, process_id, tenant_id, start_key, variables, state, (SELECT now FROM clock)
+  FROM ready
+  WHERE revision = 0 AND ended = ''
+),
+ended AS (
+  INSERT INTO verbworker_engine.ended_instance (
+    instance_key, definition_key, tenant_id, status, variables, created_at, ended_at
+  )
+  SELECT instance_key, definition_key, tenant_id, ended, variables, created_at, (SELECT now FROM clock)
+  FROM removed
+  UNION ALL
+  SELECT instance_key, definition_key, tenant_id, ended, variables, (SELECT now FROM clock), (SELECT now FROM clock)
+  FROM ready
+  WHERE revision = 0 AND ended <> ''
+),
+job_made AS (
+  INSERT INTO verbworker_engine.job (
+    job_key, instance_key, tenant_id, type, element_id, element_instance_key, retries, headers, due_at
+  )
+  SELECT
+    made.job_key, ready.instance_key, ready.tenant_id, made.type, made.element_id, made.element_instance_key,
+    made.retries, made.headers, (SELECT now FROM clock)
+  FROM unnest($11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::integer[], $16::text[])
+    AS made (job_key, type, element_id, element_instance_key, retries, headers)
+  JOIN ready ON ready.instance_key = (made.job_key >> 20) << 20
+),
+job_gone AS (
+  DELETE FROM verbworker_engine.job
+  USING unnest($17::bigint[]) AS gone (job_key), ready
+  WHERE job.job_key = gone.job_key AND ready.instance_key = (gone.job_key >> 20) << 20
+),
+job_set AS (
+  UPDATE verbworker_engine.job
+  SET is_held = wanted.is_held, retries = coalesce(wanted.retries, job.retries), worker = NULL,
+    due_at = (SELECT now FROM clock)
+  FROM unnest($18::bigint[], $19::boolean[], $20::integer[]) AS wanted (job_key, is_held, retries), ready
+  WHERE job.job_key = wanted.job_key AND ready.instance_key = (wanted.job_key >> 20) << 20
+),
+timer_set AS (
+  INSERT INTO verbworker_engine.timer (wait_key, instance_key, due_at)
+  SELECT wanted.wait_key, ready.instance_key, wanted.due_at
+  FROM unnest($21::bigint[], $22::timestamptz[]) AS wanted (wait_key, due_at)
+  JOIN ready ON ready.instance_key = (wanted.wait_key >> 20) << 20
+  ON CONFLICT (wait_key) DO UPDATE SET due_at = excluded.due_at
+),
+subscribed AS (
+  INSERT INTO verbworker_engine.subscription (
+    wait_key, instance_key, tenant_id, process_id, message_name, correlation_key, opened_at
+  )
+  SELECT
+    wanted.wait_key, ready.instance_key, ready.tenant_id, ready.process_id, wanted.message_name,
+    wanted.correlation_key, (SELECT now FROM clock)
+  FROM unnest($23::bigint[], $24::text[], $25::text[]) AS wanted (wait_key, message_name, correlation_key)
+  JOIN ready ON ready.instance_key = (wanted.wait_key >> 20) << 20
+),
+timer_closed AS (
+  DELETE FROM verbworker_engine.timer
+  USING unnest($26::bigint[]) AS closed (wait_key), ready
+  WHERE timer.wait_key = closed.wait_key AND ready.instance_key = (closed.wait_key >> 20) << 20
+),
+subscription_closed AS (
+  DELETE FROM verbworker_engine.subscription
+  USING unnest($26::bigint[]) AS closed (wait_key), ready
+  WHERE subscription.wait_key = closed.wait_key AND ready.instance_key = (closed.wait_key >> 20) << 20
+),
+incident_made AS (
+  INSERT INTO verbworker_engine.incident (
+    incident_key, instance_key, job_key, element_id, kind, message, raised_at
+  )
+  SELECT
+    made.incident_key, ready.instance_key, nullif(made.job_key, 0), made.element_id, made.kind, made.message,
+    (SELECT now FROM clock)
+  FROM unnest($27::bigint[], $28::bigint[], $29::text[], $30::text[], $31::text[])
+    AS made (incident_key, job_key, element_id, kind, message)
+  JOIN ready ON ready.instance_key = (made.incident_key >> 20) << 20
+),
+incident_gone AS (
+  DELETE FROM verbworker_engine.incident
+  USING unnest($32::bigint[]) AS gone (incident_key), ready
+  WHERE incident.incident_key = gone.incident_key AND ready.instance_key = (gone.incident_key >> 20) << 20
+),
+message_taken AS (
+  UPDATE verbworker_engine.message
+  SET taken_by = message.taken_by || ready.process_id
+  FROM unnest($33::bigint[], $34::bigint[]) AS taken (message_key, instance_key)
+  JOIN ready ON ready.instance_key = taken.instance_key
+  WHERE message.message_key = taken.message_key
+)
+SELECT instance_key
+FROM ready;
+
+-- name: activate
+-- Hand out jobs that are due, the longest waiting first; rows that another worker is taking are passed over.
+WITH clock AS MATERIALIZED (
+  SELECT verbworker_engine.now() AS now
+),
+ask AS MATERIALIZED (
+  SELECT *
+  FROM unnest($1::integer[], $2::text[], $3::text[], $4::integer[], $5::bigint[], $6::text[])
+    AS ask (number, type, tenant_id, most, timeout_ms, worker)
+),
+found AS MATERIALIZED (
+  SELECT ask.number, ask.most, ask.timeout_ms, ask.worker, job.job_key, job.due_at
+  FROM ask
+  CROSS JOIN LATERAL (
+    SELECT job.job_key, job.due_at
+    FROM verbworker_engine.job
+    WHERE job.type = ask.type AND job.tenant_id = ask.tenant_id AND NOT job.is_held
+      AND job.due_at <= (SELECT now FROM clock)
+    ORDER BY job.due_at
+    LIMIT ask.most
+    FOR UPDATE SKIP LOCKED
+  ) AS job
+),
+chosen AS (
+  SELECT number, timeout_ms, worker, job_key
+  FROM (
+    SELECT number, most, timeout_ms, worker, job_key, row_number() OVER (PARTITION BY number ORDER BY due_at) AS place
+    FROM found
+  ) AS placed
+  WHERE place <= most
+),
+taken AS (
+  UPDATE verbworker_engine.job
+  SET worker = chosen.worker,
+    due_at = (SELECT now FROM clock) + chosen.timeout_ms * interval '1 millisecond',
+    -- Strictly growing per job, whatever the clock does: deliveries are told apart by it.
+    activated_ms = greatest(floor(extract(epoch FROM (SELECT now FROM clock)) * 1000)::bigint, job.activated_ms + 1)
+  FROM chosen
+  WHERE job.job_key = chosen.job_key
+  RETURNING
+    chosen.number, job.job_key, job.instance_key, job.tenant_id, job.type, job.element_id, job.element_instance_key,
+    job.retries, job.headers, job.activated_ms
+)
+SELECT
+  taken.number, taken.job_key, taken.instance_key, taken.tenant_id, taken.type, taken.element_id,
+  taken.element_instance_key, taken.retries, taken.headers, taken.activated_ms,
+  instance.definition_key, instance.process_id, instance.start_key, instance.variables, instance.state,
+  instance.revision
+FROM taken
+JOIN verbworker_engine.instance ON instance.instance_key = taken.instance_key
+ORDER BY taken.job_key;
+
+-- name: due_types
+-- Which of these types have a job to hand out.
+SELECT DISTINCT wanted.type
+FROM unnest($1::text[], $2::text[]) AS wanted (type, tenant_id)
+WHERE EXISTS (
+  SELECT 1
+  FROM verbworker_engine.job
+  WHERE job.type = wanted.type AND job.tenant_id = wanted.tenant_id AND NOT job.is_held
+    AND job.due_at <= (SELECT verbworker_engine.now())
+);
+
+-- name: give_back
+-- Jobs that were handed out to nobody: the one who asked had gone. Another activation of the same job is left alone.
+UPDATE verbworker_engine.job
+SET worker = NULL, due_at = verbworker_engine.now()
+WHERE job_key IN (
+  SELECT job.job_key
+  FROM verbworker_engine.job
+  JOIN unnest($1::bigint[], $2::bigint[]) AS taken (job_key, activated_ms)
+    ON taken.job_key = job.job_key AND taken.activated_ms = job.activated_ms
+  WHERE NOT job.is_held
+  FOR UPDATE OF job SKIP LOCKED
+);
+
+-- name: fail
+-- A failed run that leaves retries: the job rests for its backoff.
+UPDATE verbworker_engine.job
+SET retries = $2, worker = NULL, due_at = (SELECT verbworker_engine.now()) + $3::bigint * interval '1 millisecond'
+WHERE job_key = $1 AND NOT is_held AND (worker IS NOT NULL OR due_at <= (SELECT verbworker_engine.now()))
+RETURNING type;
+
+-- name: extend
+-- More time for whoever has a job; nobody has one whose time is over.
+UPDATE verbworker_engine.job
+SET due_at = (SELECT verbworker_engine.now()) + $2::bigint * interval '1 millisecond'
+WHERE job_key = $1 AND NOT is_held AND worker IS NOT NULL AND due_at > (SELECT verbworker_engine.now())
+RETURNING job_key;
+
+-- name: job
+-- How a job stands, for the words of a refusal.
+SELECT
+  job.is_held, job.worker IS NOT NULL AND job.due_at > (SELECT verbworker_engine.now()) AS is_active,
+  job.worker IS NULL AND job.due_at > (SELECT verbworker_engine.now()) AS is_resting,
+  incident.incident_key, incident.kind
+FROM verbworker_engine.job
+LEFT JOIN verbworker_engine.incident ON incident.job_key = job.job_key
+WHERE job.job_key = $1
+ORDER BY incident.incident_key
+LIMIT 1;
+
+-- name: set_retries
+-- New retries for a job, held or not.
+UPDATE verbworker_engine.job
+SET retries = $2
+WHERE job_key = $1
+RETURNING job_key;
+
+-- name: is_there
+-- Whether an instance has not ended.
+SELECT EXISTS (
+  SELECT 1
+  FROM verbworker_engine.instance
+  WHERE instance_key = $1
+) AS is_there;
+
+-- name: due_timers
+-- Timers that are due, with their instances, which nobody else changes until this transaction ends. It is the instance
+-- that is locked: whoever holds one may wait for its timers, so nobody may wait the other way round.
+SELECT
+  timer.wait_key, instance.instance_key, instance.definition_key, instance.process_id, instance.tenant_id,
+  instance.start_key, instance.variables, instance.state, instance.revision, verbworker_engine.now() AS now
+FROM verbworker_engine.timer
+JOIN verbworker_engine.instance ON instance.instance_key = timer.instance_key
+WHERE timer.due_at <= (SELECT verbworker_engine.now())
+ORDER BY timer.due_at
+LIMIT $1
+FOR UPDATE OF instance SKIP LOCKED;
+
+-- name: next_timer
+-- How many seconds until the next timer is due.
+SELECT extract(epoch FROM min(due_at) - (SELECT verbworker_engine.now()))::float8 AS seconds
+FROM verbworker_engine.timer;
+
+-- name: purge
+-- Forget instances that ended long ago.
+WITH old AS (
+  SELECT instance_key
+  FROM verbworker_engine.ended_instance
+  WHERE ended_at < (SELECT verbworker_engine.now()) - $1::interval
+  ORDER BY ended_at
+  LIMIT $2
+  FOR UPDATE SKIP LOCKED
+)
+DELETE FROM verbworker_engine.ended_instance
+USING old
+WHERE ended_instance.instance_key = old.instance_key
+RETURNING ended_instance.instance_key;

@@ -1,0 +1,106 @@
+"""The clockwork: timers that are due, messages that expire, ended instances that may be forgotten."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from verbworker.engines.embedded.commands import Fire, NothingThere
+from verbworker.engines.embedded.moving import Moving, Shelf
+from verbworker.engines.embedded.turn import Turn
+from verbworker.errors import EngineError, StoreConflict, StoreError
+from verbworker.stores._database import Database
+from verbworker.stores.tokens import Change, Kept
+
+_log = logging.getLogger(__name__)
+
+_TIMERS = 100
+_SWEPT = 1000
+_LONGEST_REST = 0.5
+_SWEEP = 10.0
+
+
+class Clockwork:
+    """Runs in every process that has the engine open; nobody leads. What one is busy with the others pass over."""
+
+    def __init__(
+        self,
+        database: Database,
+        shelf: Shelf,
+        *,
+        made: Callable[[list[Change]], None],
+        retention: timedelta = timedelta(days=7),
+    ) -> None:
+        self._database = database
+        self._shelf = shelf
+        self._made = made
+        self._retention = retention
+
+    async def run(self) -> None:
+        """Tick until cancelled, at once for what fell due while nobody ran."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._repeat("timers", self._fire_and_rest))
+            tasks.create_task(self._repeat("sweep", self._sweep_and_rest))
+
+    async def _repeat(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await work()
+            except StoreConflict:
+                continue
+            except StoreError as error:
+                _log.warning("clockwork waits", extra={"part": what, "reason": str(error)})
+                await asyncio.sleep(_LONGEST_REST)
+            except Exception:
+                _log.exception("a bug in the clockwork; it goes on", extra={"part": what})
+                await asyncio.sleep(_LONGEST_REST)
+
+    async def _fire_and_rest(self) -> None:
+        while await self.fire():
+            pass
+        seconds = await self._shelf.tokens.next_timer()
+        # A timer that is due and was passed over belongs to somebody who is busy with its instance.
+        rest = _LONGEST_REST if seconds is None else min(max(seconds, 0.01), _LONGEST_REST)
+        await asyncio.sleep(rest)
+
+    async def fire(self) -> int:
+        """Fire timers that are due, one transaction for up to a hundred; returns how many were fired."""
+        async with self._database.transaction() as connection:
+            moving = Moving(connection, self._shelf)
+            turns: dict[int, Turn] = {}
+            fired = 0
+            for wait, kept in await self._shelf.tokens.due_timers(connection, _TIMERS):
+                turn = turns.get(kept.instance_key) or await moving.turn(kept)
+                if self._ring(turn, wait, kept):
+                    turns[kept.instance_key] = turn
+                    fired += 1
+            await moving.settle_all(list(turns.values()))
+        self._made(moving.changes)
+        return fired
+
+    def _ring(self, turn: Turn, wait: int, kept: Kept) -> bool:
+        waiting = turn.state.waits.get(wait)
+        if waiting is None or waiting.due is None or kept.now is None or waiting.due > kept.now:
+            # It was rung or closed between our look and our lock; whoever did that left its row as it must be.
+            _log.info("a timer came late", extra={"wait_key": wait, "instance_key": kept.instance_key})
+            return False
+        try:
+            turn.tell(Fire(wait), kept.now)
+        except (NothingThere, EngineError) as error:
+            _log.error("a timer cannot fire", extra={"wait_key": wait, "reason": str(error)})
+            return False
+        return True
+
+    async def _sweep_and_rest(self) -> None:
+        await self.sweep()
+        await asyncio.sleep(_SWEEP * (0.75 + 0.5 * random.random()))
+
+    async def sweep(self) -> tuple[int, int]:
+        """Forget expired messages and instances that ended long ago; returns how many of each."""
+        messages = instances = 0
+        while gone := await self._shelf.subscriptions.expire(_SWEPT):
+            messages += gone
+        while gone := await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT):
+            instances += gone
+        return messages, instances

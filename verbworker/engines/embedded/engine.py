@@ -1,0 +1,355 @@
+"""The embedded engine: Postgres remembers, the kernel decides, and every command is one transaction."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import orjson
+
+from verbworker.backoff import backoff
+from verbworker.engine import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
+from verbworker.engines.embedded import commands as told
+from verbworker.engines.embedded.clockwork import Clockwork
+from verbworker.engines.embedded.commands import NothingThere
+from verbworker.engines.embedded.counter import DEFAULT_TENANT, Counter
+from verbworker.engines.embedded.hall import Hall
+from verbworker.engines.embedded.library import Library
+from verbworker.engines.embedded.memory import Memory, Remembered
+from verbworker.engines.embedded.moving import Moving, Shelf
+from verbworker.engines.embedded.turn import Turn, cut, written
+from verbworker.errors import (
+    CommandInvalid,
+    EngineError,
+    EngineUnavailable,
+    JobGone,
+    JobNotActive,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+)
+from verbworker.job import Job
+from verbworker.stores._batch import Batch
+from verbworker.stores._database import Connection, Database
+from verbworker.stores.subscriptions import Letter, Subscriptions
+from verbworker.stores.tokens import Change, Kept, Opening, Tokens, instance_of, opened
+
+_COLLISIONS: Final = 8
+_STREAM_WAIT_MS: Final = 60_000
+
+Answer = TypeVar("Answer")
+
+
+class EmbeddedEngine:
+    """A process engine in a Postgres database. Any number of processes may have it open at once.
+
+    Opened, it works by itself: one task of its own gathers statements, fires timers and listens for hints, and ends
+    when the engine is closed. The database is opened with it, unless it is open already.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        engine_id: str = "embedded",
+        retention: timedelta = timedelta(days=7),
+        clockwork: bool = True,
+    ) -> None:
+        self._database = database
+        self._engine_id = engine_id
+        self._tokens = Tokens(database)
+        self._library = Library(database, self._tokens)
+        self._shelf = Shelf(self._tokens, Subscriptions(database), self._library)
+        self._hall = Hall(database, self._tokens)
+        self._memory = Memory()
+        self._loads: Batch[int, Kept | None] = Batch(self._tokens.load, lambda key: key)
+        self._saves: Batch[Change, bool] = Batch(self._tokens.save, lambda change: change.kept.instance_key, lanes=2)
+        self._counter = Counter(self._tokens, self._library, self._hall, self._memory)
+        self._clockwork = Clockwork(database, self._shelf, made=self._made, retention=retention) if clockwork else None
+        self._room: asyncio.Task[None] | None = None
+        self._stack = AsyncExitStack()
+
+    @property
+    def engine_id(self) -> str:
+        """The name under which this database's job keys are unique."""
+        return self._engine_id
+
+    async def facts(self) -> EngineFacts:
+        """Ask the database whether it is there."""
+        with _in_our_words():
+            await self._database.ping()
+        return EngineFacts(f"embedded {version('verbworker')}", brokers=1, partitions=1)
+
+    async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
+        """Deploy the models together; the same bytes as the latest version stay that version."""
+        return await self._insist(lambda: self._library.deploy(resources))
+
+    async def start(self, start: Start) -> Started:
+        """Create one instance, pinned to what the answer says."""
+        with _in_our_words():
+            opening = await self._open(start)
+            book = await self._library.find(opening.definition_key)
+            if not book.definition.root.starts:
+                raise CommandInvalid(f"the process {opening.process_id} has no none start event; a message starts it")
+            kept = opened(opening, start.tenant_id or DEFAULT_TENANT)
+            begin = told.Begin(_checked(start.variables))
+            turn = Turn(book.definition, kept)
+            try:
+                turn.tell(begin, opening.now)
+            except NothingThere as error:
+                raise CommandInvalid(f"the process {opening.process_id} cannot be started: {error}") from error
+        if turn.is_quiet:
+            with _in_our_words():
+                await self._saves.add(turn.finish())
+            self._made([turn.change])
+        else:
+            await self._begin(book.definition, kept, begin, opening.now)
+        return Started(opening.instance_key, opening.definition_key, opening.process_id, opening.version)
+
+    async def _begin(self, definition: Any, kept: Kept, begin: told.Begin, now: datetime) -> None:
+        async def begun(moving: Moving) -> None:
+            turn = Turn(definition, kept)
+            turn.tell(begin, now)
+            await moving.settle(turn, now)
+
+        await self._together(begun)
+
+    async def _open(self, start: Start) -> Opening:
+        if start.definition_key is not None:
+            opening = await self._tokens.open_key(self._database, start.definition_key)
+            wanted = f"key '{start.definition_key}'"
+        elif start.version >= 0:
+            opening = await self._tokens.open_version(start.process_id, start.version)
+            wanted = f"process ID '{start.process_id}' and version '{start.version}'"
+        else:
+            opening = await self._tokens.open_latest(start.process_id)
+            wanted = f"process ID '{start.process_id}'"
+        if opening is None:
+            raise CommandInvalid(f"expected to find a process definition with {wanted}, but none found")
+        return opening
+
+    async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
+        """Take up to `limit` jobs, waiting up to `wait_ms` for the first. Cancelled, it gives back what was taken."""
+        with _in_our_words():
+            return await self._counter.take(ask, limit, wait_ms)
+
+    async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
+        """Have jobs as they arise. Each is taken when it is asked for, so none lies about unread."""
+        while True:
+            for job in await self.activate(ask, 1, _STREAM_WAIT_MS):
+                yield job
+
+    # ---- hearing about jobs ------------------------------------------------------------------------------------------
+
+    async def complete(self, job_key: int, variables: Variables) -> None:
+        """Complete a job with these variables."""
+        await self._tell(job_key, told.CompleteJob(job_key, _checked(variables)), is_job=True)
+
+    async def complete_in(self, connection: Connection, job_key: int, variables: Variables) -> None:
+        """Complete a job inside the caller's transaction; refused, it leaves that transaction as it was."""
+        command = told.CompleteJob(job_key, _checked(variables))
+        moving = Moving(connection, self._shelf)
+        try:
+            if not await moving.tell(instance_of(job_key), command, guard=job_key):
+                raise await self._refusal(connection, job_key, "")
+        except NothingThere as error:
+            raise await self._refusal(connection, job_key, str(error)) from error
+
+    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+        """Give a job back with exactly `retries` left; with none it is held and an incident says why."""
+        if retries <= 0:
+            await self._tell(job_key, told.ExhaustJob(job_key, cut(message)), is_job=True)
+            return
+        with _in_our_words():
+            kind = await self._tokens.fail(job_key, retries=min(retries, 2**31 - 1), backoff_ms=max(backoff_ms, 0))
+            if kind is None:
+                raise await self._refusal(self._database, job_key, "")
+        if backoff_ms <= 0:
+            self._hall.tell([kind])
+
+    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+        """End a job by a BPMN error; uncaught, it is held and an incident says so."""
+        await self._tell(job_key, told.ThrowError(job_key, code, cut(message)), is_job=True)
+
+    async def extend(self, job_key: int, timeout_ms: int) -> None:
+        """Let the activation end `timeout_ms` from now; `JobNotActive` when it has ended already."""
+        with _in_our_words():
+            if not await self._tokens.extend(job_key, timeout_ms):
+                raise await self._refusal(self._database, job_key, "it is not active")
+
+    async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
+        """Give a job new retries and resolve its incident, or the one that is named."""
+        if retries <= 0:
+            raise CommandInvalid(f"job {job_key} needs a positive amount of retries, not {retries}")
+
+        async def released(moving: Moving) -> None:
+            if not await self._tokens.set_retries(moving.connection, job_key, min(retries, 2**31 - 1)):
+                raise JobGone(f"no such job: {job_key}")
+            standing = await self._tokens.job(moving.connection, job_key)
+            incident = incident_key or (standing.incident_key if standing else None)
+            if incident is not None:
+                try:
+                    await moving.tell(instance_of(incident), told.Resolve(incident))
+                except NothingThere as error:
+                    raise JobGone(f"no such incident: {incident}") from error
+
+        await self._together(released)
+
+    async def _refusal(self, connection: Connection | Database, job_key: int, why: str) -> EngineError:
+        """Why a job may not be told about."""
+        standing = await self._tokens.job(connection, job_key)
+        if standing is None:
+            return JobGone(f"no such job: {job_key}")
+        state = "ACTIVATED" if standing.is_active else "ACTIVATABLE"
+        if standing.is_held or standing.is_resting:
+            state = "ERROR_THROWN" if standing.incident_kind == "UNHANDLED_ERROR_EVENT" else "FAILED"
+        return JobNotActive(f"job {job_key} is {state}" + (f": {why}" if why else ""))
+
+    # ---- messages and instances ----------------------------------------------------------------------------------
+
+    async def publish(self, signal: Signal) -> None:
+        """Publish a message; one that is still buffered under the same id counts as published."""
+        place = signal.tenant_id or DEFAULT_TENANT, signal.name, signal.correlation_key, signal.message_id
+        letter = Letter(*place, written(signal.variables))
+        await self._together(lambda moving: moving.publish(letter, signal.ttl_ms))
+
+    async def correlate(
+        self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
+    ) -> int | None:
+        """Hand a message to whoever waits for it now."""
+        letter = Letter(tenant_id or DEFAULT_TENANT, name, correlation_key, "", written(variables))
+        return await self._together(lambda moving: moving.correlate(letter))
+
+    async def cancel(self, instance_key: int) -> None:
+        """Cancel an instance."""
+        await self._tell(instance_key, told.Cancel())
+
+    async def alive(self, instance_key: int) -> bool:
+        """Whether an instance has not ended."""
+        with _in_our_words():
+            return await self._tokens.is_there(instance_key)
+
+    # ---- moving ------------------------------------------------------------------------------------------------------
+
+    async def _tell(self, key: int, command: told.Command, *, is_job: bool = False) -> None:
+        """Move the instance a key belongs to: by one statement where it can be, else by a transaction."""
+        instance_key, guard = instance_of(key), key if is_job else 0
+        async with self._memory.turn(instance_key):
+            known = self._memory.take(instance_key)
+            if known is not None and await self._is_told(known, command, guard):
+                return
+            with _in_our_words():
+                kept = await self._loads.add(instance_key)
+            if kept is None:
+                raise JobGone(f"no such {'job' if is_job else 'instance'}: {key}")
+            fresh = Remembered(kept, orjson.loads(kept.variables))
+            if not await self._is_told(fresh, command, guard):
+                await self._tell_together(key, command, guard)
+
+    async def _is_told(self, known: Remembered, command: told.Command, guard: int) -> bool:
+        """Try the short way. False when what is known is old, or when others must be asked."""
+        book = await self._library.find(known.kept.definition_key)
+        turn = Turn(book.definition, known.kept, known.read(), guard=guard)
+        try:
+            turn.tell(command, known.kept.now or datetime.now(UTC))
+        except NothingThere:
+            return False
+        if not turn.is_quiet or (turn.change.timers and known.kept.now is None):
+            # Timers count from the database's time, which a remembered instance does not know.
+            return False
+        with _in_our_words():
+            if not await self._saves.add(turn.finish()):
+                return False
+        if not turn.change.ended:
+            self._memory.keep(Remembered(turn.kept_now(), turn.state.variables, turn.state))
+        self._made([turn.change])
+        return True
+
+    async def _tell_together(self, key: int, command: told.Command, guard: int) -> None:
+        async def tell(moving: Moving) -> None:
+            try:
+                if await moving.tell(instance_of(key), command, guard=guard):
+                    return
+                raise await self._refusal(moving.connection, key, "")
+            except NothingThere as error:
+                if guard:
+                    raise await self._refusal(moving.connection, key, str(error)) from error
+                raise JobGone(f"no such instance: {key}") from error
+
+        await self._together(tell)
+
+    async def _together(self, work: Callable[[Moving], Awaitable[Answer]]) -> Answer:
+        """Move instances in one transaction, again when it collided with another."""
+
+        async def once() -> Answer:
+            async with self._database.transaction() as connection:
+                moving = Moving(connection, self._shelf)
+                answer = await work(moving)
+            self._made(moving.changes)
+            return answer
+
+        return await self._insist(once)
+
+    async def _insist(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
+        with _in_our_words():
+            for collisions in range(_COLLISIONS):
+                try:
+                    return await work()
+                except StoreConflict:
+                    await asyncio.sleep(backoff(collisions, random.random(), first=0.01))
+            raise StoreConflict("the command collided with others again and again")
+
+    def _made(self, changes: list[Change]) -> None:
+        kinds = {job.type for change in changes for job in change.jobs.values()}
+        if kinds:
+            self._hall.tell(kinds)
+
+    # ---- opening and closing -----------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Open the database where nobody has, and begin to work."""
+        with _in_our_words():
+            if not self._database.is_open:
+                await self._stack.enter_async_context(self._database)
+        # Not a TaskGroup of its own: an engine may be opened in one task and closed in another.
+        self._room = asyncio.create_task(self._run(), name="embedded engine")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop working; what is under way elsewhere is nobody's loss."""
+        room, self._room = self._room, None
+        if room is not None:
+            room.cancel()
+            with suppress(asyncio.CancelledError):
+                await room
+        await self._stack.aclose()
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for service in (self._loads.run, self._saves.run, self._counter.run, self._hall.run):
+                tasks.create_task(service())
+            if self._clockwork is not None:
+                tasks.create_task(self._clockwork.run())
+
+
+def _checked(variables: Variables) -> dict[str, Any]:
+    """The variables as they will be read again: JSON and nothing else."""
+    checked: dict[str, Any] = orjson.loads(written(variables))
+    return checked
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    """Turn what the database says into what an engine says."""
+    try:
+        yield
+    except (StoreUnavailable, StoreConflict) as error:
+        raise EngineUnavailable(str(error)) from error
+    except StoreError as error:
+        raise CommandInvalid(str(error)) from error
