@@ -53,6 +53,7 @@ class World:
     ingress: Ingress
     letters: DeadLetters
     provider: Provider
+    patience: float = PATIENCE
 
     @asynccontextmanager
     async def working(self, engine: Engine | None = None) -> AsyncIterator[None]:
@@ -223,7 +224,7 @@ class World:
 
     async def _patiently(self, entry_id: UUID, look: Callable[[], Awaitable[Found | None]]) -> Found:
         try:
-            found = await eventually(look, patience=PATIENCE)
+            found = await eventually(look, patience=self.patience)
         except TimeoutError:
             story = [(event.kind.value, event.detail) for event in await self.events(entry_id)]
             waits = await self.office.runbook.waits(entry_id)
@@ -233,7 +234,9 @@ class World:
 
 
 @asynccontextmanager
-async def opened_world(dsn: str, address: str, provider: Provider, **settings: Any) -> AsyncIterator[World]:
+async def opened_world(
+    dsn: str, address: str, provider: Provider, *, patience: float = PATIENCE, **settings: Any
+) -> AsyncIterator[World]:
     """A world with the model deployed and nobody working; what it started is cancelled at the end."""
     given = {"engine_id": f"kyc-{uuid4().hex[:8]}", "tenant": TENANT, "http_port": 0, "poll_wait": 1, **settings}
     settled = Settings.model_validate({"dsn": dsn, **given})
@@ -241,7 +244,7 @@ async def opened_world(dsn: str, address: str, provider: Provider, **settings: A
         await database.execute(TABLES.read_text())
         letters = DeadLetters(database)
         ingress = Ingress(Inbox(database, engine_id=settled.cluster(), owner=uuid4()), letters)
-        world = World(dsn, address, settled, database, office, Gates(database), ingress, letters, provider)
+        world = World(dsn, address, settled, database, office, Gates(database), ingress, letters, provider, patience)
         await world.deploy()
         try:
             yield world
