@@ -61,7 +61,15 @@ def broker(engines: Engines) -> Gateway:
 
 @pytest.fixture
 def gateway(request: pytest.FixtureRequest, engines: Engines) -> Gateway:
-    """One engine that speaks Zeebe's gRPC; the test runs once for each that --engine allows."""
+    """One engine that speaks Zeebe's gRPC; the test runs once for each that --engine allows.
+
+    In a module that says EVERY_ENGINE one of them is the embedded engine, on a database of the test's own.
+    """
+    if request.param == "embedded":
+        # Here and not above: the linter's own tests run where no engine is installed.
+        from tests.support.embedded import EmbeddedPlace
+
+        return EmbeddedPlace(request.getfixturevalue("dsn"))
     return engines.gateway(request.param)
 
 

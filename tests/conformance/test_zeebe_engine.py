@@ -1,4 +1,4 @@
-"""What each command of our Zeebe engine does to a real engine."""
+"""What each command does to a real engine: Zeebe's, or the embedded one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -6,28 +6,21 @@ from contextlib import AsyncExitStack
 
 import orjson
 import pytest
-from pyzeebe.proto import gateway_pb2 as pb
 
-from tests.support.client import connected
 from tests.support.engines import Gateway
-from tests.support.zeebe_engine import WAIT_MS, Bench, zeebe
+from tests.support.zeebe_engine import WAIT_MS, Bench, engine_at
 from tests.support.zeebe_models import caught_error, message_wait, sequence
 from verbworker.engine import Resource, Signal, Start
 from verbworker.errors import JobGone, JobNotActive
+
+EVERY_ENGINE = True
 
 
 @pytest.fixture
 async def bench(gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Bench]:
     async with AsyncExitStack() as stack:
-        engine = await stack.enter_async_context(zeebe(gateway.address))
+        engine = await stack.enter_async_context(engine_at(gateway))
         yield Bench(engine, unique("case"), unique("kyc.check"))
-
-
-async def test_an_engine_says_what_it_is(bench: Bench) -> None:
-    facts = await bench.engine.facts()
-
-    assert facts.version.split(".")[:1] == ["8"]
-    assert (facts.brokers, facts.partitions) == (1, 1)
 
 
 @pytest.mark.req("ADP-01")
@@ -96,20 +89,6 @@ async def test_a_job_brings_the_variables_that_were_asked_for_and_no_others(benc
     (job,) = await bench.engine.activate(ask, 1, WAIT_MS)
 
     assert job.variables == {"orch_ok": True, "orch_count": 3}
-
-
-async def test_a_variable_that_breaks_polls_is_harmless_while_nobody_asks_for_it(
-    bench: Bench, gateway: Gateway
-) -> None:
-    await bench.deploy(sequence(bench.process, bench.job_type))
-    # Deeper than any gateway writes as JSON: a poll that fetched it would never be answered.
-    deep = '{"orch_ok":true,"deep":' + "[" * 1500 + "]" * 1500 + "}"
-    async with connected(gateway.address) as client:
-        request = pb.CreateProcessInstanceRequest(bpmnProcessId=bench.process, version=-1, variables=deep)
-        await client.stub.CreateProcessInstance(request, timeout=WAIT_MS / 1000)
-    (job,) = await bench.engine.activate(bench.ask(variables=("orch_ok",)), 1, WAIT_MS)
-
-    assert job.variables == {"orch_ok": True}
 
 
 @pytest.mark.req("M-11")
@@ -202,14 +181,6 @@ async def test_a_job_without_retries_is_an_incident_until_it_is_released(bench: 
     again = await bench.take()
 
     assert (again.key, again.retries) == (job.key, 1)
-
-
-async def test_new_retries_alone_leave_the_incident(bench: Bench) -> None:
-    job = await bench.running(sequence(bench.process, bench.job_type))
-    await bench.engine.fail(job.key, retries=0, message="x")
-    await bench.engine.release(job.key, retries=3)
-
-    assert await bench.nothing_to_take()
 
 
 async def test_a_thrown_error_takes_the_path_that_catches_it(bench: Bench) -> None:

@@ -31,6 +31,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             pytest.param(name, marks=pytest.mark.zeebe if name == "zeebe" else pytest.mark.versions)
             for name in GATEWAYS
         ]
+        # A module whose tests hold for every engine says so.
+        if getattr(metafunc.module, "EVERY_ENGINE", False):
+            params.insert(0, pytest.param("embedded"))
         metafunc.parametrize("gateway", params, indirect=True)
 
 

@@ -5,7 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from verbworker.engine import Ask, Resource, Start, Started
+from tests.support.embedded import EmbeddedPlace, embedded
+from tests.support.engines import Gateway
+from verbworker.engine import Ask, Engine, Resource, Start, Started
 from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.engine import ZeebeEngine
 from verbworker.errors import Backpressure, EngineError, EngineUnavailable, JobGone
@@ -39,11 +41,16 @@ def zeebe(address: str, **settings: Any) -> ZeebeEngine:
     return ZeebeEngine(Connection(address, **settings), engine_id="test")
 
 
+def engine_at(gateway: Gateway) -> Engine:
+    """Our engine for whatever was started, still to be opened."""
+    return embedded(gateway.dsn) if isinstance(gateway, EmbeddedPlace) else zeebe(gateway.address)
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """An open engine and the names of one test: a process and its job type."""
 
-    engine: ZeebeEngine
+    engine: Engine
     process: str
     job_type: str
 
