@@ -52,6 +52,7 @@ class FeelOracle:
     """One version of the FEEL engine, compiled once and kept in the user's cache."""
 
     def __init__(self, version: str) -> None:
+        self.version = version
         self._java = find_java()
         digest = sha256(_SOURCE.read_bytes()).hexdigest()[:12]
         self._home = cached(f"feel-oracle-{version}-{digest}", lambda into: _build(self._java, version, into))
