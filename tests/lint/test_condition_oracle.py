@@ -40,7 +40,7 @@ def _parsed(text: str) -> Test | None:
 
 
 def share(oracle: FeelOracle, items: tuple[Item, ...]) -> tuple[Item, ...]:
-    """All of them for the oldest version; the newest differs in little, so a part shows it unless more was asked for."""
+    """All of them for the oldest version; of the newest a part shows the same, unless more was asked for."""
     return items if oracle.version == OLDEST or COUNT > 20_000 else items[: len(items) // 5]
 
 
