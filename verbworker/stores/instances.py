@@ -7,7 +7,9 @@ from datetime import timedelta
 from hashlib import sha256
 from uuid import UUID
 
+from verbworker.errors import PermanentContract, StoreConflict, StoreError, StoreUnavailable
 from verbworker.frame import Correlation
+from verbworker.job import Job
 from verbworker.stores._database import Connection, Database, Row
 from verbworker.stores._sql import query
 from verbworker.stores.payloads import open_versions
@@ -101,6 +103,22 @@ class Instances:
         """Running instances without news; whoever gets one here looks after it for as long."""
         rows = await self._database.fetch(query("instances", "quiet"), engine_id, longer_than, limit)
         return [Quiet(row["instance_uid"], row["entry_id"], row["instance_key"]) for row in rows]
+
+    async def pin_to(self, instance_uid: UUID, job: Job) -> None:
+        """Pin an instance by one of its jobs, when its starter died before it could; raises `PermanentContract`."""
+        try:
+            await self.pin(
+                instance_uid,
+                instance_key=job.process_instance_key,
+                definition_key=job.process_definition_key,
+                version=job.process_version,
+            )
+        except (StoreUnavailable, StoreConflict):
+            raise
+        except StoreError as error:
+            raise PermanentContract(
+                "another instance has this key; was the engine recreated under its old id?", code="InstanceMismatch"
+            ) from error
 
     async def key_of(self, instance_uid: UUID) -> int | None:
         """The engine's key of an instance, when it has one."""

@@ -6,13 +6,12 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from hashlib import sha256
 from itertools import count
 
 from verbworker import metrics
 from verbworker.backoff import backoff
 from verbworker.classify import Failed, classify
-from verbworker.crossing import Entered, Luggage, afresh, enter, leave, overtaken
+from verbworker.crossing import Entered, Luggage, enter, leave
 from verbworker.errors import (
     EngineError,
     Fenced,
@@ -30,23 +29,23 @@ from verbworker.outcome import Completed, Incident, Retry, Thrown, Yielded, told
 from verbworker.policy import DEFAULT_POLICY, Policy
 from verbworker.registry import Registry
 from verbworker.stores import payloads
-from verbworker.stores._database import Connection, Database
-from verbworker.stores._guard import GuardedConnection
-from verbworker.stores.frames import Frames, Verdict
+from verbworker.stores._database import Database
+from verbworker.stores.frames import Frames
 from verbworker.stores.gates import GateBook
 from verbworker.stores.instances import Instances
 from verbworker.trace import UNTRACED, Span, Tracer
 from verbworker.verb import Mode
 from verbworker.work.heart import Heart, Life
 from verbworker.work.performance import Abandoned, JobVanished, Performance
+from verbworker.work.popping import Popping, verdict
 from verbworker.work.redelivery import Redelivery
 from verbworker.work.reporting import Reporting
 from verbworker.work.returns import Returns
 from verbworker.work.strays import Strays
+from verbworker.work.transactional import Transactional
 
 _log = logging.getLogger(__name__)
 
-_COLLISIONS = 5
 _GIVE_BACK_MS = 2_000
 
 
@@ -87,6 +86,8 @@ class Executor:
         self._tracer = tracer
         self._judge = judge
         self._strays = strays
+        self._popping = Popping(frames)
+        self._transactional = Transactional(databases.verbs, frames, performance, engine)
         self._returns = Returns(engine, frames)
         self._redelivery = Redelivery(frames, engine, self._returns)
 
@@ -194,7 +195,7 @@ class Executor:
             _within_schedule(claim, policy)
             entered = await self._informed(entered)
             if entered.verb.mode is Mode.TRANSACTIONAL:
-                return await self._run_transactional(entered, claim, life, policy)
+                return await self._transactional.run(entered, claim, life, policy)
             return await self._run_external(entered, claim, life, policy)
         except (Fenced, Abandoned):
             raise
@@ -221,46 +222,8 @@ class Executor:
 
     async def _pin(self, job: Job, luggage: Luggage, claim: Claim) -> None:
         """Note the engine's key of an instance whose starter died before it could."""
-        if claim.instance is None or claim.instance.instance_key is not None or luggage.instance_uid is None:
-            return
-        try:
-            await self._instances.pin(
-                luggage.instance_uid,
-                instance_key=job.process_instance_key,
-                definition_key=job.process_definition_key,
-                version=job.process_version,
-            )
-        except (StoreUnavailable, StoreConflict):
-            raise
-        except StoreError as error:
-            raise PermanentContract(
-                "another instance has this key; was the engine recreated under its old id?", code="InstanceMismatch"
-            ) from error
-
-    async def _run_transactional(self, entered: Entered, claim: Claim, life: Life, policy: Policy) -> Completed:
-        """The verb's writes and its verdict are one commit: both happen or neither does."""
-        limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
-        for collisions in range(_COLLISIONS):
-            completed: Completed | None = None
-            if collisions:
-                await asyncio.sleep(backoff(collisions, random.random(), first=0.005))
-                entered = afresh(entered)
-            try:
-                async with self._databases.verbs.transaction() as connection:
-                    db = GuardedConnection(connection)
-                    answer = await self._performance.perform(entered, claim, life, limit, db)
-                    reach(Point.PERFORMED)
-                    completed = await self._pop_in(connection, entered, claim, answer)
-                return completed
-            except StoreConflict:
-                continue
-            except StoreUnavailable:
-                # The commit may have happened. Looking is the only way to know.
-                state = await self._settled(claim)
-                metrics.AMBIGUOUS.labels(entered.verb.name, state.value).inc()
-                if state is FrameState.COMPLETED and completed is not None:
-                    return completed
-        raise StoreConflict("the verb's transaction collided with others again and again")
+        if claim.instance is not None and claim.instance.instance_key is None and luggage.instance_uid is not None:
+            await self._instances.pin_to(luggage.instance_uid, job)
 
     async def _run_external(self, entered: Entered, claim: Claim, life: Life, policy: Policy) -> Completed:
         """The frame was durable before the call; the verdict is stored as soon as the call is back."""
@@ -271,10 +234,10 @@ class Executor:
         merged: list[Completed] = []
 
         async def pop() -> bool:
-            if await self._frames.pop_completed(self._verdict(entered, claim, completed, entered.base_hash)):
+            if await self._frames.pop_completed(verdict(entered, claim, completed, entered.base_hash)):
                 return True
             async with self._databases.control.transaction() as connection:
-                merged.append(await self._merge_in(connection, entered, claim, answer))
+                merged.append(await self._popping.merge_in(connection, entered, claim, answer))
             return True
 
         try:
@@ -284,35 +247,6 @@ class Executor:
         return merged[-1] if merged else completed
 
     # ---- POP: the outcome is durable before the engine hears of it ------------------------------------------------
-
-    async def _pop_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
-        completed = leave(entered, answer)
-        verdict = self._verdict(entered, claim, completed, entered.base_hash)
-        if await self._frames.pop_completed_in(connection, verdict):
-            return completed
-        return await self._merge_in(connection, entered, claim, answer)
-
-    async def _merge_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
-        """A parallel branch moved the payload on: put our changes onto its version, or fail."""
-        head = await payloads.hold_head(connection, entered.instance_uid)
-        completed = leave(overtaken(entered, head.correlation), answer, head=head.content)
-        verdict = self._verdict(entered, claim, completed, head.hash)
-        if not await self._frames.pop_completed_in(connection, verdict):
-            raise StoreError("the payload of record moved while it was held")
-        metrics.MERGES.labels(entered.verb.name).inc()
-        return completed
-
-    def _verdict(self, entered: Entered, claim: Claim, completed: Completed, base_hash: bytes) -> Verdict:
-        return Verdict(
-            claim=claim,
-            instance_uid=entered.instance_uid,
-            base_hash=base_hash,
-            output=completed.payload,
-            output_hash=sha256(completed.payload).digest(),
-            seal=completed.seal,
-            flags=completed.flags,
-            correlation=completed.correlation,
-        )
 
     async def _pop(self, life: Life, outcome: Completed | Failed) -> Completed | Failed:
         """Store how a run ended, unless its own transaction did so."""
@@ -343,17 +277,8 @@ class Executor:
                 return await write()
             except (StoreUnavailable, StoreConflict):
                 await asyncio.sleep(backoff(failures, random.random()))
-            if await self._settled(claim) is not FrameState.STARTED:
+            if await self._popping.settled(claim) is not FrameState.STARTED:
                 return True
-        raise AssertionError("counting never ends")
-
-    async def _settled(self, claim: Claim) -> FrameState:
-        """What our last write left, as soon as the database can be asked again."""
-        for failures in count():
-            try:
-                return await self._frames.settle(claim)
-            except StoreUnavailable:
-                await asyncio.sleep(backoff(failures, random.random()))
         raise AssertionError("counting never ends")
 
     # ---- RET: the engine is told what the frame says ---------------------------------------------------------------
@@ -363,6 +288,8 @@ class Executor:
         kind = "" if isinstance(outcome, Completed | Thrown | Yielded) else outcome.kind
         metrics.OUTCOMES.labels(job.type, type(outcome).__name__.lower(), kind).inc()
         match outcome:
+            case Completed() if life.is_told:
+                metrics.ANSWERS.labels("complete", "together").inc()
             case Completed() | Thrown():
                 await self._returns.verdict(job.key, outcome)
             case Retry():

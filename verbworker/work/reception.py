@@ -126,21 +126,8 @@ class Reception:
 
     async def _pin(self, job: Job, known: Correlation, uid: UUID) -> None:
         """Note the engine's key of an instance whose starter died before it could, or that a message started."""
-        if known.instance_key is not None:
-            return
-        try:
-            await self._instances.pin(
-                uid,
-                instance_key=job.process_instance_key,
-                definition_key=job.process_definition_key,
-                version=job.process_version,
-            )
-        except (StoreUnavailable, StoreConflict):
-            raise
-        except StoreError as error:
-            raise PermanentContract(
-                "another instance has this key; was the engine recreated under its old id?", code="InstanceMismatch"
-            ) from error
+        if known.instance_key is None:
+            await self._instances.pin_to(uid, job)
 
     # ---- what stops -----------------------------------------------------------------------------------------------
 
