@@ -19,8 +19,11 @@ check: $(VENV)/ready
 	$(BIN)/lint-imports
 	$(BIN)/verblint check processes
 
-demo:
-	@echo "comes with the embedded engine"
+# One case of the example, on a database of its own; ENGINE=zeebe plays it on a real broker.
+ENGINE ?= zeebe
+BESIDE := $(if $(filter zeebe,$(ENGINE)),$(BIN)/python -m tests.support.with_zeebe)
+demo: $(VENV)/ready
+	@$(BESIDE) $(BIN)/verbworker demo --engine $(ENGINE)
 
 # Figures, as ratios within one run; BENCH=lint runs one of them.
 BENCH ?= canonical lint zeebe_jobs

@@ -244,3 +244,10 @@ WHERE entry.tenant_id = $1 AND entry.ended_at IS NULL
   )
 ORDER BY entry.updated_at
 LIMIT $3;
+
+-- name: moved
+-- Entries of which something was told since a moment, for those who follow the whole runbook.
+SELECT entry_id, sentence, last_seq, updated_at
+FROM verbworker.runbook_entry
+WHERE tenant_id = $1 AND ($2::timestamptz IS NULL OR updated_at >= $2)
+ORDER BY updated_at, entry_id;

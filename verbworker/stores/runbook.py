@@ -66,6 +66,16 @@ class Taken:
     now: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """An entry of which something was told: how many things so far, and when the last one."""
+
+    entry_id: UUID
+    sentence: str
+    last_seq: int
+    at: datetime
+
+
 class Runbook:
     """The runbook in its database."""
 
@@ -267,6 +277,11 @@ class Runbook:
         """What happened to an entry, in order."""
         rows = await self._database.fetch(query("runbook", "events"), entry_id, after, limit)
         return [_event(row) for row in rows]
+
+    async def moved(self, tenant_id: str, *, since: datetime | None) -> list[Moved]:
+        """A tenant's entries of which something was told since a moment, or ever, the latest last."""
+        rows = await self._database.fetch(query("runbook", "moved"), tenant_id, since)
+        return [Moved(row["entry_id"], row["sentence"], row["last_seq"], row["updated_at"]) for row in rows]
 
     async def waits(self, entry_id: UUID) -> list[Open]:
         """What an entry waits for now."""

@@ -4,25 +4,22 @@ import getpass
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import typer
 
-from verbworker.errors import NotFound
-from verbworker.event import Entry, Event, Open, Status, told
+from verbworker.event import Entry, Status, told
 from verbworker.ops import config
 from verbworker.ops.cli.db import DSN
 from verbworker.ops.cli.output import complain, run, say, show
 from verbworker.ops.config import Settings
-from verbworker.progress import Progress, progress
+from verbworker.ops.reading import Found, Reading
 from verbworker.stores import _schema
 from verbworker.stores._database import Database
-from verbworker.stores.deployments import Deployments
 from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
 
 app = typer.Typer(help="The runbook: what was asked, what waits for whom, what happened.", no_args_is_help=True)
@@ -158,46 +155,6 @@ def cancel(
 
     entry = run(ask())
     say("cancelled" if entry.status is Status.CANCELLED else "asked for; a worker carries it out")
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """All there is to say about an entry."""
-
-    entry: Entry
-    events: list[Event]
-    waits: list[Open]
-    progress: Progress
-    trouble: str | None
-
-
-class Reading:
-    """Reads an entry with everything around it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._runbook = Runbook(database)
-
-    async def find(self, entry_id: UUID, tenant: str) -> Found:
-        """One entry of a tenant; raises `NotFound`."""
-        entry = await self._runbook.entry(entry_id, tenant_id=tenant)
-        if entry is None:
-            raise NotFound(f"the tenant {tenant} has no entry {entry_id}")
-        events, waits = await self._runbook.events(entry_id), await self._runbook.waits(entry_id)
-        trouble = await Dispatches(self._database, engine_id="", owner=uuid4()).trouble(entry_id)
-        return Found(entry, events, waits, progress(entry, events, waits, steps=await self._steps(entry)), trouble)
-
-    async def progress(self, entry: Entry) -> Progress:
-        """How far an entry is."""
-        events, waits = await self._runbook.events(entry.entry_id), await self._runbook.waits(entry.entry_id)
-        return progress(entry, events, waits, steps=await self._steps(entry))
-
-    async def _steps(self, entry: Entry) -> int:
-        carrier = await Instances(self._database).of_entry(entry.entry_id)
-        if carrier is None or entry.definition_key is None:
-            return 0
-        deployment = await Deployments(self._database, engine_id=carrier.engine_id).find(entry.definition_key)
-        return 0 if deployment is None else deployment.steps
 
 
 @asynccontextmanager

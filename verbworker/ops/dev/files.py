@@ -1,0 +1,69 @@
+"""Files that are watched: which of them changed since somebody last looked."""
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+_KINDS = (".py", ".yaml", ".yml", ".bpmn", ".sql", ".toml")
+_SETTLING = 0.1
+
+Look = dict[str, tuple[int, int]]
+
+
+class Files:
+    """Everything below some places that a worker is made of."""
+
+    def __init__(self, places: Sequence[Path]) -> None:
+        self._places = places
+        self._seen = self._look()
+
+    async def changes(self) -> list[str]:
+        """What changed since the last call, once nobody writes any more, as named from where we stand."""
+        now = await asyncio.to_thread(self._look)
+        if now == self._seen:
+            return []
+        while True:
+            # An editor writes in pieces, and a checkout writes many files.
+            await asyncio.sleep(_SETTLING)
+            before, now = now, await asyncio.to_thread(self._look)
+            if before == now:
+                break
+        names = {name for name, _ in now.items() ^ self._seen.items()}
+        self._seen = now
+        return sorted(names)
+
+    def _look(self) -> Look:
+        return {name: facts for place in self._places for name, facts in _below(place)}
+
+
+def _below(place: Path) -> Iterator[tuple[str, tuple[int, int]]]:
+    if place.is_file():
+        yield from _facts(str(place))
+        return
+    for folder, inside, names in os.walk(place):
+        inside[:] = [name for name in inside if not name.startswith((".", "__")) and not _is_venv(folder, name)]
+        for name in names:
+            if name.endswith(_KINDS):
+                yield from _facts(os.path.join(folder, name))
+
+
+def _facts(name: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    try:
+        found = os.stat(name)
+    except OSError:
+        return  # it went between two looks
+    yield os.path.relpath(name), (found.st_mtime_ns, found.st_size)
+
+
+def _is_venv(folder: str, name: str) -> bool:
+    return os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
+
+
+def home_of(app: str) -> Path:
+    """The folder of the package that `module:attribute` is in, found without importing it; else where we stand."""
+    package = app.partition(":")[0].partition(".")[0]
+    spec = PathFinder.find_spec(package, [os.getcwd()])
+    inside = spec.submodule_search_locations if spec is not None else None
+    return Path(next(iter(inside))) if inside else Path.cwd()

@@ -1,0 +1,41 @@
+"""The folder of `verbworker dev`: what outlives a session, and the key that only one session has at a time."""
+
+import fcntl
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from verbworker.errors import CannotRun
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[Path]:
+    """The folder, made if it is not there, and nobody else's until the end of the block."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Others may pass through, as Postgres must when we are root; they may not look around.
+        folder.chmod(0o711)
+        (folder / ".gitignore").write_text("*\n")
+        lock = (folder / "lock").open("w")
+    except OSError as error:
+        raise CannotRun(f"--data {folder}: {error.strerror}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise CannotRun(
+                f"another verbworker dev works in {folder}; end it, or pass another folder by --data"
+            ) from None
+        yield folder
+
+
+def write_settings(folder: Path, settings: Mapping[str, str]) -> Path:
+    """Write what other commands need to know, for a shell to read."""
+    place = folder / "env"
+    place.unlink(missing_ok=True)
+    # It has the database's password.
+    with open(place, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.writelines(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
+    return place
