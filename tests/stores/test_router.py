@@ -64,7 +64,7 @@ async def effects(database: Database) -> int:
     return int(row["count"])
 
 
-@pytest.mark.req("REG-02", "REG-16", "EVT-10")
+@pytest.mark.req("REG-02", "REG-16", "ADP-10", "EVT-10")
 async def test_a_direct_verb_has_ended_when_the_router_answers(desk: Counter) -> None:
     entry = await desk.router.invoke(BOOK, caller=asking())
 
@@ -76,7 +76,7 @@ async def test_a_direct_verb_has_ended_when_the_router_answers(desk: Counter) ->
     assert kinds == [Kind.STEP_COMPLETED, Kind.RESULT]
 
 
-@pytest.mark.req("REG-01", "REG-17", "WAIT-07")
+@pytest.mark.req("REG-01", "REG-17", "ADP-10", "WAIT-07")
 async def test_a_workflow_verb_is_under_way_when_the_router_answers(desk: Counter, engine: MemoryEngine) -> None:
     entry = await desk.router.invoke("ledger.settle", {"amount": 7}, caller=asking())
 
@@ -303,3 +303,24 @@ async def asked_uid(desk: Counter) -> UUID:
 
 async def due_now(database: Database) -> None:
     await database.execute("UPDATE verbworker.dispatch SET next_at = clock_timestamp()")
+
+
+@pytest.mark.req("REG-20", "REG-21")
+async def test_a_verb_that_becomes_a_workflow_is_asked_for_in_the_same_words(
+    database: Database, engine: MemoryEngine, provider: Provider
+) -> None:
+    before, after = ledger_verbs(provider, "ledger"), ledger_verbs(provider, "steps")
+    args = {"amount": Argument(type="integer", required=True)}
+    promoted = replace(
+        ledger_workflow(after, "ledger"), name="ledger.book", args=args, initial={"amount": "args.amount"}
+    )
+    seen = []
+
+    for registry in (before, after.declare(promoted)):
+        async with counter(database, registry, engine) as desk:
+            entry = await desk.router.invoke(BOOK, caller=asking())
+            seen.append((entry.verb, entry.invocation, entry.args, entry.mode))
+
+    direct, workflow = seen
+    assert direct[:3] == workflow[:3]
+    assert (direct[3], workflow[3]) == (EntryMode.SYNC, EntryMode.DURABLE)

@@ -330,7 +330,7 @@ def test_declared_writes_are_enforced(writes: Any, changes: dict[str, Any], allo
     assert code == ("" if allowed else "WriteUndeclared")
 
 
-@pytest.mark.req("ORC-09")
+@pytest.mark.req("ORC-03", "ORC-09")
 @pytest.mark.parametrize(
     ("flags", "code"),
     [({"orch_invented": True}, "FlagUndeclared"), ({"orch_done": "yes"}, "FlagTypeWrong")],
@@ -344,6 +344,7 @@ def test_flags_outside_the_contract_are_refused(flags: dict[str, object], code: 
     assert caught.value.code == code
 
 
+@pytest.mark.req("MSG-02")
 @pytest.mark.parametrize(
     ("keys", "code"),
     [
@@ -496,3 +497,13 @@ def test_a_merged_payload_is_sealed_anew_for_its_instance() -> None:
     completed = leave(job, Case(amount=8), head=make_content({**DATA, "note": "theirs"}))
 
     assert completed.seal == sealed(completed.payload, Seal.signed(RING))
+
+
+@pytest.mark.req("X-30")
+def test_a_key_is_written_by_the_step_that_brings_its_last_part() -> None:
+    job = entered()
+    workflow = replace(job.workflow, correlation={"corr_case": "the case", "corr_amount": "case/${state.amount}"})
+
+    completed = leave(replace(job, workflow=workflow), Result(job.case.model_copy(update={"amount": 9})))
+
+    assert completed.correlation == {"corr_amount": "case/9"}
