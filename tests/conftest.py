@@ -63,7 +63,7 @@ def broker(engines: Engines) -> Gateway:
 def gateway(request: pytest.FixtureRequest, engines: Engines) -> Gateway:
     """One engine that speaks Zeebe's gRPC; the test runs once for each that --engine allows.
 
-    In a module that says EVERY_ENGINE one of them is the embedded engine, on a database of the test's own.
+    Where a module's ON names the embedded engine it runs on a database of the test's own.
     """
     if request.param == "embedded":
         # Here and not above: the linter's own tests run where no engine is installed.

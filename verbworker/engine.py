@@ -1,9 +1,9 @@
 """What verbworker asks of a process engine: a dozen promises, kept by everything in `engines/`."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from verbworker.job import Job
 
@@ -142,3 +142,17 @@ class Engine(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close them. Closing twice is harmless."""
+
+
+@runtime_checkable
+class SameDatabase(Protocol):
+    """An engine whose tokens lie in the database that verbs write to, so that both can change by one commit."""
+
+    def shares(self, database: Any) -> bool:  # a word names no store
+        """Whether a transaction on this database can move tokens."""
+
+    async def complete_in(self, connection: Any, job_key: int, variables: Variables) -> Callable[[], None]:
+        """Complete a job inside the caller's transaction; call the answer when it is committed, to wake who waits.
+
+        A job that is gone or not active raises as in `complete` and leaves the transaction as it was.
+        """

@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack
 import orjson
 import pytest
 
-from tests.support.engines import Gateway
+from tests.support.engines import GATEWAYS, Gateway
 from tests.support.zeebe_engine import WAIT_MS, Bench, engine_at
 from tests.support.zeebe_models import caught_error, message_wait, sequence
 from verbworker.engine import Resource, Signal, Start
 from verbworker.errors import JobGone, JobNotActive
 
-EVERY_ENGINE = True
+ON = ("embedded", *GATEWAYS)
 
 
 @pytest.fixture

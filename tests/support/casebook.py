@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from tests.support.counter import TENANT, asking, counter
 from tests.support.eventually import eventually
-from tests.support.rig import PATIENCE_MS, Told
+from tests.support.rig import PATIENCE_MS, Heard
 from tests.support.rig import opened as opened_rig
 from verblint.contract import FlagType
 from verbworker.engine import Ask, Resource
@@ -108,7 +108,7 @@ class Casebook:
     domain: str
     message: str
     registry: Registry
-    engine: Told
+    engine: Heard
     database: Database
     frames: Frames
     heart: Heart

@@ -1,16 +1,17 @@
 """The runtime's real parts in one test: a real engine, a real database, one executor, no worker loop around it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from tests.support.models import line
-from verbworker.engine import Ask, Resource
+from verbworker.engine import Ask, Engine, Resource
+from verbworker.engines.embedded.engine import EmbeddedEngine
 from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.engine import ZeebeEngine
 from verbworker.frame import Frame
@@ -24,6 +25,13 @@ from verbworker.work.heart import Heart
 from verbworker.work.performance import Performance
 
 PATIENCE_MS = 20_000
+
+
+class Heard(Engine, Protocol):
+    """An engine, with what was said to it kept for the test."""
+
+    failures: list[tuple[int, int, str]]
+    completions: list[tuple[int, dict[str, Any]]]
 
 
 class Told(ZeebeEngine):
@@ -43,12 +51,38 @@ class Told(ZeebeEngine):
         self.completions.append((job_key, dict(variables)))
 
 
+class ToldEmbedded(EmbeddedEngine):
+    """The embedded engine, with what was said to it kept for the test."""
+
+    def __init__(self, database: Database, *, engine_id: str) -> None:
+        super().__init__(database, engine_id=engine_id)
+        self.failures: list[tuple[int, int, str]] = []
+        self.completions: list[tuple[int, dict[str, Any]]] = []
+
+    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+        await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms)
+        self.failures.append((job_key, retries, message))
+
+    async def complete(self, job_key: int, variables: Any) -> None:
+        await super().complete(job_key, variables)
+        self.completions.append((job_key, dict(variables)))
+
+    async def complete_in(self, connection: Any, job_key: int, variables: Any) -> Callable[[], None]:
+        wake = await super().complete_in(connection, job_key, variables)
+
+        def committed() -> None:
+            wake()
+            self.completions.append((job_key, dict(variables)))
+
+        return committed
+
+
 @dataclass(slots=True)
 class Rig:
     """One worker boot without its loop: jobs are taken and worked off when the test says so."""
 
     registry: Registry
-    engine: Told
+    engine: Heard
     database: Database
     frames: Frames
     heart: Heart
@@ -84,8 +118,12 @@ class Rig:
 async def opened(
     dsn: str, address: str, registry: Registry, *, ring: KeyRing | None = None, owner: UUID | None = None
 ) -> AsyncIterator[Rig]:
-    """A rig on a migrated database and a running broker."""
-    engine = Told(Connection(address=address), engine_id="rig")
+    """A rig on a migrated database and a running broker, or on that database alone where it is the address."""
+    engine: Heard
+    if address == dsn:
+        engine = ToldEmbedded(Database(dsn, size=8), engine_id="rig")
+    else:
+        engine = Told(Connection(address=address), engine_id="rig")
     threads = ThreadPoolExecutor(4)
     async with engine, Database(dsn, size=8) as database, asyncio.TaskGroup() as tasks:
         frames = Frames(database, engine_id="rig", owner=owner or uuid4(), lease=timedelta(seconds=30))

@@ -8,6 +8,8 @@ import pytest
 from tests.support.engines import ENGINES, GATEWAYS, make_ready
 from tests.support.errors import Broken, Unavailable
 
+_MARKS = {"zeebe": pytest.mark.zeebe, "zeebe-8.8": pytest.mark.versions, "zeebe-8.9": pytest.mark.versions}
+
 
 def chosen_engines(config: pytest.Config) -> tuple[str, ...]:
     """The engines this run is for: those named by --engine, else all."""
@@ -27,13 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "gateway" in metafunc.fixturenames:
-        params = [
-            pytest.param(name, marks=pytest.mark.zeebe if name == "zeebe" else pytest.mark.versions)
-            for name in GATEWAYS
-        ]
-        # A module whose tests hold for every engine says so.
-        if getattr(metafunc.module, "EVERY_ENGINE", False):
-            params.insert(0, pytest.param("embedded"))
+        # A module whose tests hold for other engines than Zeebe's names them.
+        names = getattr(metafunc.module, "ON", GATEWAYS)
+        params = [pytest.param(name, marks=_MARKS.get(name, ())) for name in names]
         metafunc.parametrize("gateway", params, indirect=True)
 
 

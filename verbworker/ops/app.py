@@ -80,6 +80,10 @@ def choose_engine(settings: Settings) -> Engine:
             from verbworker.engines.zeebe.engine import ZeebeEngine
 
             return ZeebeEngine(Connection.from_environment(os.environ), engine_id=settings.cluster())
+        case "embedded":
+            from verbworker.engines.embedded.engine import EmbeddedEngine
+
+            return EmbeddedEngine(engine_pool(settings), engine_id=settings.cluster())
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,23 @@ def control_pool(settings: Settings) -> Database:
         size=settings.control_connections,
         settings={"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"},
         name="control",
+        own=True,
+    )
+
+
+def engine_pool(settings: Settings) -> Database:
+    """The pool of the embedded engine: keyed statements over arrays, so rows are always looked up one by one."""
+    return Database(
+        settings.database(),
+        size=settings.engine_connections,
+        settings={
+            "enable_seqscan": "off",
+            "enable_hashjoin": "off",
+            "enable_mergejoin": "off",
+            "plan_cache_mode": "force_generic_plan",
+            "jit": "off",
+        },
+        name="engine",
         own=True,
     )
 

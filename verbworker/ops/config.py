@@ -66,10 +66,11 @@ class Settings(BaseSettings):
     dsn_file: Path | None = Field(default=None, description="a file that holds the database's URI")
     control_connections: int = Field(default=4, ge=2, description="connections for claims, heartbeats, verdicts")
     verb_connections: int | None = Field(default=None, ge=1, description="connections for transactional verbs")
+    engine_connections: int = Field(default=6, ge=2, description="connections for the embedded engine")
     statement_timeout: Seconds = Field(default=timedelta(seconds=30), description="for a verb's statement")
     lock_timeout: Seconds = Field(default=timedelta(seconds=10), description="for a lock a verb waits for")
 
-    engine: Literal["zeebe"] = Field(default="zeebe", description="the process engine")
+    engine: Literal["zeebe", "embedded"] = Field(default="zeebe", description="the process engine")
     engine_id: str | None = Field(default=None, description="a name for this cluster that no other has")
     tenant: str = Field(default="default", min_length=1, description="whose entries commands ask for and show")
     tenant_ids: Words = Field(default=(), description="the tenants whose jobs are taken, separated by commas")
@@ -114,7 +115,9 @@ class Settings(BaseSettings):
         return dsn
 
     def cluster(self) -> str:
-        """The engine's id, or one sentence on why there is no default."""
+        """The engine's id, or one sentence on why there is no default. An engine in the database goes with it."""
+        if self.engine == "embedded" and not (self.engine_id or "").strip():
+            return "embedded"
         if not (self.engine_id or "").strip():
             raise ContractInvalid(
                 "no engine id is set; give this cluster a name that no other has: set VERBWORKER_ENGINE_ID or pass"

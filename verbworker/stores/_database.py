@@ -245,6 +245,10 @@ class Database:
         async with self.acquire() as connection:
             return await connection.execute(query, *args)
 
+    def is_same(self, other: "Database") -> bool:
+        """Whether another pool leads to the same database."""
+        return self._dsn == other._dsn
+
     async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
         """Call `heard` with whatever is said on a channel, until the connection is lost: `StoreUnavailable`."""
         async with connected(self._dsn) as connection:

@@ -229,6 +229,10 @@ class Frames:
         """The engine has the verdict (T11). Written soon; losing it only makes the relay ask again."""
         self._acks[job_key] = result
 
+    async def acknowledge_in(self, connection: Connection, job_key: int, result: str) -> None:
+        """The same inside the transaction that told the engine."""
+        await connection.execute(query("frames", "acknowledge"), self.engine_id, [job_key], [result])
+
     async def flush(self) -> None:
         """Write the acknowledgements gathered so far."""
         acks, self._acks = self._acks, {}

@@ -31,6 +31,7 @@ class Life:
         self.claim = claim
         self.job = job
         self.ended: End | None = None
+        self.is_told = False  # the engine has the verdict: it was part of the verb's own commit
         self._sure_until = sure_until
         self._scope: asyncio.Timeout | None = None
 

@@ -149,15 +149,17 @@ class EmbeddedEngine:
         """Complete a job with these variables."""
         await self._tell(job_key, told.CompleteJob(job_key, _checked(variables)), is_job=True)
 
-    async def complete_in(self, connection: Connection, job_key: int, variables: Variables) -> None:
+    def shares(self, database: Database) -> bool:
+        """Whether a transaction on this database can move tokens."""
+        return self._database.is_same(database)
+
+    async def complete_in(self, connection: Connection, job_key: int, variables: Variables) -> Callable[[], None]:
         """Complete a job inside the caller's transaction; refused, it leaves that transaction as it was."""
         command = told.CompleteJob(job_key, _checked(variables))
         moving = Moving(connection, self._shelf)
-        try:
-            if not await moving.tell(instance_of(job_key), command, guard=job_key):
-                raise await self._refusal(connection, job_key, "")
-        except NothingThere as error:
-            raise await self._refusal(connection, job_key, str(error)) from error
+        await self._tell_in(moving, job_key, command, guard=job_key)
+        self._memory.take(instance_of(job_key))
+        return lambda: self._made(moving.changes)
 
     async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
         """Give a job back with exactly `retries` left; with none it is held and an incident says why."""
@@ -248,7 +250,7 @@ class EmbeddedEngine:
                 raise JobGone(f"no such {'job' if is_job else 'instance'}: {key}")
             fresh = Remembered(kept, orjson.loads(kept.variables))
             if not await self._is_told(fresh, command, guard):
-                await self._tell_together(key, command, guard)
+                await self._together(lambda moving: self._tell_in(moving, key, command, guard=guard))
 
     async def _is_told(self, known: Remembered, command: told.Command, guard: int) -> bool:
         """Try the short way. False when what is known is old, or when others must be asked."""
@@ -269,18 +271,15 @@ class EmbeddedEngine:
         self._made([turn.change])
         return True
 
-    async def _tell_together(self, key: int, command: told.Command, guard: int) -> None:
-        async def tell(moving: Moving) -> None:
-            try:
-                if await moving.tell(instance_of(key), command, guard=guard):
-                    return
-                raise await self._refusal(moving.connection, key, "")
-            except NothingThere as error:
-                if guard:
-                    raise await self._refusal(moving.connection, key, str(error)) from error
-                raise JobGone(f"no such instance: {key}") from error
-
-        await self._together(tell)
+    async def _tell_in(self, moving: Moving, key: int, command: told.Command, *, guard: int) -> None:
+        try:
+            if await moving.tell(instance_of(key), command, guard=guard):
+                return
+            raise await self._refusal(moving.connection, key, "")
+        except NothingThere as error:
+            if guard:
+                raise await self._refusal(moving.connection, key, str(error)) from error
+            raise JobGone(f"no such instance: {key}") from error
 
     async def _together(self, work: Callable[[Moving], Awaitable[Answer]]) -> Answer:
         """Move instances in one transaction, again when it collided with another."""

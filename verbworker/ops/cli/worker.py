@@ -29,7 +29,7 @@ def _option(name: str, words: str) -> Any:
 def worker(
     app: str = typer.Option(..., "--app", help="Your registry, as module:attribute.", show_default=False),
     dsn: str | None = DSN,
-    engine: str | None = _option("--engine", "The process engine: zeebe."),
+    engine: str | None = _option("--engine", "The process engine: zeebe or embedded."),
     engine_id: str | None = _option("--engine-id", "A name for this cluster that no other has."),
     name: str | None = _option("--name", "The worker's name in the engine; else the host's."),
     http_host: str | None = _option("--http-host", "Where /live, /ready and /metrics are served; else 127.0.0.1."),

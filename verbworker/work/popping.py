@@ -1,0 +1,62 @@
+"""POP: what a verb answered becomes the frame's verdict, on whatever the payload of record is by then."""
+
+import asyncio
+import random
+from hashlib import sha256
+from itertools import count
+
+from verbworker import metrics
+from verbworker.backoff import backoff
+from verbworker.crossing import Entered, leave, overtaken
+from verbworker.errors import StoreError, StoreUnavailable
+from verbworker.frame import Claim, FrameState
+from verbworker.outcome import Completed
+from verbworker.stores import payloads
+from verbworker.stores._database import Connection
+from verbworker.stores.frames import Frames, Verdict
+
+
+class Popping:
+    """Stores verdicts inside a transaction, and finds out what a lost connection left."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+
+    async def pop_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
+        """Store what a verb answered; merged, when the payload moved on."""
+        completed = leave(entered, answer)
+        if await self._frames.pop_completed_in(connection, verdict(entered, claim, completed, entered.base_hash)):
+            return completed
+        return await self.merge_in(connection, entered, claim, answer)
+
+    async def merge_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
+        """A parallel branch moved the payload on: put our changes onto its version, or fail."""
+        head = await payloads.hold_head(connection, entered.instance_uid)
+        completed = leave(overtaken(entered, head.correlation), answer, head=head.content)
+        if not await self._frames.pop_completed_in(connection, verdict(entered, claim, completed, head.hash)):
+            raise StoreError("the payload of record moved while it was held")
+        metrics.MERGES.labels(entered.verb.name).inc()
+        return completed
+
+    async def settled(self, claim: Claim) -> FrameState:
+        """What our last write left, as soon as the database can be asked again."""
+        for failures in count():
+            try:
+                return await self._frames.settle(claim)
+            except StoreUnavailable:
+                await asyncio.sleep(backoff(failures, random.random()))
+        raise AssertionError("counting never ends")
+
+
+def verdict(entered: Entered, claim: Claim, completed: Completed, base_hash: bytes) -> Verdict:
+    """A completed run as its frame keeps it."""
+    return Verdict(
+        claim=claim,
+        instance_uid=entered.instance_uid,
+        base_hash=base_hash,
+        output=completed.payload,
+        output_hash=sha256(completed.payload).digest(),
+        seal=completed.seal,
+        flags=completed.flags,
+        correlation=completed.correlation,
+    )
