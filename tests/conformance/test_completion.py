@@ -15,6 +15,7 @@ from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.zeebe_engine import Bench
 from verbworker.engines.zeebe import wire
+from verbworker.engines.zeebe.engine import ZeebeEngine
 from verbworker.event import Kind, Wait
 from verbworker.job import PAYLOAD, PAYLOAD_HASH
 from verbworker.progress import progress
@@ -205,4 +206,5 @@ async def set_variables(book: Casebook, instance_key: int, variables: dict[str, 
     request = wire.message(
         pb.SetVariablesRequest, elementInstanceKey=instance_key, variables=json.dumps(variables), local=True
     )
+    assert isinstance(book.engine, ZeebeEngine)
     await book.engine._send("SetVariables", request)

@@ -229,9 +229,9 @@ class Frames:
         """The engine has the verdict (T11). Written soon; losing it only makes the relay ask again."""
         self._acks[job_key] = result
 
-    async def acknowledge_in(self, connection: Connection, job_key: int, result: str) -> None:
-        """The same inside the transaction that told the engine."""
-        await connection.execute(query("frames", "acknowledge"), self.engine_id, [job_key], [result])
+    async def acknowledge_in(self, connection: Connection | Database, acks: Mapping[int, str]) -> None:
+        """The same now, for one inside the transaction that told the engine."""
+        await connection.execute(query("frames", "acknowledge"), self.engine_id, list(acks), list(acks.values()))
 
     async def flush(self) -> None:
         """Write the acknowledgements gathered so far."""
@@ -239,9 +239,7 @@ class Frames:
         if not acks:
             return
         try:
-            await self._database.execute(
-                query("frames", "acknowledge"), self.engine_id, list(acks), list(acks.values())
-            )
+            await self.acknowledge_in(self._database, acks)
         except StoreError:
             _log.warning("acknowledgements not written, the relay will ask again", extra={"count": len(acks)})
 
@@ -296,9 +294,8 @@ class Frames:
 
     async def quarantine(self, job_key: int, delivery: Mapping[str, object]) -> None:
         """Keep a delivery that carries another job's key; nothing of the frame is replayed."""
-        await self._database.execute(
-            query("frames", "quarantine"), self.engine_id, job_key, json.dumps(delivery, default=str)
-        )
+        seen = json.dumps(delivery, default=str)
+        await self._database.execute(query("frames", "quarantine"), self.engine_id, job_key, seen)
 
     async def boot(self, *, name: str, host: str, pid: int) -> None:
         """Give this process boot a name."""

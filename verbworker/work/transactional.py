@@ -74,7 +74,7 @@ class Transactional:
         except EngineError as error:
             _log.info("not moved together", extra={"job_key": claim.job_key, "reason": str(error)})
             return None
-        await self._frames.acknowledge_in(connection, claim.job_key, "ok")
+        await self._frames.acknowledge_in(connection, {claim.job_key: "ok"})
         return wake
 
     def _committed(self, life: Life, completed: Completed, wake: Callable[[], None] | None) -> Completed:
