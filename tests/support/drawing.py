@@ -1,5 +1,6 @@
 """Models drawn in a few words: nodes and arrows in, BPMN out, for every engine that must agree about them."""
 
+import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
@@ -14,6 +15,7 @@ _SHELL = """<?xml version="1.0" encoding="UTF-8"?>
   </bpmn:process>
 </bpmn:definitions>
 """
+_CHOICE = re.compile(r'(<bpmn:eventBasedGateway id="([^"]+)"[^>]*>.*?)(</bpmn:eventBasedGateway>)')
 _TIMES = {"P": "timeDuration", "R": "timeCycle", "=": "timeDuration", "2": "timeDate"}
 
 
@@ -30,6 +32,20 @@ class Drawing:
     def start(self, name: str = "begin") -> "Drawing":
         """A none start event."""
         return self._add("startEvent", name)
+
+    def message_start(self, name: str, message: str) -> "Drawing":
+        """A start event for a message."""
+        return self._add("startEvent", name, self._event("", message))
+
+    def plain(self, name: str) -> "Drawing":
+        """A task without work."""
+        return self._add("task", name)
+
+    def send(self, name: str, element: str = "sendTask") -> "Drawing":
+        """A send task, or a message event of another element: a job, as its name says."""
+        inside = _extensions(f'<zeebe:taskDefinition type="{name}" retries="3"/>')
+        inside += "" if element == "sendTask" else "<bpmn:messageEventDefinition/>"
+        return self._add(element, name, inside)
 
     def end(self, *names: str) -> "Drawing":
         """None end events."""
@@ -48,10 +64,11 @@ class Drawing:
         """A job-based user task."""
         return self._add("userTask", name)
 
-    def gateway(self, kind: str, *names: str, default: str = "") -> "Drawing":
+    def gateway(self, kind: str, *names: str, default: str = "", listeners: str = "") -> "Drawing":
         """Gateways of one kind: exclusive, parallel, inclusive, eventBased."""
+        inside, more = _extensions(listeners) if listeners else "", f' default="{default}"' if default else ""
         for name in names:
-            self._add(f"{kind}Gateway", name, more=f' default="{default}"' if default else "")
+            self._add(f"{kind}Gateway", name, inside, more)
         return self
 
     def catch(self, name: str, *, timer: str = "", message: str = "", listeners: str = "") -> "Drawing":
@@ -128,6 +145,7 @@ class Drawing:
         ]
         declared += [f'<bpmn:error id="{ref}" errorCode={quoteattr(code)}/>' for code, ref in self.errors.items()]
         body = "\n".join([_extensions(self.process_listeners) if self.process_listeners else "", *self.parts])
+        body = _CHOICE.sub(lambda found: found[1] + _outgoing(found[2], body) + found[3], body)
         return _SHELL.format(declarations="\n".join(declared), process=self.process, body=body).encode()
 
     def _add(self, element: str, name: str, inside: str = "", more: str = "") -> "Drawing":
@@ -148,6 +166,12 @@ class Drawing:
             return "<bpmn:errorEventDefinition/>"
         ref = self.errors.setdefault(code, f"error_{len(self.errors)}_{code}")
         return f'<bpmn:errorEventDefinition errorRef="{ref}"/>'
+
+
+def _outgoing(source: str, body: str) -> str:
+    """What Zeebe wants to read inside an event-based gateway, and only there."""
+    flows = re.findall(rf'<bpmn:sequenceFlow id="([^"]+)" sourceRef="{source}"', body)
+    return "".join(f"<bpmn:outgoing>{flow}</bpmn:outgoing>" for flow in flows)
 
 
 def _extensions(inside: str) -> str:

@@ -38,7 +38,7 @@ def test_a_job_is_completed_once() -> None:
 @pytest.mark.parametrize(
     ("variables", "expected"), [({"orch_x": "left"}, ["l"]), ({"orch_x": "right"}, ["r"]), ({"orch_x": "else"}, ["d"])]
 )
-def test_an_exclusive_gateway_takes_the_first_that_holds_else_its_default(
+def test_an_exclusive_gateway_takes_the_way_that_holds_else_its_default(
     variables: dict[str, object], expected: list[str]
 ) -> None:
     drawing = Drawing().start().gateway("exclusive", "g", default="g_d").task("l").task("r").task("d").end()
@@ -46,6 +46,20 @@ def test_an_exclusive_gateway_takes_the_first_that_holds_else_its_default(
     drawing.flow("g", "d").flow("l", "end").flow("r", "end").flow("d", "end")
 
     assert Game(drawing).begin(**variables).open_jobs() == expected
+
+
+def test_of_two_conditions_that_hold_the_last_in_the_document_wins() -> None:
+    drawing = Drawing().start().gateway("exclusive", "g").task("l").task("r").end().flow("begin", "g")
+    drawing.flow("g", "l", when="=orch_x = 1").flow("g", "r", when="=orch_x > 0").flow("l", "end").flow("r", "end")
+
+    assert Game(drawing).begin(orch_x=1).open_jobs() == ["r"]  # as on the broker, which reads them from the end
+
+
+def test_a_duration_below_nothing_is_over_at_once() -> None:
+    drawing = Drawing().start().catch("wait", timer="=orch_pause").end().flow("begin", "wait", "end")
+
+    (wait,) = Game(drawing).begin(orch_pause="PT-5S").state.waits.values()
+    assert wait.due == NOON - timedelta(seconds=5)
 
 
 def stuck_gateway(condition: str) -> Drawing:

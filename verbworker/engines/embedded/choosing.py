@@ -20,8 +20,11 @@ class Stuck(Exception):
 
 
 def one_way(node: Node, variables: Variables) -> list[str]:
-    """The flow an exclusive gateway takes: the first whose condition holds, else its default."""
-    for flow in node.outgoing:
+    """The flow an exclusive gateway takes: one whose condition holds, else its default.
+
+    Zeebe looks at the flows from the last in the document to the first, and so does this.
+    """
+    for flow in reversed(node.outgoing):
         if flow.id != node.default and _holds(node, flow.test, variables):
             return [flow.id]
     return _default(node)

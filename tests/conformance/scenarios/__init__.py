@@ -1,0 +1,1 @@
+"""Stories that every engine must tell alike; `test_scenarios.py` plays them all."""
