@@ -334,6 +334,13 @@ SET retries = $2
 WHERE job_key = $1
 RETURNING job_key;
 
+-- name: incidents
+-- What a person is needed for at one instance; its keys follow its own.
+SELECT incident_key, coalesce(job_key, 0) AS job_key, element_id, kind, message
+FROM verbworker_engine.incident
+WHERE incident_key > $1 AND incident_key < $1 + (1 << 20)
+ORDER BY incident_key;
+
 -- name: is_there
 -- Whether an instance has not ended.
 SELECT EXISTS (

@@ -213,6 +213,10 @@ class Tokens:
         row = await self._database.fetchrow(query("tokens", "is_there"), instance_key)
         return row is not None and bool(row["is_there"])
 
+    async def incidents(self, instance_key: int) -> list[IncidentMade]:
+        """What a person is needed for at an instance."""
+        return [IncidentMade(*row) for row in await self._database.fetch(query("tokens", "incidents"), instance_key)]
+
     async def purge(self, *, older_than: timedelta, limit: int) -> int:
         """Forget instances that ended `older_than` ago and return how many."""
         return len(await self._database.fetch(query("tokens", "purge"), older_than, limit))

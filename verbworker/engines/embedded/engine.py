@@ -36,7 +36,7 @@ from verbworker.job import Job
 from verbworker.stores._batch import Batch
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.subscriptions import Letter, Subscriptions
-from verbworker.stores.tokens import Change, Kept, Opening, Tokens, instance_of, opened
+from verbworker.stores.tokens import Change, IncidentMade, Kept, Opening, Tokens, instance_of, opened
 
 _COLLISIONS: Final = 8
 _STREAM_WAIT_MS: Final = 60_000
@@ -194,12 +194,30 @@ class EmbeddedEngine:
             standing = await self._tokens.job(moving.connection, job_key)
             incident = incident_key or (standing.incident_key if standing else None)
             if incident is not None:
-                try:
-                    await moving.tell(instance_of(incident), told.Resolve(incident))
-                except NothingThere as error:
-                    raise JobGone(f"no such incident: {incident}") from error
+                await _resolved(moving, incident)
 
         await self._together(released)
+
+    async def incidents(self, instance_key: int) -> list[IncidentMade]:
+        """What a person is needed for at an instance."""
+        with _in_our_words():
+            return await self._tokens.incidents(instance_key)
+
+    async def resolve_incident(self, incident_key: int) -> None:
+        """Say that an incident's cause is gone; `JobGone` when there is no such incident."""
+        await self._together(lambda moving: _resolved(moving, incident_key))
+
+    async def set_variables(self, instance_key: int, variables: Variables) -> None:
+        """Change variables as a person does from outside the model; `JobGone` when the instance has ended."""
+        values = _checked(variables)
+
+        async def put(moving: Moving) -> None:
+            try:
+                await moving.put(instance_key, values)
+            except NothingThere as error:
+                raise JobGone(f"no such instance: {instance_key}") from error
+
+        await self._together(put)
 
     async def _refusal(self, connection: Connection | Database, job_key: int, why: str) -> EngineError:
         """Why a job may not be told about."""
@@ -335,6 +353,13 @@ class EmbeddedEngine:
                 tasks.create_task(service())
             if self._clockwork is not None:
                 tasks.create_task(self._clockwork.run())
+
+
+async def _resolved(moving: Moving, incident_key: int) -> None:
+    try:
+        await moving.tell(instance_of(incident_key), told.Resolve(incident_key))
+    except NothingThere as error:
+        raise JobGone(f"no such incident: {incident_key}") from error
 
 
 def _checked(variables: Variables) -> dict[str, Any]:

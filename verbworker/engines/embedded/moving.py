@@ -6,6 +6,7 @@ from datetime import datetime
 
 import orjson
 
+from verbworker.engine import Variables
 from verbworker.engines.embedded import commands as told
 from verbworker.engines.embedded.commands import NothingThere
 from verbworker.engines.embedded.library import Library
@@ -56,6 +57,15 @@ class Moving:
     async def turn(self, kept: Kept, *, guard: int = 0) -> Turn:
         """A turn of an instance."""
         return Turn((await self._library.find(kept.definition_key)).definition, kept, guard=guard)
+
+    async def put(self, instance_key: int, variables: Variables) -> None:
+        """Set variables of an instance; raises `NothingThere` when it has ended."""
+        kept = await self._tokens.hold(self.connection, instance_key)
+        if kept is None:
+            raise NothingThere("there is no such instance")
+        turn = await self.turn(kept)
+        turn.put(variables)
+        await self.settle(turn, _now(kept))
 
     async def settle(self, turn: Turn, now: datetime) -> bool:
         """Give a moved instance the messages that wait for it, save it, and begin what its end lets begin."""

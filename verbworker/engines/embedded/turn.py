@@ -58,6 +58,12 @@ class Turn:
         for effect in effects:
             self._note(effect, command)
 
+    def put(self, variables: Variables) -> None:
+        """Set variables, as a person does from outside the model."""
+        self.state = self.state.copy()
+        self.state.variables.update(variables)
+        self._has_new_variables = True
+
     @property
     def is_quiet(self) -> bool:
         """Whether nobody else has to be asked: no wait for a message was opened, and no other instance may begin."""
