@@ -60,7 +60,7 @@ def test_every_verbworker_command_of_the_readme_exists() -> None:
 
     assert len(commands) >= 5
     for command in commands:
-        words = [word for word in command[1:] if re.fullmatch(r"[a-z]+", word)][:2]
+        words = [word for word in command[1:] if re.fullmatch(r"[a-z]+(-[a-z]+)*", word)][:2]
         options = {word for word in command if word.startswith("--")}
         done = run(
             str(Path(sys.executable).parent / "verbworker"), *words, "--help", cwd=ROOT, COLUMNS="200", NO_COLOR="1"
