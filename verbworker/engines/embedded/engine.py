@@ -69,7 +69,8 @@ class EmbeddedEngine:
         self._loads: Batch[int, Kept | None] = Batch(self._tokens.load, lambda key: key)
         self._saves: Batch[Change, bool] = Batch(self._tokens.save, lambda change: change.kept.instance_key, lanes=2)
         self._counter = Counter(self._tokens, self._library, self._hall, self._memory)
-        self._clockwork = Clockwork(database, self._shelf, made=self._made, retention=retention) if clockwork else None
+        self.clockwork = Clockwork(database, self._shelf, made=self._made, retention=retention)
+        self._has_clockwork = clockwork
         self._room: asyncio.Task[None] | None = None
         self._stack = AsyncExitStack()
 
@@ -351,8 +352,8 @@ class EmbeddedEngine:
         async with asyncio.TaskGroup() as tasks:
             for service in (self._loads.run, self._saves.run, self._counter.run, self._hall.run):
                 tasks.create_task(service())
-            if self._clockwork is not None:
-                tasks.create_task(self._clockwork.run())
+            if self._has_clockwork:
+                tasks.create_task(self.clockwork.run())
 
 
 async def _resolved(moving: Moving, incident_key: int) -> None:
