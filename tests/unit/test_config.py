@@ -139,6 +139,16 @@ def test_an_engine_id_has_no_default(given: dict[str, object]) -> None:
         config.load(**given).cluster()
 
 
+def test_the_embedded_engine_needs_no_id_and_may_have_one() -> None:
+    assert config.load(engine="embedded").cluster() == "embedded"
+    assert config.load(engine="embedded", engine_id="cases").cluster() == "cases"
+
+
+def test_an_engine_that_is_none_is_refused() -> None:
+    with pytest.raises(ContractInvalid, match="engine"):
+        config.load(engine="temporal")
+
+
 def test_one_key_signs_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VERBWORKER_INTEGRITY_KEYS", json.dumps({"k1": SECRET}))
 
