@@ -20,7 +20,7 @@ check: $(VENV)/ready
 	$(BIN)/verblint check processes
 
 # One case of the example, on a database of its own; ENGINE=zeebe plays it on a real broker.
-ENGINE ?= zeebe
+ENGINE ?= embedded
 BESIDE := $(if $(filter zeebe,$(ENGINE)),$(BIN)/python -m tests.support.with_zeebe)
 demo: $(VENV)/ready
 	@$(BESIDE) $(BIN)/verbworker demo --engine $(ENGINE)

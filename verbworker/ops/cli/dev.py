@@ -18,7 +18,7 @@ from verbworker.ops.cli.output import run, say
 from verbworker.ops.signals import drain_on_signal
 from verbworker.registry import Registry
 
-ENGINE = "zeebe"
+ENGINE = "embedded"
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 PROCESSES = typer.Option(..., "--processes", help="Files or folders of models; may be repeated.", show_default=False)
@@ -70,8 +70,9 @@ def dev(
 def dev_hand(paths: list[str] = PATHS, app: str = APP, verbs: str = VERBS) -> None:
     """Deploy models and work, for `verbworker dev`, until it is gone."""
     from verbworker.ops.app import load_app, opened
-    from verbworker.ops.dev.hand import Greeting, serve
+    from verbworker.ops.dev.hand import Greeting, line_home, serve
 
+    line = line_home()
     settings = config.load()
     log.set_up(as_json=settings.log_format == "json", level=settings.log_level)
     try:
@@ -90,7 +91,7 @@ def dev_hand(paths: list[str] = PATHS, app: str = APP, verbs: str = VERBS) -> No
         with drain_on_signal(stop):
             async with opened(settings, registry) as opened_app:
                 greeting = Greeting(len(list(registry)), example(registry))
-                await serve(greeting, lambda: opened_app.run(stop), stop)
+                await serve(line, greeting, lambda: opened_app.run(stop), stop)
 
     run(work())
 

@@ -75,13 +75,20 @@ async def start(words: Sequence[str], settings: Mapping[str, str]) -> Hand | int
         raise
 
 
-async def serve(greeting: Greeting, work: Callable[[], Awaitable[None]], stop: asyncio.Event) -> None:
-    """The hand's own side: greet, work, and set `stop` when nobody holds the other end any more."""
+def line_home() -> socket.socket:
+    """The hand's own end of the line; `CannotRun` when nobody holds the other."""
     try:
         line = socket.socket(fileno=os.dup(0))
         line.getpeername()
     except OSError:
         raise CannotRun("this command is a part of verbworker dev; run: verbworker dev") from None
+    return line
+
+
+async def serve(
+    line: socket.socket, greeting: Greeting, work: Callable[[], Awaitable[None]], stop: asyncio.Event
+) -> None:
+    """The hand's own side: greet, work, and set `stop` when nobody holds the other end any more."""
     reader, writer = await asyncio.open_connection(sock=line)
     writer.write(json.dumps({"verbs": greeting.verbs, "example": greeting.example}).encode() + b"\n")
     async with asyncio.TaskGroup() as tasks:

