@@ -1,8 +1,8 @@
 """Models drawn in a few words: nodes and arrows in, BPMN out, for every engine that must agree about them."""
 
-import re
 from dataclasses import dataclass, field
 from itertools import pairwise
+from xml.etree.ElementTree import Element, fromstring, register_namespace, tostring
 from xml.sax.saxutils import escape, quoteattr
 
 _SHELL = """<?xml version="1.0" encoding="UTF-8"?>
@@ -15,7 +15,11 @@ _SHELL = """<?xml version="1.0" encoding="UTF-8"?>
   </bpmn:process>
 </bpmn:definitions>
 """
-_CHOICE = re.compile(r'(<bpmn:eventBasedGateway id="([^"]+)"[^>]*>.*?)(</bpmn:eventBasedGateway>)')
+_NAMESPACES = {
+    "bpmn": "http://www.omg.org/spec/BPMN/20100524/MODEL",
+    "xsi": "http://www.w3.org/2001/XMLSchema-instance",
+    "zeebe": "http://camunda.org/schema/zeebe/1.0",
+}
 _TIMES = {"P": "timeDuration", "R": "timeCycle", "=": "timeDuration", "2": "timeDate"}
 
 
@@ -28,6 +32,7 @@ class Drawing:
     messages: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     process_listeners: str = ""
+    lines: list[str] = field(default_factory=list)  # associations stand after everything else
 
     def start(self, name: str = "begin") -> "Drawing":
         """A none start event."""
@@ -109,14 +114,14 @@ class Drawing:
         """An embedded subprocess."""
         self.messages |= inside.messages
         self.errors |= inside.errors
-        return self._add("subProcess", name, "\n".join(inside.parts))
+        return self._add("subProcess", name, "\n".join(inside.parts + inside.lines))
 
     def compensated(self, host: str, handler: str) -> "Drawing":
         """A service task that undoes another when compensation is thrown."""
         self._add("boundaryEvent", f"undo_{host}", "<bpmn:compensateEventDefinition/>", f' attachedToRef="{host}"')
         self.task(handler, more=' isForCompensation="true"')
         line = f'<bpmn:association id="line_{host}" sourceRef="undo_{host}" targetRef="{handler}"/>'
-        self.parts.append(line)
+        self.lines.append(line)
         return self
 
     def compensate(self, name: str, *, end: bool = False, activity: str = "") -> "Drawing":
@@ -144,9 +149,10 @@ class Drawing:
             for name, ref in self.messages.items()
         ]
         declared += [f'<bpmn:error id="{ref}" errorCode={quoteattr(code)}/>' for code, ref in self.errors.items()]
-        body = "\n".join([_extensions(self.process_listeners) if self.process_listeners else "", *self.parts])
-        body = _CHOICE.sub(lambda found: found[1] + _outgoing(found[2], body) + found[3], body)
-        return _SHELL.format(declarations="\n".join(declared), process=self.process, body=body).encode()
+        body = "\n".join(
+            [_extensions(self.process_listeners) if self.process_listeners else "", *self.parts, *self.lines]
+        )
+        return _as_modelers_write(_SHELL.format(declarations="\n".join(declared), process=self.process, body=body))
 
     def _add(self, element: str, name: str, inside: str = "", more: str = "") -> "Drawing":
         self.parts.append(f'<bpmn:{element} id="{name}"{more}>{inside}</bpmn:{element}>')
@@ -168,10 +174,27 @@ class Drawing:
         return f'<bpmn:errorEventDefinition errorRef="{ref}"/>'
 
 
-def _outgoing(source: str, body: str) -> str:
-    """What Zeebe wants to read inside an event-based gateway, and only there."""
-    flows = re.findall(rf'<bpmn:sequenceFlow id="([^"]+)" sourceRef="{source}"', body)
-    return "".join(f"<bpmn:outgoing>{flow}</bpmn:outgoing>" for flow in flows)
+def _as_modelers_write(model: str) -> bytes:
+    """With what Zeebe reads beside the arrows themselves: each node's own list of them, and ids of definitions."""
+    for prefix, uri in _NAMESPACES.items():
+        register_namespace(prefix, uri)
+    root = fromstring(model)
+    flows = root.findall(".//bpmn:sequenceFlow", _NAMESPACES)
+    for node in root.iterfind(".//bpmn:process//*[@id]", _NAMESPACES):
+        incoming = [_named("incoming", flow) for flow in flows if flow.get("targetRef") == node.get("id")]
+        outgoing = [_named("outgoing", flow) for flow in flows if flow.get("sourceRef") == node.get("id")]
+        at = 1 if node.find("bpmn:extensionElements", _NAMESPACES) is not None else 0
+        node[at:at] = incoming + outgoing
+        for child in node:
+            if child.tag.endswith("EventDefinition"):
+                child.set("id", f"{node.get('id')}_definition")
+    return bytes(tostring(root, "utf-8", xml_declaration=True))
+
+
+def _named(element: str, flow: Element) -> Element:
+    made = Element(f"{{{_NAMESPACES['bpmn']}}}{element}")
+    made.text = flow.get("id")
+    return made
 
 
 def _extensions(inside: str) -> str:

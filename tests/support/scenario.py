@@ -188,21 +188,23 @@ class Play:
     # ---- inside -----------------------------------------------------------------------------------------------------
 
     async def _look(self, missing: Counter[str]) -> Counter[str]:
-        for job in list(self._taken.values()):
-            try:
-                await self.stage.engine.extend(job.key, LONG_MS)
-            except (JobGone, JobNotActive):
-                del self._taken[job.key]
-        for kind in sorted(self._types):
-            wait_ms = 300 if missing[kind] else -1
-            for job in await self.stage.engine.activate(
-                Ask(self.type(kind), "scenario", LONG_MS, VARIABLES), 20, wait_ms
-            ):
-                if job.process_id in self._processes:
-                    self._taken[job.key] = job
-                else:  # user tasks have one type for everybody
-                    await self.stage.engine.fail(job.key, retries=job.retries, message="somebody else's")
+        polls = [self._poll(kind, 300 if missing[kind] else -1) for kind in sorted(self._types)]
+        await asyncio.gather(*(self._probe(job) for job in self._taken.values()), *polls)
         return self._seen()
+
+    async def _probe(self, job: Job) -> None:
+        try:
+            await self.stage.engine.extend(job.key, LONG_MS)
+        except (JobGone, JobNotActive):
+            del self._taken[job.key]
+
+    async def _poll(self, kind: str, wait_ms: int) -> None:
+        ask = Ask(self.type(kind), "scenario", LONG_MS, VARIABLES)
+        for job in await self.stage.engine.activate(ask, 20, wait_ms):
+            if job.process_id in self._processes:
+                self._taken[job.key] = job
+            else:  # user tasks have one type for everybody
+                await self.stage.engine.fail(job.key, retries=job.retries, message="somebody else's")
 
     async def _stays(self, wanted: Counter[str]) -> bool:
         await self.stage.settle(self.instance)

@@ -10,14 +10,17 @@ import grpc
 from pyzeebe.proto import gateway_pb2 as pb
 
 from tests.support.client import DEADLINE, Client, connected
+from tests.support.embedded import EmbeddedPlace, EmbeddedStage, embedded
 from tests.support.engines import Gateway
-from verbworker.engine import Engine
+from verbworker.engine import Engine, Signal
 from verbworker.engines.inline import InlineEngine
 from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.engine import ZeebeEngine
 
 _KEYS_A_SCENARIO_USES = 400
-_ROUND_TRIPS = 3
+_KEYS_AT_ONCE = 20
+_ROUND_TRIPS = 2
+_NOTHING = Signal("nothing", "nobody", "", 0, {})
 
 
 class Stage(Protocol):
@@ -92,7 +95,10 @@ class ZeebeStage:
     async def resolve(self, instance_key: int) -> bool:
         """Try the keys after the instance's: gRPC tells nobody which of them is an incident."""
         keys = range(instance_key, instance_key + _KEYS_A_SCENARIO_USES)
-        return any(await asyncio.gather(*(self._resolve(key) for key in keys)))
+        for first in keys[::_KEYS_AT_ONCE]:
+            if any(await asyncio.gather(*(self._resolve(first + more) for more in range(_KEYS_AT_ONCE)))):
+                return True
+        return False
 
     async def _resolve(self, key: int) -> bool:
         request: Any = pb.ResolveIncidentRequest(incidentKey=key)
@@ -109,9 +115,16 @@ class ZeebeStage:
         return None
 
     async def settle(self, instance_key: int) -> None:
-        """Some commands that change nothing: each is carried out after everything before it."""
+        """Some messages for nobody: each is carried out after everything before it."""
         for _ in range(_ROUND_TRIPS):
-            await self.engine.alive(instance_key)
+            await self.engine.publish(_NOTHING)
+
+
+@asynccontextmanager
+async def embedded_stage(dsn: str) -> AsyncIterator[EmbeddedStage]:
+    """A stage on a database."""
+    async with embedded(dsn) as engine:
+        yield EmbeddedStage(engine, EmbeddedPlace(dsn))
 
 
 @asynccontextmanager

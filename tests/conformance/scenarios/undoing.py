@@ -67,9 +67,13 @@ async def only_what_was_completed_is_undone(play: Play) -> None:
     await play.ends()
 
 
-@scenario(Drawing().start().compensate("undo").end().flow("begin", "undo", "end"))
+@scenario(
+    Drawing().start().compensate("back").task("a").compensated("a", "not_a").end().flow("begin", "back", "a", "end")
+)
 async def without_anything_done_there_is_nothing_to_undo(play: Play) -> None:
     await play.start()
+    await play.lives("a")
+    await play.complete("a")
     await play.ends()
 
 
