@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,8 +16,11 @@ from verbworker.ops import config, log
 from verbworker.ops.cli.db import DSN
 from verbworker.ops.cli.deploy import PATHS, deploy
 from verbworker.ops.cli.output import run, say
+from verbworker.ops.cli.worker import leave
 from verbworker.ops.signals import drain_on_signal
-from verbworker.registry import Registry
+
+if TYPE_CHECKING:
+    from verbworker.registry import Registry
 
 ENGINE = "embedded"
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -94,6 +98,7 @@ def dev_hand(paths: list[str] = PATHS, app: str = APP, verbs: str = VERBS) -> No
                 await serve(line, greeting, lambda: opened_app.run(stop), stop)
 
     run(work())
+    leave()
 
 
 def tell(sentence: str) -> None:
@@ -115,7 +120,7 @@ def stopped_by_signal(stop: asyncio.Event) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def example(registry: Registry) -> str | None:
+def example(registry: "Registry") -> str | None:
     """How to ask for the first verb that a process performs."""
     for workflow in registry.workflows.values():
         wanted = {name: argument for name, argument in workflow.args.items() if argument.required}

@@ -57,7 +57,7 @@ def worker(
     from verbworker.ops.app import load_app, opened
 
     run(_work(opened(settings, load_app(app))))
-    _leave()
+    leave()
 
 
 async def _work(opening: "AbstractAsyncContextManager[App]") -> None:
@@ -73,7 +73,7 @@ async def _work(opening: "AbstractAsyncContextManager[App]") -> None:
             raise
 
 
-def _leave() -> None:
+def leave() -> None:
     """End the process although a verb's thread is still busy: nothing waits for what it will answer."""
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         logging.shutdown()
