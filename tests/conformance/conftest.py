@@ -1,4 +1,4 @@
-"""Fixtures of this floor: a broker of the module's own, and the whole KYC application on it."""
+"""Fixtures of this floor: the whole KYC application on each engine that can hold it, a broker of the module's own."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -9,12 +9,30 @@ from tests.support.kyc_world import World, opened_world
 from tests.support.zeebe import Broker
 from verbs.kyc.screening import URL
 
+IN_THE_DATABASE = ""
+
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[Broker]:
     """A broker of this module's own: nobody else's user tasks come by, and it may be restarted."""
     with Broker(controlled_clock=False) as broker:
         yield broker
+
+
+@pytest.fixture(params=["embedded", pytest.param("zeebe", marks=pytest.mark.zeebe)])
+def engine(request: pytest.FixtureRequest) -> str:
+    """The engines that hold the whole application; a test that asks for the world runs once on each."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def address(request: pytest.FixtureRequest, engine: str) -> str:
+    """Where the engine is; one in the database has no address of its own."""
+    if engine == "embedded":
+        return IN_THE_DATABASE
+    broker: Broker = request.getfixturevalue("site")
+    return broker.address
 
 
 @pytest.fixture
@@ -26,7 +44,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
 
 
 @pytest.fixture
-async def world(dsn: str, site: Broker, provider: Provider) -> AsyncIterator[World]:
+async def world(dsn: str, engine: str, address: str, provider: Provider) -> AsyncIterator[World]:
     """The application with its model deployed and nobody working yet."""
-    async with opened_world(dsn, site.address, provider) as world:
+    async with opened_world(dsn, address, provider, engine=engine) as world:
         yield world

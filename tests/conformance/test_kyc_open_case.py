@@ -1,26 +1,20 @@
-"""The seam, proven: `kyc.open-case` on a real engine and a real database, a sentence of the plan in each test."""
+"""The seam, proven: `kyc.open-case` on each engine and a real database, a sentence of the plan in each test."""
 
-import json
 from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from tests.support.client import connected
-from tests.support.kyc_people import Forgetful
+from tests.support.kyc_people import forgetful
 from tests.support.kyc_provider import Provider
 from tests.support.kyc_world import PAPERS, TENANT, World, opened_world
 from tests.support.models import line
-from tests.support.zeebe import Broker
 from verbs import registry
 from verbworker.engine import Resource
-from verbworker.engines.zeebe.connection import Connection
 from verbworker.event import Kind, Status, Wait, told
 from verbworker.payload import TRAIL_LENGTH, unpack
 from verbworker.work.router import Caller
-
-pytestmark = pytest.mark.zeebe
 
 STEPS = [
     "kyc.create-case-record",
@@ -104,15 +98,8 @@ async def test_a_payload_that_somebody_touched_stops_before_the_next_step(world:
 
 async def tamper(world: World, entry_id: UUID) -> None:
     """Change one letter of the payload in the engine, as somebody with its admin tools can."""
-    from pyzeebe.proto import gateway_pb2 as messages
-
-    key = await world.instance_key(entry_id)
     content = (await world.payload(entry_id)).decode().replace("Allianz", "Allianx")
-    async with connected(world.address) as client:
-        await client.stub.SetVariables(
-            messages.SetVariablesRequest(elementInstanceKey=key, variables=json.dumps({"domain_payload": content})),
-            timeout=30,
-        )
+    await world.set_variables(entry_id, {"domain_payload": content})
 
 
 async def test_the_trail_tells_every_step_in_order(world: World) -> None:
@@ -154,14 +141,16 @@ async def test_a_flag_decides_which_way_it_goes(world: World, decision: str, und
 
 
 @pytest.mark.req("JOB-04", "JOB-05")
-async def test_a_step_that_is_delivered_twice_is_done_once(dsn: str, site: Broker, provider: Provider) -> None:
-    async with opened_world(dsn, site.address, provider, engine_timeout=3, lease=3) as world:
-        engine = Forgetful(Connection(address=site.address), engine_id=world.settings.cluster())
-        async with world.working(engine):
+async def test_a_step_that_is_delivered_twice_is_done_once(
+    dsn: str, engine: str, address: str, provider: Provider
+) -> None:
+    async with opened_world(dsn, address, provider, engine=engine, engine_timeout=3, lease=3) as world:
+        deaf = forgetful(world.settings, address)
+        async with world.working(deaf):
             entry_id = await approved(world)
         frames, done = await world.frames(entry_id), await world.done(entry_id)
 
-    (twice,) = [frame for frame in frames if frame["job_key"] in engine.swallowed]
+    (twice,) = [frame for frame in frames if frame["job_key"] in deaf.swallowed]
     assert twice["deliveries"] > 1
     assert {frame["runs"] for frame in frames} == {1}
     assert done == [frame["verb"] for frame in frames]

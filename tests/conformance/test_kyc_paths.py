@@ -1,4 +1,4 @@
-"""The ways a KYC case can go, on a real engine and a real database."""
+"""The ways a KYC case can go, on each engine and a real database."""
 
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -17,8 +17,6 @@ from verbworker.stores.frames import Frames
 from verbworker.stores.histories import Histories
 from verbworker.work.cancelling import Cancelling
 from verbworker.work.releases import Release, Releases
-
-pytestmark = pytest.mark.zeebe
 
 UNDONE = ["kyc.withdraw-requests", "kyc.close-case-record"]
 

@@ -1,30 +1,91 @@
-"""What some tests of the whole application need beside it: an operator's hands, and an engine that forgets."""
+"""What some tests of the whole application need beside it: the engine, an operator's hands, an engine that forgets."""
 
+import json
 from collections.abc import Mapping
 
+from tests.support.client import connected
+from verbworker.engines.embedded.engine import EmbeddedEngine
 from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone
+from verbworker.ops.app import engine_pool
+from verbworker.ops.config import Settings
+
+Grown = ZeebeEngine | EmbeddedEngine
+"""An engine that holds a whole application."""
+
+_KEYS = 400
 
 
-class Forgetful(ZeebeEngine):
-    """Zeebe behind a line that swallows the first completions: the worker believes it was heard, and it was not."""
+def grown(settings: Settings, address: str) -> Grown:
+    """The engine as a worker of these settings opens it; a broker is at the address."""
+    if settings.engine == "embedded":
+        return EmbeddedEngine(engine_pool(settings), engine_id=settings.cluster())
+    return ZeebeEngine(Connection(address=address), engine_id=settings.cluster())
 
-    def __init__(self, connection: Connection, *, engine_id: str, swallows: int = 1) -> None:
-        super().__init__(connection, engine_id=engine_id)
-        self.swallowed: list[int] = []
-        self._swallows = swallows
+
+class _Swallowing:
+    """A line that swallows the first completions: the worker believes it was heard, and it was not."""
+
+    swallowed: list[int]
+    swallows = 1
+
+    def swallow(self, job_key: int, variables: Mapping[str, object]) -> bool:
+        """Whether this completion gets lost."""
+        if len(self.swallowed) >= self.swallows or "domain_payload" not in variables:
+            return False
+        self.swallowed.append(job_key)
+        return True
+
+
+class ForgetfulZeebe(_Swallowing, ZeebeEngine):
+    """Zeebe behind such a line."""
 
     async def complete(self, job_key: int, variables: Mapping[str, object]) -> None:
-        if len(self.swallowed) < self._swallows and "domain_payload" in variables:
-            self.swallowed.append(job_key)
-            return
-        await super().complete(job_key, variables)
+        """Complete a job, or believe so."""
+        if not self.swallow(job_key, variables):
+            await super().complete(job_key, variables)
 
 
-async def resolve_incident(engine: ZeebeEngine, job_key: int, *, retries: int = 3) -> None:
-    """Let a job run again, as an operator does in Operate; gRPC tells no incident's key, but it is one of the next."""
-    for key in range(job_key + 1, job_key + 400):
+class ForgetfulEmbedded(_Swallowing, EmbeddedEngine):
+    """The embedded engine behind such a line. What a verb commits together with its token is never lost."""
+
+    async def complete(self, job_key: int, variables: Mapping[str, object]) -> None:
+        """Complete a job, or believe so."""
+        if not self.swallow(job_key, variables):
+            await super().complete(job_key, variables)
+
+
+def forgetful(settings: Settings, address: str) -> ForgetfulZeebe | ForgetfulEmbedded:
+    """The engine of these settings behind a line that swallows one completion."""
+    engine: ForgetfulZeebe | ForgetfulEmbedded
+    if settings.engine == "embedded":
+        engine = ForgetfulEmbedded(engine_pool(settings), engine_id=settings.cluster())
+    else:
+        engine = ForgetfulZeebe(Connection(address=address), engine_id=settings.cluster())
+    engine.swallowed = []
+    return engine
+
+
+async def set_variables(engine: Grown, address: str, instance_key: int, variables: Mapping[str, object]) -> None:
+    """Change an instance's variables behind everybody's back."""
+    if isinstance(engine, EmbeddedEngine):
+        await engine.set_variables(instance_key, variables)
+        return
+    from pyzeebe.proto import gateway_pb2 as messages
+
+    request = messages.SetVariablesRequest(elementInstanceKey=instance_key, variables=json.dumps(dict(variables)))
+    async with connected(address) as client:
+        await client.stub.SetVariables(request, timeout=30)
+
+
+async def resolve_incident(engine: Grown, job_key: int, *, retries: int = 3) -> None:
+    """Let a job run again, as an operator does in Operate."""
+    if isinstance(engine, EmbeddedEngine):
+        await engine.release(job_key, retries=retries)
+        return
+    # gRPC tells no incident's key, but it is one of the next.
+    for key in range(job_key + 1, job_key + _KEYS):
         try:
             await engine.release(job_key, retries=retries, incident_key=key)
         except JobGone:

@@ -1,7 +1,7 @@
 """The whole application in one test: a real engine, a real database, a worker, and the people around it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,11 +11,10 @@ from uuid import UUID, uuid4
 
 from tests.support.eventually import eventually
 from tests.support.kyc import EXTRACT, PASSPORT, TABLES
+from tests.support.kyc_people import Grown, grown, set_variables
 from tests.support.kyc_provider import Provider
 from verbs import registry
 from verbworker.engine import Engine
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
 from verbworker.event import Entry, Event, Kind, Open, Wait
 from verbworker.message import Message
 from verbworker.ops import app
@@ -69,9 +68,15 @@ class World:
             finally:
                 stop.set()
 
-    def new_engine(self) -> ZeebeEngine:
-        """A connection of its own to the broker."""
-        return ZeebeEngine(Connection(address=self.address), engine_id=self.settings.cluster())
+    def new_engine(self) -> Grown:
+        """A connection of its own to the engine that the settings name."""
+        return grown(self.settings, self.address)
+
+    async def set_variables(self, entry_id: UUID, variables: Mapping[str, object]) -> None:
+        """Change variables in the engine, as somebody with its admin tools can."""
+        key = await self.instance_key(entry_id)
+        async with self.new_engine() as engine:
+            await set_variables(engine, self.address, key, variables)
 
     async def deploy(self) -> None:
         """Bring the models to the engine as `verbworker deploy processes` does."""
@@ -237,7 +242,10 @@ class World:
 async def opened_world(
     dsn: str, address: str, provider: Provider, *, patience: float = PATIENCE, **settings: Any
 ) -> AsyncIterator[World]:
-    """A world with the model deployed and nobody working; what it started is cancelled at the end."""
+    """A world with the model deployed and nobody working; what it started is cancelled at the end.
+
+    The engine is the one at the address, unless the settings say that it is in the database.
+    """
     given = {"engine_id": f"kyc-{uuid4().hex[:8]}", "tenant": TENANT, "http_port": 0, "poll_wait": 1, **settings}
     settled = Settings.model_validate({"dsn": dsn, **given})
     async with Database(dsn, size=4) as database, opened_office(settled, registry) as office:
