@@ -8,12 +8,14 @@ import pytest
 from tests.support.databases import execute, value
 from tests.support.drawing import Drawing, listeners
 from tests.support.embedded import EmbeddedPlace, embedded
-from tests.support.zeebe_engine import outcome
+from tests.support.postgres import Postgres
+from tests.support.zeebe_engine import outcome, until_it_works
 from verbworker.engine import Ask, Resource, Start
 from verbworker.engines.embedded.engine import EmbeddedEngine
 from verbworker.errors import CommandInvalid, EngineUnavailable, JobGone, JobNotActive
 from verbworker.job import Job
 from verbworker.stores._database import Database
+from verbworker.stores._schema import migrate
 
 WAIT_MS = 20_000
 
@@ -259,6 +261,20 @@ async def test_jobs_are_found_though_every_connection_was_cut(engine: EmbeddedEn
 
     assert isinstance(found, list)
     assert [job.process_instance_key for job in found] == [started.instance_key]
+
+
+@pytest.mark.req("TOK-19")
+async def test_an_engine_goes_on_when_its_database_comes_back_from_a_crash() -> None:
+    with Postgres() as server:
+        await migrate(server.dsn)
+        async with embedded(server.dsn) as engine:
+            instance = await running(engine, line("a", "b"))
+            (job,) = await take(engine, "a")
+            await asyncio.to_thread(server.restart_immediate)
+            await until_it_works(lambda: engine.complete(job.key, {}))
+            (following,) = await until_it_works(lambda: take(engine, "b"))
+
+    assert following.process_instance_key == instance
 
 
 async def test_a_job_goes_to_those_who_ask_for_its_tenant(engine: EmbeddedEngine) -> None:

@@ -83,7 +83,9 @@ def choose_engine(settings: Settings) -> Engine:
         case "embedded":
             from verbworker.engines.embedded.engine import EmbeddedEngine
 
-            return EmbeddedEngine(engine_pool(settings), engine_id=settings.cluster())
+            return EmbeddedEngine(
+                engine_pool(settings), engine_id=settings.cluster(), retention=settings.engine_retention
+            )
 
 
 @dataclass(frozen=True, slots=True)

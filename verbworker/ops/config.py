@@ -82,6 +82,9 @@ class Settings(BaseSettings):
     grace: Seconds = Field(default=timedelta(seconds=30), description="how long running verbs may take to end")
     gate_timeout: Seconds = Field(default=timedelta(minutes=5), description="how often a gate's task is heard of")
     reconcile_after: Seconds = Field(default=timedelta(minutes=10), description="when a silent case is asked after")
+    engine_retention: Seconds = Field(
+        default=timedelta(days=7), description="when the embedded engine forgets an ended instance"
+    )
     archive_after: Seconds = Field(default=timedelta(minutes=10), description="when an acknowledged frame moves")
 
     http_host: str = Field(default="127.0.0.1", description="where /live, /ready and /metrics are served")

@@ -59,7 +59,8 @@ class Batch(Generic[Item, Answer]):
             self._unread(answer)
 
     async def run(self) -> None:
-        """Write until cancelled; then nobody is left waiting."""
+        """Write until cancelled; then nobody is left waiting. It may run again."""
+        self._stopped = False
         try:
             async with asyncio.TaskGroup() as lanes:
                 for _ in range(self._lanes):

@@ -1,6 +1,7 @@
 """The embedded engine: Postgres remembers, the kernel decides, and every command is one transaction."""
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
@@ -40,6 +41,9 @@ from verbworker.stores.tokens import Change, IncidentMade, Kept, Opening, Tokens
 
 _COLLISIONS: Final = 8
 _STREAM_WAIT_MS: Final = 60_000
+_AFTER_A_BUG: Final = 0.5
+
+_log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
@@ -349,11 +353,22 @@ class EmbeddedEngine:
         await self._stack.aclose()
 
     async def _run(self) -> None:
+        services = [self._loads.run, self._saves.run, self._counter.run, self._hall.run]
+        if self._has_clockwork:
+            services.append(self.clockwork.run)
         async with asyncio.TaskGroup() as tasks:
-            for service in (self._loads.run, self._saves.run, self._counter.run, self._hall.run):
-                tasks.create_task(service())
-            if self._has_clockwork:
-                tasks.create_task(self.clockwork.run())
+            for service in services:
+                tasks.create_task(_for_ever(service))
+
+
+async def _for_ever(service: Callable[[], Awaitable[None]]) -> None:
+    """Run a service again when a bug ended it: the others, and whoever asks the engine, go on."""
+    while True:
+        try:
+            await service()
+        except Exception:
+            _log.exception("a bug in the engine; it goes on")
+            await asyncio.sleep(_AFTER_A_BUG)
 
 
 async def _resolved(moving: Moving, incident_key: int) -> None:
