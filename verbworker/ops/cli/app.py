@@ -7,34 +7,15 @@ from typing import NoReturn
 import typer
 
 from verbworker.errors import Refused, VerbworkerError
-from verbworker.ops.cli import db, frames, gates, messages, runbook
-from verbworker.ops.cli.demo import demo
-from verbworker.ops.cli.deploy import deploy
-from verbworker.ops.cli.dev import dev, dev_hand
-from verbworker.ops.cli.lint import SETTINGS, lint
-from verbworker.ops.cli.start import start
-from verbworker.ops.cli.worker import worker
+from verbworker.ops.cli.shelf import Shelf
 
 app = typer.Typer(
     name="verbworker",
+    cls=Shelf,
     help="Durable verbs for Camunda 8.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.add_typer(db.app, name="db")
-app.add_typer(frames.app, name="frames")
-app.add_typer(gates.app, name="gates")
-app.add_typer(runbook.app, name="runbook")
-app.add_typer(messages.message, name="message")
-app.add_typer(messages.dead_letters, name="dead-letters")
-app.command()(demo)
-app.command()(deploy)
-app.command()(dev)
-app.command("dev-hand", hidden=True)(dev_hand)
-app.command()(messages.ingress)
-app.command()(start)
-app.command()(worker)
-app.command(context_settings=SETTINGS)(lint)
 
 
 @app.callback()

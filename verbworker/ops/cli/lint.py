@@ -4,8 +4,6 @@ import typer
 
 from verblint.cli import main
 
-SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-
 
 def lint(context: typer.Context) -> None:
     """Check that models are hollow. Takes every option of `verblint check`."""

@@ -1,0 +1,90 @@
+"""The shelf of commands: each is imported when it is called, so that a command waits for nobody else's imports."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+Command = Any  # typer keeps the base class of its commands to itself
+Context = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command is written, and what the list of commands says of it; a test holds the two together."""
+
+    module: str
+    attribute: str
+    help: str
+    is_hidden: bool = False
+    settings: dict[str, Any] | None = None
+
+    def load(self, name: str) -> Command:
+        """The command itself."""
+        found = getattr(import_module(f"verbworker.ops.cli.{self.module}"), self.attribute)
+        if isinstance(found, typer.Typer):
+            return _named(typer.main.get_group(found), name)
+        alone = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+        alone.command(name, context_settings=self.settings)(found)
+        return _named(typer.main.get_command(alone), name)
+
+
+def _named(command: Command, name: str) -> Command:
+    command.name = name
+    return command
+
+
+PLACES: Mapping[str, Place] = {
+    "demo": Place(
+        "demo", "demo", "Play one KYC case of the example from the question to the decision, then leave nothing behind."
+    ),
+    "dev": Place("dev", "dev", "Run a database, an engine and a worker here until Ctrl-C, and show what happens."),
+    "start": Place("start", "start", "Have a verb performed; exit 1 when it is refused or ended badly."),
+    "runbook": Place("runbook", "app", "The runbook: what was asked, what waits for whom, what happened."),
+    "gates": Place("gates", "app", "Gates: what waits for a person to decide."),
+    "message": Place("messages", "message", "Messages to cases that wait for them."),
+    "dead-letters": Place("messages", "dead_letters", "Messages that could not be delivered."),
+    "lint": Place(
+        "lint",
+        "lint",
+        "Check that models are hollow. Takes every option of `verblint check`.",
+        settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    ),
+    "deploy": Place(
+        "deploy", "deploy", "Lint, weave and deploy models; exit 1 when the linter or the engine refuses one."
+    ),
+    "worker": Place("worker", "worker", "Work for every verb of a registry."),
+    "ingress": Place("messages", "ingress", "Take messages by HTTP: POST /messages, answered when they are kept."),
+    "frames": Place("frames", "app", "The frames of jobs: what happened to each, and those that wait for a person."),
+    "db": Place("db", "app", "The database and its migrations."),
+    "dev-hand": Place(
+        "dev", "dev_hand", "Deploy models and work, for `verbworker dev`, until it is gone.", is_hidden=True
+    ),
+}
+
+
+class Shelf(TyperGroup):
+    """The commands by name; only the one that is called is loaded."""
+
+    _called: str | None = None
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """Every name, in the order people learn them."""
+        return list(PLACES)
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command, list[str]]:
+        """The command that is called."""
+        self._called = args[0] if args else None
+        return super().resolve_command(ctx, args)
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command:
+        """The command when it is called, else a card that only says what it does."""
+        place = PLACES.get(cmd_name)
+        if place is None:
+            return None
+        if cmd_name == self._called:
+            return place.load(cmd_name)
+        return TyperCommand(cmd_name, help=place.help, hidden=place.is_hidden)
