@@ -1,5 +1,10 @@
 -- One frame per job of one engine: who may run it, what came of it, what the engine was told.
 CREATE TYPE verbworker.frame_state AS ENUM ('started', 'failed', 'completed', 'incident');
+-- Types rather than checks: Postgres reads each check constraint of a table anew in every statement that writes to it.
+CREATE TYPE verbworker.frame_mode AS ENUM ('transactional', 'external');
+CREATE TYPE verbworker.frame_doubt AS ENUM ('rerun', 'probe', 'hold');
+CREATE TYPE verbworker.frame_origin AS ENUM ('new', 'retry', 'takeover', 'release');
+CREATE TYPE verbworker.frame_outcome AS ENUM ('complete', 'bpmn_error');
 
 CREATE TABLE verbworker.job_frame (
   engine_id text NOT NULL,
@@ -16,19 +21,19 @@ CREATE TABLE verbworker.job_frame (
   element_id text NOT NULL,
   entry_id uuid,
   -- How the verb wants to be treated, as declared when the frame was claimed.
-  mode text NOT NULL CHECK (mode IN ('transactional', 'external')),
-  on_unknown text NOT NULL CHECK (on_unknown IN ('rerun', 'probe', 'hold')),
-  max_runs integer NOT NULL CHECK (max_runs > 0),
+  mode verbworker.frame_mode NOT NULL,
+  on_unknown verbworker.frame_doubt NOT NULL,
+  max_runs integer NOT NULL,
   idempotency_window interval NOT NULL,
   idempotency_key text NOT NULL,
   generation integer NOT NULL DEFAULT 0,
   -- Ownership: epoch and owner fence every later write; the lease is Postgres time.
   state verbworker.frame_state NOT NULL DEFAULT 'started',
-  epoch bigint NOT NULL DEFAULT 1 CHECK (epoch > 0),
+  epoch bigint NOT NULL DEFAULT 1,
   owner uuid NOT NULL,
   lease_until timestamptz NOT NULL,
   activated_ms bigint NOT NULL,
-  claimed_from text NOT NULL DEFAULT 'new' CHECK (claimed_from IN ('new', 'retry', 'takeover', 'release')),
+  claimed_from verbworker.frame_origin NOT NULL DEFAULT 'new',
   -- Counters.
   deliveries integer NOT NULL DEFAULT 1,
   runs integer NOT NULL DEFAULT 1,
@@ -40,7 +45,7 @@ CREATE TABLE verbworker.job_frame (
   next_retry_at timestamptz,
   -- Content.
   input_hash bytea NOT NULL,
-  outcome text CHECK (outcome IN ('complete', 'bpmn_error')),
+  outcome verbworker.frame_outcome,
   output bytea,
   output_hash bytea,
   output_seal text,
@@ -58,14 +63,16 @@ CREATE TABLE verbworker.job_frame (
   pushed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   popped_at timestamptz,
   PRIMARY KEY (engine_id, job_key),
-  CHECK (state <> 'completed' OR outcome IS NOT NULL),
-  CHECK (state <> 'failed' OR (next_retry_at IS NOT NULL AND retries_left > 0)),
-  CHECK (outcome IS DISTINCT FROM 'complete' OR (output IS NOT NULL AND output_hash IS NOT DISTINCT FROM sha256(output))),
-  CHECK (octet_length(output) <= 1048576)
+  CONSTRAINT frame_is_plausible CHECK (
+    epoch > 0 AND max_runs > 0
+    AND (state <> 'completed' OR outcome IS NOT NULL)
+    AND (state <> 'failed' OR (next_retry_at IS NOT NULL AND retries_left > 0))
+  )
 ) WITH (fillfactor = 70);
 -- No second index: an index on state, lease or acknowledgement would make every update of a frame rewrite it.
 
--- The belt to the braces: what is completed stays as it is, and an epoch only grows.
+-- The belt to the braces: what is completed stays as it is, and an epoch only grows. Named columns, so that heartbeats
+-- and acknowledgements pay for none of it; the bytes themselves are compared by their hash.
 CREATE FUNCTION verbworker.refuse_frame_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'frame % of engine % is completed or fenced and cannot change', OLD.job_key, OLD.engine_id
@@ -73,17 +80,33 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER frame_is_final BEFORE UPDATE ON verbworker.job_frame
+CREATE TRIGGER frame_is_final BEFORE UPDATE OF
+  state, epoch, outcome, output, output_hash, output_seal, flags, correlation, error_code ON verbworker.job_frame
 FOR EACH ROW WHEN (
   NEW.epoch < OLD.epoch
   OR (OLD.state = 'completed' AND (
-    NEW.state <> OLD.state OR NEW.epoch <> OLD.epoch
-    OR NEW.outcome IS DISTINCT FROM OLD.outcome OR NEW.output IS DISTINCT FROM OLD.output
+    NEW.state <> OLD.state OR NEW.epoch <> OLD.epoch OR NEW.outcome IS DISTINCT FROM OLD.outcome
     OR NEW.output_hash IS DISTINCT FROM OLD.output_hash OR NEW.output_seal IS DISTINCT FROM OLD.output_seal
     OR NEW.flags IS DISTINCT FROM OLD.flags OR NEW.correlation IS DISTINCT FROM OLD.correlation
     OR NEW.error_code IS DISTINCT FROM OLD.error_code))
 )
 EXECUTE FUNCTION verbworker.refuse_frame_change();
+
+-- The bytes of a verdict are what their hash says. Not a check constraint: that would hash them again whenever anything
+-- of the frame changes.
+CREATE FUNCTION verbworker.refuse_frame_content() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'new row for "job_frame" violates check constraint "frame_is_true"' USING ERRCODE = 'check_violation';
+END
+$$;
+
+CREATE TRIGGER frame_is_true BEFORE INSERT OR UPDATE OF outcome, output, output_hash ON verbworker.job_frame
+FOR EACH ROW WHEN (
+  (NEW.outcome = 'complete' AND NEW.output IS NULL)
+  OR octet_length(NEW.output) > 1048576
+  OR (NEW.output IS NOT NULL AND NEW.output_hash IS DISTINCT FROM sha256(NEW.output))
+)
+EXECUTE FUNCTION verbworker.refuse_frame_content();
 
 -- Acknowledged frames leave the hot table; months are dropped whole. A frame's columns follow in the same order.
 CREATE TABLE verbworker.job_frame_archive (

@@ -1,6 +1,62 @@
+-- name: open
+-- Open the frames of jobs that nobody has seen before (T1): nearly every delivery, in a statement as short as it can be,
+-- because Postgres pays for each clause of a plan whenever it runs. A job that has a frame, or had one, returns no row:
+-- then `push` decides. What a job shares with others of its kind ($13 to $22) is told once per kind.
+-- Rows come in key order, so that two batches cannot deadlock. OFFSET 0 keeps Postgres from reading a table as a whole
+-- that it takes for a small one.
+WITH claimed AS (
+  INSERT INTO verbworker.job_frame (
+    engine_id, job_key, process_instance_key, element_instance_key, instance_uid, entry_id, idempotency_key,
+    activated_ms, input_hash, verb, tenant_id, process_id, process_version, element_id, mode, on_unknown, max_runs,
+    idempotency_window, retries_left, owner, lease_until
+  )
+  SELECT
+    $1, job_key, process_instance_key, element_instance_key, instance_uid, entry_id, idempotency_key,
+    activated_ms, input_hash, ($13::text[])[kind], ($14::text[])[kind], ($15::text[])[kind], ($16::integer[])[kind],
+    ($17::text[])[kind], ($18::text[])[kind]::verbworker.frame_mode, ($19::text[])[kind]::verbworker.frame_doubt,
+    ($20::integer[])[kind], ($21::interval[])[kind], ($22::integer[])[kind], $2, clock_timestamp() + $3
+  FROM unnest(
+    $4::bigint[], $5::bigint[], $6::bigint[], $7::uuid[], $8::uuid[], $9::text[], $10::bigint[], $11::bytea[],
+    $12::integer[]
+  ) AS delivery (
+    job_key, process_instance_key, element_instance_key, instance_uid, entry_id, idempotency_key, activated_ms,
+    input_hash, kind
+  )
+  WHERE NOT $23::boolean OR NOT EXISTS (
+    SELECT 1
+    FROM verbworker.job_frame_archive AS old
+    WHERE old.engine_id = $1 AND old.job_key = delivery.job_key
+  )
+  ON CONFLICT (engine_id, job_key) DO NOTHING
+  RETURNING job_key, first_run_at, lease_until, instance_uid, input_hash
+)
+SELECT
+  claimed.job_key, claimed.first_run_at, claimed.lease_until, clock_timestamp() AS now,
+  known.tenant_id, known.entry_id, known.workflow_verb, known.verb_version, known.instance_engine_id,
+  known.instance_key, known.correlation, known.instance_status, known.instance_uid IS NOT NULL AS correlated,
+  known.hash IS NOT DISTINCT FROM claimed.input_hash OR EXISTS (
+    SELECT 1
+    FROM verbworker.payload_version AS version
+    WHERE version.instance_uid = claimed.instance_uid AND version.hash = claimed.input_hash
+    OFFSET 0
+  ) AS input_known,
+  known.hash IS NOT DISTINCT FROM claimed.input_hash AS input_is_head
+FROM claimed
+LEFT JOIN LATERAL (
+  SELECT
+    instance.instance_uid, instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb,
+    instance.verb_version, instance.engine_id AS instance_engine_id, instance.instance_key, instance.correlation,
+    instance.status AS instance_status, head.hash
+  FROM verbworker.workflow_instance AS instance
+  LEFT JOIN verbworker.payload_head AS head ON head.instance_uid = instance.instance_uid
+  WHERE instance.instance_uid = claimed.instance_uid
+  OFFSET 0
+) AS known ON true;
+
 -- name: push
--- Open the frames of a batch of deliveries, or take over those that may be taken (T1, T2, T3, T12).
--- A delivery whose frame may not be claimed returns no row. Rows go in key order, so that two batches cannot deadlock.
+-- Take over the frames that may be taken (T2, T3, T12), for deliveries that `open` did not take; one that vanished
+-- meanwhile is opened (T1). A delivery whose frame may not be claimed returns no row. Rows go in key order, so that two
+-- batches cannot deadlock.
 WITH item AS (
   SELECT *
   FROM unnest(
@@ -22,8 +78,8 @@ claimed AS (
   )
   SELECT
     $1, job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, process_id,
-    process_version, element_id, entry_id, mode, on_unknown, max_runs, idempotency_window, idempotency_key,
-    activated_ms, retries_left, input_hash, $2, clock_timestamp() + $3
+    process_version, element_id, entry_id, mode::verbworker.frame_mode, on_unknown::verbworker.frame_doubt, max_runs,
+    idempotency_window, idempotency_key, activated_ms, retries_left, input_hash, $2, clock_timestamp() + $3
   FROM item
   WHERE NOT $22::boolean OR NOT EXISTS (
     SELECT 1
@@ -36,7 +92,11 @@ claimed AS (
     owner = excluded.owner,
     lease_until = excluded.lease_until,
     activated_ms = excluded.activated_ms,
-    claimed_from = CASE frame.state WHEN 'failed' THEN 'retry' WHEN 'started' THEN 'takeover' ELSE 'release' END,
+    claimed_from = CASE frame.state
+      WHEN 'failed' THEN 'retry'::verbworker.frame_origin
+      WHEN 'started' THEN 'takeover'
+      ELSE 'release'
+    END,
     deliveries = frame.deliveries + 1,
     runs = CASE frame.state WHEN 'incident' THEN 1 ELSE frame.runs + 1 END,
     infra_runs = CASE frame.state WHEN 'incident' THEN 0 ELSE frame.infra_runs END,
@@ -84,7 +144,7 @@ claimed AS (
 told AS (
   -- Only a claim that followed another is worth a word; the subquery still sees the frame as it was before.
   INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, owner, detail)
-  SELECT $1, job_key, claimed_from, epoch, owner, coalesce((
+  SELECT $1, job_key, claimed_from::text, epoch, owner, coalesce((
     SELECT jsonb_build_object('run', claimed.runs, 'from', old.owner, 'lease_until', old.lease_until)
     FROM verbworker.job_frame AS old
     WHERE old.engine_id = $1 AND old.job_key = claimed.job_key
@@ -93,27 +153,34 @@ told AS (
   WHERE claimed_from <> 'new'
 )
 SELECT
-  claimed.job_key, claimed.epoch, claimed.owner, claimed.claimed_from, claimed.runs, claimed.retries_left,
+  claimed.job_key, claimed.epoch, claimed.owner, claimed.claimed_from::text, claimed.runs, claimed.retries_left,
   claimed.generation, claimed.idempotency_key, claimed.first_run_at, claimed.lease_until, claimed.deliveries,
   clock_timestamp() AS now,
-  instance.instance_uid IS NOT NULL AS correlated,
-  instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb, instance.verb_version,
-  instance.engine_id AS instance_engine_id, instance.instance_key, instance.correlation,
-  instance.status AS instance_status,
-  EXISTS (
+  known.tenant_id, known.entry_id, known.workflow_verb, known.verb_version, known.instance_engine_id,
+  known.instance_key, known.correlation, known.instance_status, known.instance_uid IS NOT NULL AS correlated,
+  known.hash IS NOT DISTINCT FROM claimed.input_hash OR EXISTS (
     SELECT 1
     FROM verbworker.payload_version AS version
     WHERE version.instance_uid = claimed.instance_uid AND version.hash = claimed.input_hash
+    OFFSET 0
   ) AS input_known,
-  head.hash IS NOT DISTINCT FROM claimed.input_hash AS input_is_head
+  known.hash IS NOT DISTINCT FROM claimed.input_hash AS input_is_head
 FROM claimed
-LEFT JOIN verbworker.workflow_instance AS instance ON instance.instance_uid = claimed.instance_uid
-LEFT JOIN verbworker.payload_head AS head ON head.instance_uid = claimed.instance_uid;
+LEFT JOIN LATERAL (
+  SELECT
+    instance.instance_uid, instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb,
+    instance.verb_version, instance.engine_id AS instance_engine_id, instance.instance_key, instance.correlation,
+    instance.status AS instance_status, head.hash
+  FROM verbworker.workflow_instance AS instance
+  LEFT JOIN verbworker.payload_head AS head ON head.instance_uid = instance.instance_uid
+  WHERE instance.instance_uid = claimed.instance_uid
+  OFFSET 0
+) AS known ON true;
 
 -- name: resume
 -- A claim of ours whose answer was lost on the way back, read as `push` would have returned it.
 SELECT
-  frame.job_key, frame.epoch, frame.owner, frame.claimed_from, frame.runs, frame.retries_left,
+  frame.job_key, frame.epoch, frame.owner, frame.claimed_from::text, frame.runs, frame.retries_left,
   frame.generation, frame.idempotency_key, frame.first_run_at, frame.lease_until, frame.deliveries,
   clock_timestamp() AS now,
   instance.instance_uid IS NOT NULL AS correlated,
@@ -174,63 +241,53 @@ FOR UPDATE;
 -- name: heartbeat
 -- Extend the leases of everything one process runs (T4). A frame locked right now is being finished: it is skipped
 -- here, so that heartbeats never wait and never deadlock with a POP.
-WITH item AS (
-  SELECT *
-  FROM unnest($4::bigint[], $5::bigint[]) AS running (job_key, epoch)
-),
-mine AS (
-  SELECT frame.job_key
-  FROM verbworker.job_frame AS frame
-  JOIN item ON item.job_key = frame.job_key
-  WHERE frame.engine_id = $1 AND frame.owner = $2 AND frame.epoch = item.epoch AND frame.state = 'started'
-  FOR UPDATE OF frame SKIP LOCKED
+WITH mine AS (
+  SELECT item.job_key
+  FROM unnest($4::bigint[], $5::bigint[]) AS item (job_key, epoch)
+  CROSS JOIN LATERAL (
+    SELECT 1
+    FROM verbworker.job_frame AS frame
+    WHERE frame.engine_id = $1 AND frame.job_key = item.job_key
+      AND frame.owner = $2 AND frame.epoch = item.epoch AND frame.state = 'started'
+    FOR UPDATE SKIP LOCKED
+  ) AS held
 )
-UPDATE verbworker.job_frame AS frame
+UPDATE verbworker.job_frame
 SET lease_until = clock_timestamp() + $3
-FROM mine
-WHERE frame.engine_id = $1 AND frame.job_key = mine.job_key
-RETURNING frame.job_key;
+WHERE engine_id = $1 AND job_key = ANY (ARRAY(SELECT job_key FROM mine))
+RETURNING job_key;
 
 -- name: still_mine
 -- Of the frames a heartbeat did not reach: those that are ours all the same.
-SELECT frame.job_key
-FROM verbworker.job_frame AS frame
-JOIN unnest($3::bigint[], $4::bigint[]) AS item (job_key, epoch) ON item.job_key = frame.job_key
-WHERE frame.engine_id = $1 AND frame.owner = $2 AND frame.epoch = item.epoch;
+SELECT job_key
+FROM verbworker.job_frame
+WHERE engine_id = $1 AND job_key = ANY ($3::bigint[]) AND owner = $2
+  AND epoch = ($4::bigint[])[array_position($3::bigint[], job_key)];
 
 -- name: pop_completed
 -- Store the verdicts of a batch and move each instance's payload head (T5). A frame that another claim owns returns no
 -- row; one whose head moved since its input returns popped = false and is merged by the caller.
-WITH item AS (
-  SELECT *
-  FROM unnest(
-    $3::bigint[], $4::bigint[], $5::uuid[], $6::bytea[], $7::bytea[], $8::bytea[], $9::text[], $10::text[], $11::text[]
-  ) AS verdict (job_key, epoch, instance_uid, base_hash, output, output_hash, output_seal, flags, correlation)
-),
-mine AS (
-  SELECT frame.job_key
-  FROM verbworker.job_frame AS frame
-  JOIN item ON item.job_key = frame.job_key
-  WHERE frame.engine_id = $1 AND frame.owner = $2 AND frame.epoch = item.epoch AND frame.state = 'started'
-  ORDER BY frame.job_key
-  FOR UPDATE OF frame
-),
-current AS (
-  SELECT item.job_key, head.instance_uid
-  FROM verbworker.payload_head AS head
-  JOIN item ON item.instance_uid = head.instance_uid
-  JOIN mine ON mine.job_key = item.job_key
-  WHERE head.hash = item.base_hash
-  ORDER BY head.instance_uid
-  FOR UPDATE OF head
+-- Frames are locked in the order of the arguments, which is key order, and heads in the order of their instances. The
+-- bytes are taken out of the arguments by position only where they are stored: a row that held them would be copied
+-- by every step.
+WITH mine AS (
+  SELECT item.place, item.job_key
+  FROM unnest($3::bigint[], $4::bigint[]) WITH ORDINALITY AS item (job_key, epoch, place)
+  CROSS JOIN LATERAL (
+    SELECT 1
+    FROM verbworker.job_frame AS frame
+    WHERE frame.engine_id = $1 AND frame.job_key = item.job_key
+      AND frame.owner = $2 AND frame.epoch = item.epoch AND frame.state = 'started'
+    FOR UPDATE
+  ) AS held
 ),
 moved AS (
   UPDATE verbworker.payload_head AS head
-  SET version = head.version + 1, hash = item.output_hash, content = item.output
-  FROM current
-  JOIN item ON item.job_key = current.job_key
-  WHERE head.instance_uid = current.instance_uid
-  RETURNING item.job_key, head.instance_uid, head.version, head.hash
+  SET version = head.version + 1, hash = ($8::bytea[])[ready.place], content = ($7::bytea[])[ready.place]
+  FROM (SELECT place, job_key, ($5::uuid[])[place] AS instance_uid FROM mine ORDER BY instance_uid) AS ready
+  WHERE head.instance_uid = ready.instance_uid AND head.instance_uid = ANY ($5::uuid[])
+    AND head.hash = ($6::bytea[])[ready.place]
+  RETURNING ready.place, ready.job_key, head.instance_uid, head.version, head.hash
 ),
 known AS (
   INSERT INTO verbworker.payload_version (instance_uid, hash, version, job_key)
@@ -238,26 +295,25 @@ known AS (
   FROM moved
   ON CONFLICT (instance_uid, hash) DO NOTHING
 ),
-correlated AS (
-  UPDATE verbworker.workflow_instance AS instance
-  SET correlation = item.correlation::jsonb || instance.correlation
-  FROM item
-  JOIN moved ON moved.job_key = item.job_key
-  WHERE instance.instance_uid = item.instance_uid AND item.correlation <> '{}'
-),
 popped AS (
   UPDATE verbworker.job_frame AS frame
-  SET state = 'completed', outcome = 'complete', output = item.output, output_hash = item.output_hash,
-    output_seal = item.output_seal, flags = item.flags::jsonb, correlation = item.correlation::jsonb,
+  SET state = 'completed', outcome = 'complete', output = ($7::bytea[])[moved.place],
+    output_hash = ($8::bytea[])[moved.place], output_seal = ($9::text[])[moved.place],
+    flags = ($10::text[])[moved.place]::jsonb, correlation = ($11::text[])[moved.place]::jsonb,
     popped_at = clock_timestamp(), reported_at = NULL
-  FROM item
-  JOIN moved ON moved.job_key = item.job_key
-  WHERE frame.engine_id = $1 AND frame.job_key = item.job_key
+  FROM moved
+  WHERE frame.engine_id = $1 AND frame.job_key = moved.job_key AND frame.job_key = ANY ($3::bigint[])
   RETURNING frame.job_key
 )
 SELECT mine.job_key, popped.job_key IS NOT NULL AS popped
 FROM mine
 LEFT JOIN popped ON popped.job_key = mine.job_key;
+
+-- name: correlate
+-- Note the correlation keys that verdicts brought, in their transaction. What stands already stays.
+UPDATE verbworker.workflow_instance
+SET correlation = $2::jsonb || correlation
+WHERE instance_uid = $1;
 
 -- name: pop_thrown
 -- Store a business verdict: the engine will be told a BPMN error, now or by the relay (T5).
@@ -362,19 +418,21 @@ FROM heard;
 
 -- name: acknowledge
 -- The engine has the verdicts of a batch (T11). Losing this is harmless: the relay asks again and hears "gone".
--- Rows are locked in key order, as by every statement that waits for several.
+-- Rows are locked in the order of the arguments: key order, as by every statement that waits for several.
 WITH due AS (
-  SELECT frame.job_key, item.result
-  FROM verbworker.job_frame AS frame
-  JOIN unnest($2::bigint[], $3::text[]) AS item (job_key, result) ON item.job_key = frame.job_key
-  WHERE frame.engine_id = $1 AND frame.state = 'completed' AND frame.acked_at IS NULL
-  ORDER BY frame.job_key
-  FOR UPDATE OF frame
+  SELECT item.job_key
+  FROM unnest($2::bigint[]) AS item (job_key)
+  CROSS JOIN LATERAL (
+    SELECT 1
+    FROM verbworker.job_frame AS frame
+    WHERE frame.engine_id = $1 AND frame.job_key = item.job_key AND frame.state = 'completed'
+      AND frame.acked_at IS NULL
+    FOR UPDATE
+  ) AS held
 )
-UPDATE verbworker.job_frame AS frame
-SET acked_at = clock_timestamp(), ack_result = due.result
-FROM due
-WHERE frame.engine_id = $1 AND frame.job_key = due.job_key;
+UPDATE verbworker.job_frame
+SET acked_at = clock_timestamp(), ack_result = $3
+WHERE engine_id = $1 AND job_key = ANY (ARRAY(SELECT job_key FROM due));
 
 -- name: relay
 -- Verdicts the engine has not acknowledged, each offered to one relay at a time; those never offered come first, so
@@ -393,7 +451,7 @@ UPDATE verbworker.job_frame AS frame
 SET relay_at = clock_timestamp() + $3
 FROM due
 WHERE frame.engine_id = due.engine_id AND frame.job_key = due.job_key
-RETURNING frame.job_key, frame.outcome, frame.output, frame.output_seal, frame.flags, frame.correlation,
+RETURNING frame.job_key, frame.outcome::text, frame.output, frame.output_seal, frame.flags, frame.correlation,
   frame.error_code, frame.fail_text, frame.verb;
 
 -- name: release

@@ -43,7 +43,7 @@ def test_the_invariants_hold_whatever_happens_in_whatever_order(machine: type[Fr
 
 FENCE = "AND owner = $3 AND epoch = $4 AND state = 'started'"
 NO_FENCE = "AND $3::uuid IS NOT NULL AND $4::bigint > 0 AND state = 'started'"
-ITEM_FENCE = "frame.owner = $2 AND frame.epoch = item.epoch AND"
+ITEM_FENCE = "AND frame.owner = $2 AND frame.epoch = item.epoch AND"
 MUTANTS = {
     "a claim ignores a live lease": ("push", "AND frame.lease_until < clock_timestamp()", ""),
     "a claim ignores a backoff": ("push", " AND frame.next_retry_at <= clock_timestamp()", ""),
@@ -55,9 +55,13 @@ MUTANTS = {
     "a claim ignores the tenant": ("push", "AND frame.tenant_id = excluded.tenant_id", ""),
     "a claim keeps the epoch": ("push", "epoch = frame.epoch + 1", "epoch = frame.epoch"),
     "a claim ignores the archive": ("push", "WHERE NOT $22::boolean OR", "WHERE $22::boolean OR"),
-    "a heartbeat ignores the fence": ("heartbeat", ITEM_FENCE, "$2::uuid IS NOT NULL AND"),
-    "a verdict ignores the fence": ("pop_completed", ITEM_FENCE, "$2::uuid IS NOT NULL AND"),
-    "a verdict ignores the head": ("pop_completed", "WHERE head.hash = item.base_hash", ""),
+    "a heartbeat ignores the fence": ("heartbeat", ITEM_FENCE, "AND $2::uuid IS NOT NULL AND"),
+    "a verdict ignores the fence": ("pop_completed", ITEM_FENCE, "AND $2::uuid IS NOT NULL AND"),
+    "a verdict ignores the head": (
+        "pop_completed",
+        "AND head.hash = ($6::bytea[])[ready.place]",
+        "AND $6::bytea[] IS NOT NULL",
+    ),
     "a business verdict ignores the fence": ("pop_thrown", FENCE, NO_FENCE),
     "a failure ignores the fence": ("pop_failed", FENCE, NO_FENCE),
     "a failure costs no retry": ("pop_failed", "retries_left = retries_left - 1,", ""),

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.databases import blocked, plain
 from tests.support.frames import FIRST, INCIDENT, LATER, RETRY, THROWN, YIELD, Place, claimed, standing
-from verbworker.errors import Fenced, StoreError
+from verbworker.errors import Fenced, PayloadIntegrityError, StoreError
 from verbworker.frame import Claim, FrameState
 from verbworker.stores import payloads
 from verbworker.stores.frames import MAX_INFRASTRUCTURE_RUNS, Frames
@@ -104,6 +104,18 @@ async def test_a_verdict_moves_the_payload_of_record(place: Place, frames: Frame
     head = await payloads.head(place.database, place.instance.instance_uid)
 
     assert (head.content, head.hash, head.version) == (verdict.output, verdict.output_hash, 1)
+
+
+@pytest.mark.req("PAY-05", "PAY-10")
+async def test_a_payload_of_record_that_was_tampered_with_is_not_read(place: Place) -> None:
+    uid = place.instance.instance_uid
+    await place.database.execute("UPDATE verbworker.payload_head SET content = 'x' WHERE instance_uid = $1", uid)
+
+    with pytest.raises(PayloadIntegrityError, match="does not match its hash"):
+        await payloads.head(place.database, uid)
+    async with place.database.transaction() as connection:
+        with pytest.raises(PayloadIntegrityError):
+            await payloads.hold_head(connection, uid)
 
 
 async def test_a_verb_that_changed_nothing_still_has_a_verdict(place: Place, frames: Frames) -> None:

@@ -215,7 +215,7 @@ async def test_a_fenced_verdict_does_not_fail_its_neighbours(place: Place, frame
 async def test_a_connection_lost_under_a_batch_is_told_to_everybody_in_it(
     place: Place, frames: Frames, dsn: str
 ) -> None:
-    for key in (1, 2):
+    for key in (1, 2, 3, 4):
         await claimed(frames, place.delivery(key))
     lock = "SELECT 1 FROM verbworker.job_frame WHERE job_key = $1 FOR UPDATE"
     async with asyncio.TaskGroup() as group, plain(dsn) as one, plain(dsn) as other, other.transaction():
@@ -236,8 +236,9 @@ async def test_a_connection_lost_under_a_batch_is_told_to_everybody_in_it(
         told = await batch
 
     assert [type(one) for one in told] == [StoreUnavailable] * 3
-    assert [await frames.read(key) for key in (3, 4)] == [None, None]
-    assert isinstance(await frames.push(place.delivery(3)), Claim)
+    assert [await place.column("epoch", key) for key in (3, 4)] == [1, 1]
+    await place.expire(3)
+    assert isinstance(await frames.push(place.delivery(3, at=3)), Claim)
 
 
 async def test_a_statement_that_waits_for_several_frames_takes_them_in_key_order(dsn: str) -> None:

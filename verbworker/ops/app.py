@@ -145,7 +145,7 @@ def control_pool(settings: Settings) -> Database:
     return Database(
         settings.database(),
         size=settings.control_connections,
-        settings={"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"},
+        settings={"enable_seqscan": "off", "enable_bitmapscan": "off", "plan_cache_mode": "force_generic_plan"},
         name="control",
         own=True,
     )

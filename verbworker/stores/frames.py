@@ -3,54 +3,36 @@
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
 from verbworker.errors import Fenced, StoreError
-from verbworker.frame import Claim, Correlation, Delivery, Frame, FrameState
+from verbworker.frame import Claim, Delivery, Frame, FrameState
 from verbworker.outcome import Incident, Retry, Thrown, Yielded
 from verbworker.stores._batch import Batch
-from verbworker.stores._database import Connection, Database, Row, columns
+from verbworker.stores._database import Connection, Database
+from verbworker.stores._frame_rows import Unacknowledged as Unacknowledged
+from verbworker.stores._frame_rows import Verdict as Verdict
+from verbworker.stores._frame_rows import (
+    claim_of,
+    frame_of,
+    opened,
+    opening,
+    popping,
+    pushing,
+    text_of,
+    unacknowledged_of,
+)
 from verbworker.stores._sql import query
 
 _log = logging.getLogger(__name__)
 
 MAX_INFRASTRUCTURE_RUNS = 100
-_FRAME_FIELDS = tuple(field.name for field in fields(Frame))
 _ACK_INTERVAL = 0.1
 # Longer than any statement may take: after this nobody looks at a snapshot from before the copy.
 _SETTLED = timedelta(minutes=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A completed run on its way into the frame: what it was based on and what came out."""
-
-    claim: Claim
-    instance_uid: UUID
-    base_hash: bytes
-    output: bytes
-    output_hash: bytes
-    seal: str
-    flags: Mapping[str, object]
-    correlation: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Unacknowledged:
-    """A verdict the engine has not confirmed."""
-
-    job_key: int
-    verb: str
-    outcome: str
-    output: bytes | None
-    output_seal: str | None
-    flags: Mapping[str, object]
-    correlation: Mapping[str, str]
-    error_code: str | None
-    fail_text: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +62,34 @@ class Frames:
         self._database = database
         self._look_into_archive = look_into_archive
         self._acks: dict[int, str] = {}
-        self._push = Batch(self._push_many, lambda delivery: delivery.job.key)
+        self._open = Batch(self._open_many, _job_key)
+        self._push = Batch(self._push_many, _job_key)
         self._pop = Batch(self._pop_many, lambda verdict: verdict.instance_uid)
 
     async def run(self) -> None:
         """Write the gathered batches until cancelled."""
         async with asyncio.TaskGroup() as writers:
+            writers.create_task(self._open.run())
             writers.create_task(self._push.run())
             writers.create_task(self._pop.run())
             writers.create_task(self._acknowledge_often())
 
     async def push(self, delivery: Delivery) -> Claim | None:
         """Claim a delivery (T1, T2, T3, T12), or return None when the frame that stands must decide."""
-        return await self._push.add(delivery)
+        return await self._open.add(delivery) or await self._push.add(delivery)
+
+    async def _open_many(self, deliveries: list[Delivery]) -> list[Claim | None]:
+        ordered = {delivery.job.key: delivery for delivery in sorted(deliveries, key=_job_key)}
+        rows = await self._database.fetch(
+            query("frames", "open"),
+            self.engine_id,
+            self.owner,
+            self.lease,
+            *opening(ordered.values()),
+            self._look_into_archive,
+        )
+        claims = {row["job_key"]: opened(row, ordered[row["job_key"]], self.owner) for row in rows}
+        return [claims.get(delivery.job.key) for delivery in deliveries]
 
     async def _push_many(self, deliveries: list[Delivery]) -> list[Claim | None]:
         rows = await self._database.fetch(
@@ -100,28 +97,28 @@ class Frames:
             self.engine_id,
             self.owner,
             self.lease,
-            *columns([_delivery_row(delivery) for delivery in deliveries], 18),
+            *pushing(deliveries),
             self._look_into_archive,
         )
-        claims = {row["job_key"]: _claim(row) for row in rows}
+        claims = {row["job_key"]: claim_of(row) for row in rows}
         return [claims.get(delivery.job.key) for delivery in deliveries]
 
     async def resume(self, job_key: int) -> Claim | None:
         """Our own claim on a job, when the answer to its push was lost."""
         row = await self._database.fetchrow(query("frames", "resume"), self.engine_id, job_key, self.owner)
-        return None if row is None else _claim(row)
+        return None if row is None else claim_of(row)
 
     async def observe(self, job_key: int) -> Frame | None:
         """Count an unclaimed delivery and read the frame that stands, in the archive too."""
         row = await self._database.fetchrow(query("frames", "observe"), self.engine_id, job_key)
         if row is None:
             row = await self._database.fetchrow(query("frames", "read_archived"), self.engine_id, job_key)
-        return None if row is None else _frame(row)
+        return None if row is None else frame_of(row)
 
     async def read(self, job_key: int) -> Frame | None:
         """The frame of a job as it stands."""
         row = await self._database.fetchrow(query("frames", "read"), self.engine_id, job_key)
-        return None if row is None else _frame(row)
+        return None if row is None else frame_of(row)
 
     async def settle(self, claim: Claim) -> FrameState:
         """After a lost connection: wait until our own write has ended and say what it left (C5)."""
@@ -154,17 +151,18 @@ class Frames:
         return _popped(verdict, popped)
 
     async def _pop_many(self, verdicts: list[Verdict]) -> list[bool | None]:
-        async with self._database.acquire() as connection:
+        # Correlation keys are written once in a while: only then is it worth a second statement, and a transaction.
+        whole = self._database.transaction if any(one.correlation for one in verdicts) else self._database.acquire
+        async with whole() as connection:
             return await self._pop_on(connection, verdicts)
 
     async def _pop_on(self, connection: Connection, verdicts: list[Verdict]) -> list[bool | None]:
-        rows = await connection.fetch(
-            query("frames", "pop_completed"),
-            self.engine_id,
-            self.owner,
-            *columns([_verdict_row(verdict) for verdict in verdicts], 9),
-        )
+        columns = popping(sorted(verdicts, key=_claimed_key))
+        rows = await connection.fetch(query("frames", "pop_completed"), self.engine_id, self.owner, *columns)
         popped = {row["job_key"]: row["popped"] for row in rows}
+        for one in verdicts:
+            if one.correlation and popped.get(one.claim.job_key):
+                await connection.execute(query("frames", "correlate"), one.instance_uid, text_of(one.correlation))
         return [popped.get(verdict.claim.job_key) for verdict in verdicts]
 
     async def pop_thrown(self, claim: Claim, thrown: Thrown) -> None:
@@ -231,13 +229,13 @@ class Frames:
 
     async def acknowledge_in(self, connection: Connection | Database, acks: Mapping[int, str]) -> None:
         """The same now, for one inside the transaction that told the engine."""
-        await connection.execute(query("frames", "acknowledge"), self.engine_id, list(acks), list(acks.values()))
+        for result in sorted(set(acks.values())):
+            keys = sorted(key for key, said in acks.items() if said == result)
+            await connection.execute(query("frames", "acknowledge"), self.engine_id, keys, result)
 
     async def flush(self) -> None:
         """Write the acknowledgements gathered so far."""
         acks, self._acks = self._acks, {}
-        if not acks:
-            return
         try:
             await self.acknowledge_in(self._database, acks)
         except StoreError:
@@ -251,7 +249,7 @@ class Frames:
     async def unacknowledged(self, *, older_than: timedelta, hold: timedelta, limit: int) -> list[Unacknowledged]:
         """Verdicts to send again; each is offered to nobody else for `hold`."""
         rows = await self._database.fetch(query("frames", "relay"), self.engine_id, older_than, hold, limit)
-        return [_unacknowledged(row) for row in rows]
+        return [unacknowledged_of(row) for row in rows]
 
     async def release(
         self, frame: Frame, *, retries: int, new_key: str | None = None, by: str = "", reason: str = ""
@@ -308,93 +306,9 @@ def _popped(verdict: Verdict, answer: bool | None) -> bool:
     return answer
 
 
-def _delivery_row(delivery: Delivery) -> Sequence[object]:
-    job = delivery.job
-    return (
-        job.key,
-        job.process_instance_key,
-        job.element_instance_key,
-        job.type,
-        job.tenant_id,
-        delivery.instance_uid,
-        job.process_id,
-        job.process_version,
-        job.element_id,
-        delivery.entry_id,
-        delivery.mode,
-        delivery.on_unknown,
-        delivery.max_runs,
-        delivery.idempotency_window,
-        delivery.idempotency_key,
-        job.activated_ms,
-        delivery.retries,
-        delivery.input_hash,
-    )
+def _job_key(delivery: Delivery) -> int:
+    return delivery.job.key
 
 
-def _verdict_row(verdict: Verdict) -> Sequence[object]:
-    return (
-        verdict.claim.job_key,
-        verdict.claim.epoch,
-        verdict.instance_uid,
-        verdict.base_hash,
-        verdict.output,
-        verdict.output_hash,
-        verdict.seal,
-        json.dumps(dict(verdict.flags)),
-        json.dumps(dict(verdict.correlation)),
-    )
-
-
-def _claim(row: Row) -> Claim:
-    instance = None
-    if row["correlated"]:
-        instance = Correlation(
-            tenant_id=row["tenant_id"],
-            entry_id=row["entry_id"],
-            verb=row["workflow_verb"],
-            verb_version=row["verb_version"],
-            engine_id=row["instance_engine_id"],
-            instance_key=row["instance_key"],
-            correlation=json.loads(row["correlation"]),
-            status=row["instance_status"],
-        )
-    return Claim(
-        job_key=row["job_key"],
-        epoch=row["epoch"],
-        owner=row["owner"],
-        claimed_from=row["claimed_from"],
-        runs=row["runs"],
-        retries_left=row["retries_left"],
-        generation=row["generation"],
-        idempotency_key=row["idempotency_key"],
-        first_run_at=row["first_run_at"],
-        now=row["now"],
-        lease_until=row["lease_until"],
-        deliveries=row["deliveries"],
-        instance=instance,
-        input_known=row["input_known"],
-        input_is_head=row["input_is_head"],
-    )
-
-
-def _frame(row: Row) -> Frame:
-    values = {name: row[name] for name in _FRAME_FIELDS}
-    values["state"] = FrameState(values["state"])
-    values["flags"] = json.loads(values["flags"] or "{}")
-    values["correlation"] = json.loads(values["correlation"] or "{}")
-    return Frame(**values)
-
-
-def _unacknowledged(row: Row) -> Unacknowledged:
-    return Unacknowledged(
-        job_key=row["job_key"],
-        verb=row["verb"],
-        outcome=row["outcome"],
-        output=row["output"],
-        output_seal=row["output_seal"],
-        flags=json.loads(row["flags"] or "{}"),
-        correlation=json.loads(row["correlation"] or "{}"),
-        error_code=row["error_code"],
-        fail_text=row["fail_text"],
-    )
+def _claimed_key(verdict: Verdict) -> int:
+    return verdict.claim.job_key

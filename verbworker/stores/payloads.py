@@ -3,9 +3,10 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from uuid import UUID
 
-from verbworker.errors import StoreError
+from verbworker.errors import PayloadIntegrityError, StoreError
 from verbworker.stores._database import Connection, Database, Row
 from verbworker.stores._sql import query
 
@@ -47,6 +48,9 @@ async def _row(connection: Connection, name: str, instance_uid: UUID) -> Row:
     row = await connection.fetchrow(query("payloads", name), instance_uid)
     if row is None:
         raise StoreError(f"instance {instance_uid} has no payload")
+    # The database compares them when it first stores a payload, not whenever it moves one on.
+    if sha256(row["content"]).digest() != row["hash"]:
+        raise PayloadIntegrityError("the payload of record does not match its hash", code="HeadMismatch")
     return row
 
 

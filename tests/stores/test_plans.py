@@ -1,0 +1,48 @@
+"""The statements every job pays for, as Postgres plans them in a database that is too young to have statistics."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.databases import plain
+from verbworker.stores import _sql
+
+ALWAYS = ("open", "push", "pop_completed", "acknowledge", "heartbeat", "still_mine", "resume")
+KEYS = {
+    "job_frame": "job_key",
+    "payload_head": "instance_uid",
+    "payload_version": "instance_uid",
+    "workflow_instance": "instance_uid",
+}
+
+
+@pytest.mark.parametrize("name", ALWAYS)
+async def test_a_statement_finds_its_rows_by_their_keys_even_where_the_tables_look_small(dsn: str, name: str) -> None:
+    # A plan is made once per connection. One that reads a table as a whole gets slower with every job that follows.
+    scans = [scan for scan in _scans(await _planned(dsn, name)) if scan["Relation Name"] in KEYS]
+
+    assert scans
+    assert [scan for scan in scans if KEYS[scan["Relation Name"]] not in scan.get("Index Cond", "")] == []
+
+
+async def _planned(dsn: str, name: str) -> dict[str, Any]:
+    query = _sql.query("frames", name)
+    unknown = ", ".join(["NULL"] * max(map(int, re.findall(r"\$(\d+)", query))))
+    async with plain(dsn) as connection:
+        for setting in ("enable_seqscan", "enable_bitmapscan"):
+            await connection.execute(f"SET {setting} = off")
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        await connection.execute(f"PREPARE planned AS {query}")
+        told = await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE planned ({unknown})")
+    plan: dict[str, Any] = json.loads(told)[0]["Plan"]
+    return plan
+
+
+def _scans(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "Scan" in node["Node Type"] and "Relation Name" in node:
+        yield node
+    for below in node.get("Plans", []):
+        yield from _scans(below)
