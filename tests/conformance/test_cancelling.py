@@ -1,4 +1,4 @@
-"""Cancelling on the real broker: asked before or after the start, in a race with the result; one truth in any case."""
+"""Cancelling on every engine: asked before or after the start, in a race with the result; one truth in any case."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -11,13 +11,14 @@ import pytest
 from tests.support import case_models as models
 from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
 from tests.support.counter import TENANT, asking
-from tests.support.engines import Gateway
+from tests.support.engines import GATEWAYS, Gateway
 from tests.support.entries import told
 from verbworker.engine import Start
 from verbworker.errors import EngineUnavailable, NotFound, RequestConflict
 from verbworker.event import Kind
 from verbworker.frame import FrameState
 
+ON = ("embedded", *GATEWAYS)
 SOON = timedelta(0)
 
 

@@ -1,4 +1,4 @@
-"""Completion on the real broker: an entry ends with the payload of record, checked, and never otherwise."""
+"""Completion on every engine: an entry ends with the payload of record, checked, and never otherwise."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -11,14 +11,17 @@ from pyzeebe.proto import gateway_pb2 as pb
 
 from tests.support import case_models as models
 from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
-from tests.support.engines import Gateway
+from tests.support.engines import GATEWAYS, Gateway
 from tests.support.entries import told
 from tests.support.zeebe_engine import Bench
+from verbworker.engines.embedded.engine import EmbeddedEngine
 from verbworker.engines.zeebe import wire
 from verbworker.engines.zeebe.engine import ZeebeEngine
 from verbworker.event import Kind, Wait
 from verbworker.job import PAYLOAD, PAYLOAD_HASH
 from verbworker.progress import progress
+
+ON = ("embedded", *GATEWAYS)
 
 
 @pytest.fixture
@@ -203,6 +206,9 @@ async def told_progress(book: Casebook, entry_id: UUID) -> tuple[str, str]:
 
 async def set_variables(book: Casebook, instance_key: int, variables: dict[str, Any]) -> None:
     """As a person can in the engine."""
+    if isinstance(book.engine, EmbeddedEngine):
+        await book.engine.set_variables(instance_key, variables)
+        return
     request = wire.message(
         pb.SetVariablesRequest, elementInstanceKey=instance_key, variables=json.dumps(variables), local=True
     )

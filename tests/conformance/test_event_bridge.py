@@ -1,4 +1,4 @@
-"""The event bridge on the real broker: what the engine waits for is in the runbook, in people's words."""
+"""The event bridge on every engine: what the engine waits for is in the runbook, in people's words."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -9,13 +9,15 @@ import pytest
 
 from tests.support import case_models as models
 from tests.support.casebook import COMPLETE, FIRED, GATE, PARK, START, UNPARK, Casebook, casebook, working
-from tests.support.engines import Gateway
+from tests.support.engines import GATEWAYS, Gateway
 from tests.support.entries import told
 from tests.support.eventually import eventually
 from tests.support.zeebe_engine import Bench
 from verbworker.engine import Signal, Start
 from verbworker.event import Kind, Status, Wait
 from verbworker.event import told as sentence
+
+ON = ("embedded", *GATEWAYS)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Human gates on the real broker: a task waits, a person decides, the next verb hears it."""
+"""Human gates on both engines: a task waits, a person decides, the next verb hears it."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -30,7 +30,7 @@ from verbworker.work.gates import Gates
 from verbworker.work.reception import Reception
 from verbworker.work.strays import Strays
 
-pytestmark = pytest.mark.zeebe
+ON = ("embedded", "zeebe")
 
 NOWHERE = "127.0.0.1:1"
 
@@ -41,8 +41,8 @@ def domain(unique: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-async def rig(dsn: str, broker: Gateway, domain: str) -> AsyncIterator[Rig]:
-    async with opened(dsn, broker.address, hall_registry(domain)) as rig:
+async def rig(dsn: str, gateway: Gateway, domain: str) -> AsyncIterator[Rig]:
+    async with opened(dsn, gateway.address, hall_registry(domain)) as rig:
         yield rig
 
 

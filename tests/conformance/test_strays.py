@@ -1,4 +1,4 @@
-"""Instances nobody wants, on the real broker: a start that was sent twice, an instance that ended outside."""
+"""Instances nobody wants, on every engine: a start that was sent twice, an instance that ended outside."""
 
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -9,13 +9,14 @@ import pytest
 from tests.support import case_models as models
 from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
 from tests.support.counter import TENANT
-from tests.support.engines import Gateway
+from tests.support.engines import GATEWAYS, Gateway
 from tests.support.entries import told
 from verbworker.crossing import Luggage
 from verbworker.engine import Start, Started
 from verbworker.event import Kind
 from verbworker.frame import FrameState
 
+ON = ("embedded", *GATEWAYS)
 DAY = timedelta(hours=2)
 
 

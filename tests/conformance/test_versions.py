@@ -1,4 +1,4 @@
-"""Versions on the real broker: what began on one version ends on it, what begins later takes the latest."""
+"""Versions on both engines: what began on one version ends on it, what begins later takes the latest."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -21,7 +21,7 @@ from verbworker.stores.runbook import Runbook
 from verbworker.workflow import WorkflowVerb
 from verbworker.workflow_contract import Argument
 
-pytestmark = pytest.mark.zeebe
+ON = ("embedded", "zeebe")
 
 PINS = "SELECT process_version, definition_key, instance_key FROM verbworker.workflow_instance WHERE entry_id = $1"
 
@@ -91,15 +91,15 @@ def _declared(verbs: Registry, domain: str, read: Any, *, version: int, initial:
 
 
 @pytest.fixture
-async def rig(dsn: str, broker: Gateway, domain: str) -> AsyncIterator[Rig]:
-    async with opened(dsn, broker.address, first(domain)) as rig:
+async def rig(dsn: str, gateway: Gateway, domain: str) -> AsyncIterator[Rig]:
+    async with opened(dsn, gateway.address, first(domain)) as rig:
         yield rig
 
 
 @pytest.fixture
-async def later(dsn: str, broker: Gateway, domain: str) -> AsyncIterator[Rig]:
+async def later(dsn: str, gateway: Gateway, domain: str) -> AsyncIterator[Rig]:
     """The worker after the new version of the application was rolled out."""
-    async with opened(dsn, broker.address, second(domain)) as rig:
+    async with opened(dsn, gateway.address, second(domain)) as rig:
         yield rig
 
 
@@ -186,12 +186,12 @@ async def test_a_case_that_began_under_the_older_schema_goes_on_under_the_newer(
 
 @pytest.mark.req("PAY-16")
 async def test_without_an_upgrade_the_case_stops_and_says_which_is_missing(
-    rig: Rig, dsn: str, broker: Gateway, domain: str
+    rig: Rig, dsn: str, gateway: Gateway, domain: str
 ) -> None:
     await deployed(rig, domain, "read")
     await asked(rig, domain, "Ada")
 
-    async with opened(dsn, broker.address, second(domain, upgrades=False)) as careless:
+    async with opened(dsn, gateway.address, second(domain, upgrades=False)) as careless:
         job = await careless.work(f"{domain}.read")
 
         assert (await careless.frame(job)).fail_code == "SchemaUnsupported"

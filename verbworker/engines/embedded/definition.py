@@ -12,6 +12,7 @@ from verblint.expression import Expression
 from verblint.grammar import ConditionError, parse
 from verblint.model import Definitions, FlowNode, Kind, Process, Scope, SequenceFlow
 from verblint.reader import ModelError, read
+from verbworker.engines.embedded.asking import asked
 from verbworker.errors import CommandInvalid
 
 USER_TASK = "io.camunda.zeebe:userTask"
@@ -173,7 +174,7 @@ class _Compiling:
             default=node.default,
             job_type=self._job_type(node) if act is Act.JOB else "",
             retries=self._retries(node.binding.retries, node),
-            headers={header.key: header.value for header in node.binding.headers},
+            headers=self._headers(node),
             wait=wait,
             error_code=self._error_code(node),
             attached_to=node.attached_to,
@@ -285,6 +286,15 @@ class _Compiling:
         if not node.binding.job_type:
             raise self._refused(node, "has no literal job type")
         return node.binding.job_type
+
+    def _headers(self, node: FlowNode) -> dict[str, str]:
+        written = {header.key: header.value for header in node.binding.headers}
+        if node.kind is not Kind.USER_TASK:
+            return written
+        try:
+            return written | asked(node.element)
+        except ValueError as error:
+            raise self._refused(node, str(error)) from error
 
     def _retries(self, retries: Expression | None, node: FlowNode) -> int:
         if retries is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from verbworker.engines.embedded import choosing, schedule
 from verbworker.engines.embedded import commands as told
+from verbworker.engines.embedded.asking import answered
 from verbworker.engines.embedded.choosing import Stuck
 from verbworker.engines.embedded.commands import Command, Effect, NothingThere
 from verbworker.engines.embedded.definition import Act, Definition, Listener, MessageWait, Node, TimerWait
@@ -160,7 +161,7 @@ class _Run:
             case Act.PASS | Act.PARALLEL:
                 self._leave(token)
             case Act.JOB:
-                self._make_job(token, node.job_type, node.retries, node.headers)
+                self._make_job(token, node.job_type, node.retries, answered(node.headers, self.state.variables))
             case Act.CATCH:
                 self._open(token, node)
             case Act.EXCLUSIVE:
