@@ -1,4 +1,4 @@
-"""Messages on a real broker: early, late, twice, under a wrong key, and handed over at once."""
+"""Messages on both engines: early, late, twice, under a wrong key, and handed over at once."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support.embedded import EmbeddedPlace
 from tests.support.engines import Gateway
 from tests.support.errors import Unavailable
 from tests.support.mail import make_message, make_registry, make_request
@@ -15,7 +16,8 @@ from tests.support.refusal import refuse
 from tests.support.start import TENANT, Begun, Prepared, begin, prepare
 from tests.support.zeebe import Broker
 from tests.support.zeebe_models import message_wait
-from verbworker.engine import Ask, Resource, Start
+from verbworker.engine import Ask, Engine, Resource, Start
+from verbworker.engines.embedded.engine import EmbeddedEngine
 from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.engine import ZeebeEngine
 from verbworker.errors import CommandInvalid, EngineUnavailable
@@ -30,7 +32,7 @@ from verbworker.work.ingress import Counter
 from verbworker.work.messenger import Messenger
 from verbworker.workflow import WorkflowVerb
 
-pytestmark = pytest.mark.zeebe
+ON = ("embedded", "zeebe")
 
 KEY = "case-1"
 PATIENCE_MS = 15_000
@@ -40,7 +42,7 @@ PATIENCE_MS = 15_000
 class Post:
     """One process that waits for a message, and the post office in front of it."""
 
-    engine: ZeebeEngine
+    engine: Engine
     database: Database
     workflow: WorkflowVerb
     message: str
@@ -111,14 +113,20 @@ def rest_of(gateway: Gateway) -> str:
     return f"http://{gateway.rest_address}"
 
 
+def engine_at(gateway: Gateway, engine_id: str) -> ZeebeEngine | EmbeddedEngine:
+    """The engine that is there: a broker with REST, or one in the database that is its address."""
+    if isinstance(gateway, EmbeddedPlace):
+        return EmbeddedEngine(Database(gateway.dsn, size=8), engine_id=engine_id)
+    return ZeebeEngine(Connection(gateway.address, rest_url=rest_of(gateway)), engine_id=engine_id)
+
+
 @asynccontextmanager
-async def post_office(dsn: str, broker: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Post]:
+async def post_office(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Post]:
     """A deployed process and everything that brings messages to it."""
     message, job_type, process = unique("docs"), unique("kyc.check"), unique("waits")
     registry = make_registry(message=message, process=process)
     (workflow,) = registry.workflows.values()
-    connection = Connection(broker.address, rest_url=rest_of(broker))
-    async with ZeebeEngine(connection, engine_id=unique("zeebe")) as engine, Database(dsn, size=4) as database:
+    async with engine_at(gateway, unique("post")) as engine, Database(dsn, size=4) as database:
         model = message_wait(process, message, job_type).replace(b"=corr_key", b"=corr_docs")
         await engine.deploy([Resource(f"{process}.bpmn", model)])
         inbox, letters = Inbox(database, engine_id=engine.engine_id, owner=uuid4()), DeadLetters(database)
@@ -128,8 +136,8 @@ async def post_office(dsn: str, broker: Gateway, unique: Callable[[str], str]) -
 
 
 @pytest.fixture
-async def post(dsn: str, broker: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Post]:
-    async with post_office(dsn, broker, unique) as post:
+async def post(dsn: str, gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterator[Post]:
+    async with post_office(dsn, gateway, unique) as post:
         yield post
 
 
@@ -174,7 +182,7 @@ async def test_a_message_that_comes_before_its_case_is_kept_here(post: Post) -> 
 
 @pytest.mark.req("ING-05", "X-12")
 async def test_a_message_that_is_sent_twice_ends_one_wait_even_when_its_buffering_is_over(
-    post: Post, broker: Gateway
+    post: Post, gateway: Gateway
 ) -> None:
     first = await post.begin(KEY)
     await post.put(KEY, ttl=timedelta(seconds=30))
@@ -186,7 +194,7 @@ async def test_a_message_that_is_sent_twice_ends_one_wait_even_when_its_bufferin
     await post.database.execute(
         "UPDATE verbworker.workflow_instance SET ended_at = clock_timestamp(), status = 'completed'"
     )
-    broker.advance(60)
+    gateway.advance(60)
     await post.begin(KEY)
     await post.put(KEY, ttl=timedelta(seconds=30))
     await post.drain()
@@ -263,6 +271,7 @@ async def test_a_rest_gateway_that_is_away_may_be_asked_again(broker: Gateway) -
             await engine.correlate("docs", KEY, {})
 
 
+@pytest.mark.zeebe
 async def test_messages_outlast_a_broker_that_is_killed(dsn: str, unique: Callable[[str], str]) -> None:
     broker = Broker()
     try:

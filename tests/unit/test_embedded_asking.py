@@ -17,8 +17,8 @@ NOW = datetime(2026, 11, 16, tzinfo=UTC)
 def headers(extensions: str, **variables: object) -> dict[str, str]:
     """The headers of the job of a user task with these extensions, without the engine's prefix."""
     model = Drawing().start().user_task("ask").end().flow("begin", "ask", "end").xml().decode()
-    asked = f'<bpmn:userTask id="ask"><bpmn:extensionElements>{extensions}</bpmn:extensionElements></bpmn:userTask>'
-    model = model.replace('<bpmn:userTask id="ask"></bpmn:userTask>', asked)
+    task = '<bpmn:userTask id="ask">'
+    model = model.replace(task, f"{task}<bpmn:extensionElements>{extensions}</bpmn:extensionElements>")
     (definition,) = compile_models(model.encode(), "p.bpmn")
     _, effects = step(definition, State(1 << 20), Begin(variables), NOW)
     (job,) = [effect for effect in effects if isinstance(effect, JobMade)]
