@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.support.drawing import Drawing
+from verblint.element import ZEEBE
 from verbworker.engines.embedded.commands import Begin, JobMade
 from verbworker.engines.embedded.definition import compile_models
 from verbworker.engines.embedded.state import State
@@ -18,7 +19,8 @@ def headers(extensions: str, **variables: object) -> dict[str, str]:
     """The headers of the job of a user task with these extensions, without the engine's prefix."""
     model = Drawing().start().user_task("ask").end().flow("begin", "ask", "end").xml().decode()
     task = '<bpmn:userTask id="ask">'
-    model = model.replace(task, f"{task}<bpmn:extensionElements>{extensions}</bpmn:extensionElements>")
+    holder = f'<bpmn:extensionElements xmlns:zeebe="{ZEEBE}">{extensions}</bpmn:extensionElements>'
+    model = model.replace(task, task + holder)
     (definition,) = compile_models(model.encode(), "p.bpmn")
     _, effects = step(definition, State(1 << 20), Begin(variables), NOW)
     (job,) = [effect for effect in effects if isinstance(effect, JobMade)]
