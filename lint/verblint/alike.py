@@ -6,32 +6,35 @@ here is worked out once for all rules, and for all elements at a time.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from verblint.element import Element
 
 
 class Alike(list["Element"]):
     """The elements of one name, in document order. Ask when the file is read: answers are kept."""
 
-    __slots__ = ("_columns", "_keys")
+    __slots__ = ("_columns", "_keys", "_rows")
 
     def __init__(self) -> None:
+        self._rows: list[Mapping[str, str]] = []
+        self._keys: set[str] = set()
         self._columns: dict[str, list[str]] = {}
-        self._keys: set[str] | None = None
 
     @property
     def keys(self) -> set[str]:
         """The keys of the attributes that at least one of them has."""
-        if self._keys is None:
-            none: set[str] = set()
-            self._keys = none.union(*[element.values for element in self])
+        if not self._rows:
+            self._rows = [element.values for element in self]
+            self._keys = self._keys.union(*self._rows)
         return self._keys
 
     def column(self, key: str) -> list[str]:
         """The values of an attribute, of those that have it."""
         column = self._columns.get(key)
         if column is None:
-            values = [element.values for element in self]
-            column = self._columns[key] = [each[key] for each in values if key in each]
+            column = [row[key] for row in self._rows if key in row] if key in self.keys else []
+            self._columns[key] = column
         return column
 
     def all_have(self, key: str) -> bool:

@@ -30,6 +30,14 @@ def end_of_inside(content: bytes, elements: int, depth: int) -> int:
     return end if inside.count(b"</") + 2 < depth or _deepest(inside) + 2 < depth else 0
 
 
+def ends_with_root(content: bytes, end: int) -> bool:
+    """True when nothing stands behind a diagram, whose end tag is at a byte, but the end of the element around it."""
+    behind = content[end:]
+    parts = behind.split(b">")
+    has_two_tags = len(parts) == 3 and behind.count(b"<") == 2
+    return has_two_tags and parts[1].lstrip().startswith(b"</") and not parts[2].strip()
+
+
 def ids(inside: bytes) -> list[bytes] | None:
     """Every id in the bytes of a diagram, and perhaps more; None where they are written in an unusual way."""
     # Other quotes and references: no modeler writes them.

@@ -69,9 +69,9 @@ _LONGEST_VARIABLE = 256
 _INVISIBLE_ASCII = dict.fromkeys((*range(33), 127))
 
 
-def tokenize(expression: str) -> Iterator[Token]:
-    """The tokens of an expression, blanks left out. Any text has tokens; nothing is refused."""
-    for match in _token(expression.isascii()).finditer(expression):
+def tokenize(expression: str, start: int = 0) -> Iterator[Token]:
+    """The tokens of an expression from a character on, blanks left out. Any text has tokens; nothing is refused."""
+    for match in _token(expression.isascii()).finditer(expression, start):
         if match.lastgroup != "blank":
             yield Token(_KINDS[match.lastgroup or ""], match[0], *match.span())
 

@@ -1,7 +1,7 @@
 """The parser of conditions: recursive descent that stops at the first token that is not a condition's."""
 
 from verblint import reason
-from verblint.condition import And, Bare, Comparison, Flag, Literal, Membership, Not, Or, Test
+from verblint.condition import And, Bare, Comparison, Flag, Literal, Membership, Not, Or, Test, Value
 from verblint.feel import KEYWORDS, Token, TokenKind, mentions, tokenize
 from verblint.pattern import pattern
 from verblint.reason import Reason
@@ -16,8 +16,10 @@ MAX_DEPTH = 16
 MAX_INTEGER = 2**53 - 1
 
 _PAYLOAD = "domain_payload"
-_FLAG = pattern(r"orch_[a-z0-9]+(?:_[a-z0-9]+)*")
+_FLAG_NAME = "orch_[a-z0-9]+(?:_[a-z0-9]+)*"
+_FLAG = pattern(_FLAG_NAME)
 _INTEGER = pattern(r"0|[1-9][0-9]*")
+_PLAIN = pattern(rf'= *({_FLAG_NAME}) *(!?=) *("[a-zA-Z0-9_.-]*"|true|false|null|0|[1-9][0-9]{{0,14}}) *')
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _LITERAL_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 _WORDS = (TokenKind.NAME, TokenKind.STRING, TokenKind.NUMBER)
@@ -42,8 +44,26 @@ def is_flag(name: str) -> bool:
 
 def parse(text: str) -> Test:
     """The test that a condition's text stands for, its leading equals sign included, or ConditionError."""
+    return plain_comparison(text) or parse_any(text)
+
+
+def plain_comparison(text: str) -> Comparison | None:
+    """The test when it is one flag against one literal with nothing unusual, as most conditions are, or None."""
+    match = _PLAIN.fullmatch(text) if len(text) <= MAX_LENGTH else None
+    if match is None:
+        return None
+    literal = match[3]
+    if literal[0] == '"':
+        value: Value = literal[1:-1]
+    else:
+        value = _LITERAL_WORDS[literal] if literal in _LITERAL_WORDS else int(literal)
+    return Comparison(Flag(match[1], *match.span(1)), match[2], Literal(value, *match.span(3)))
+
+
+def parse_any(text: str) -> Test:
+    """The test of any condition, or ConditionError."""
     _check_text(text)
-    tokens = [Token(t.kind, t.text, t.start + 1, t.end + 1) for t in tokenize(text[1:])]
+    tokens = list(tokenize(text, 1))
     _check_payload(text, tokens)
     _check_tokens(tokens)
     return _Parser(text, tokens).run()
@@ -77,7 +97,7 @@ def _check_tokens(tokens: list[Token]) -> None:
         if token.kind is TokenKind.COMMENT:
             hint = "Remove it; the name of the flow is the place for words"
             _refuse(token, reason.SYNTAX, "a condition may not hold a comment", hint)
-        if before is not None and before.end == token.start and {before.kind, token.kind} <= set(_WORDS):
+        if before is not None and before.end == token.start and before.kind in _WORDS and token.kind in _WORDS:
             message = f"{before.text} and {token.text} are glued together"
             _refuse(token, reason.MISSING_OPERATOR, message, f"Write a space: {before.text} {token.text}")
         before = token
@@ -93,6 +113,7 @@ class _Parser:
     def __init__(self, text: str, tokens: list[Token]) -> None:
         self._end = Token(TokenKind.UNKNOWN, "", len(text), len(text))
         self._tokens = tokens
+        self._stream = [*tokens, self._end]
         self._at = 0
         self._depth = 0
 
@@ -205,17 +226,17 @@ class _Parser:
 
     @property
     def _token(self) -> Token:
-        return self._tokens[self._at] if self._at < len(self._tokens) else self._end
+        return self._stream[self._at]
 
     def _takes(self, operator: str) -> bool:
-        return self._takes_token(TokenKind.OPERATOR, operator)
+        token = self._stream[self._at]
+        found = token.text == operator and token.kind is TokenKind.OPERATOR
+        self._at += found
+        return found
 
     def _takes_word(self, word: str) -> bool:
-        return self._takes_token(TokenKind.NAME, word)
-
-    def _takes_token(self, kind: TokenKind, text: str) -> bool:
-        token = self._token
-        found = token.kind is kind and token.text == text
+        token = self._stream[self._at]
+        found = token.text == word and token.kind is TokenKind.NAME
         self._at += found
         return found
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import IO
 
 _DEFAULTS = Project()
-_LEAST_ROOM = 4096
+_ROOM = 65_536
 
 
 class Linter:
@@ -94,9 +94,8 @@ def _content(path: str, most: int) -> bytes:
     # As `open` would do it, without the room that it makes for the most there could be.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
-        room = max(os.fstat(descriptor).st_size + 1, _LEAST_ROOM)
         parts: list[bytes] = []
-        while most and (part := os.read(descriptor, min(room, most))):
+        while most and (part := os.read(descriptor, min(_ROOM, most))):
             parts.append(part)
             most -= len(part)
     finally:

@@ -120,7 +120,9 @@ def values_that_read(context: Context, *variables: str) -> Iterator[Expression]:
     content = document.source.content
     # Nothing can be hidden in plain ASCII without backticks: a name that does not stand there is not read.
     is_plain = content.isascii() and b"`" not in content and b"\x7f" not in content
-    if is_plain and not any(map(document.may_hold, variables)):
+    # Where a name does not stand, no longer one with it stands either.
+    shortest = [name for name in variables if not any(other in name for other in variables if other != name)]
+    if is_plain and not any(map(document.may_hold, shortest)):
         return
 
     def wanted(text: str) -> bool:

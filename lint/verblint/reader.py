@@ -10,7 +10,7 @@ from xml.parsers import expat
 
 from verblint.alike import Alike
 from verblint.diagram import TAG as DIAGRAM_TAG
-from verblint.diagram import end_of_inside
+from verblint.diagram import end_of_inside, ends_with_root
 from verblint.element import SEPARATOR, Document, Element, name_of
 from verblint.source import Position, Source
 from verblint.value import value
@@ -97,18 +97,30 @@ class _Reading:
         """Parse it all and return the root."""
         content, parser = self._source.content, self._parser
         roots = self._listen()
+        end = self._unwatched_until
         try:
-            if self._unwatched_until:
-                parser.Parse(content[: self._unwatched_until], False)
+            if end and not ends_with_root(content, end):
+                parser.Parse(content[:end], False)
                 # The parser has come to the end of the diagram, or has not met one where it seemed to be.
                 self._wake()
-            parser.Parse(content[self._unwatched_until :], True)
+                parser.Parse(content[end:], True)
+            else:
+                parser.Parse(content, True)
+                self._close_unwatched(roots[0])
         except expat.ExpatError as error:
             message = f"not well-formed XML: {expat.ErrorString(error.code)}"
             self._refuse(NOT_WELL_FORMED, message, parser.ErrorByteIndex)
         finally:
             self._let_go()
         return roots[0]
+
+    def _close_unwatched(self, root: Element) -> None:
+        """Note the ends of a diagram that was the last of a document, and of its root, if nobody watched them."""
+        if not root.close:
+            chunks = len(self._document.chunks)
+            diagram = root.children[-1]
+            diagram.close, diagram.last_chunk = self._unwatched_until, chunks
+            root.close, root.last_chunk = self._source.content.rindex(b"</"), chunks
 
     def _wake(self) -> None:
         self._parser.StartElementHandler, self._parser.EndElementHandler = self._handlers
@@ -137,15 +149,15 @@ class _Reading:
             if count > most or depth > deepest:
                 self._refuse_size(count)
             namespace, local, alike = names[name]
-            element = Element(document, namespace, local, attributes, above, parser.CurrentByteIndex, len(chunks))
-            if above is None:
-                roots.append(element)
-            elif above.children:
-                above.children.append(element)  # type: ignore[attr-defined]  # the list below
+            parent = above
+            above = Element(document, namespace, local, attributes, parent, parser.CurrentByteIndex, len(chunks))
+            alike.append(above)
+            if parent is None:
+                roots.append(above)
+            elif parent.children:
+                parent.children.append(above)  # type: ignore[attr-defined]  # the list below
             else:
-                above.children = [element]
-            alike.append(element)
-            above = element
+                parent.children = [above]
             if name == DIAGRAM_TAG:
                 parser.StartElementHandler, parser.EndElementHandler = (
                     (None, None) if self._unwatched_until else self._watch(deepest - depth, most - count, leave)
@@ -154,11 +166,10 @@ class _Reading:
 
         def end(name: str) -> None:
             nonlocal above, depth
-            element = above
-            assert element is not None, "what ends has begun"
-            element.last_chunk = len(chunks)
-            element.close = parser.CurrentByteIndex
-            above = element.parent
+            assert above is not None, "what ends has begun"
+            above.last_chunk = len(chunks)
+            above.close = parser.CurrentByteIndex
+            above = above.parent
             depth -= 1
 
         def leave(name: str, passed: int) -> None:

@@ -74,15 +74,14 @@ def _of_hosts(scope: Scope) -> Iterator[Reference]:
 def _of_ways(scope: Scope) -> Iterator[Reference]:
     """The flows that nodes name: their defaults, and those they list as their own."""
     leaving = {(flow.source, flow.id) for flow in scope.flows}
-    entering = {(flow.target, flow.id) for flow in scope.flows}
+    ways = {"outgoing": leaving, "incoming": {(flow.target, flow.id) for flow in scope.flows}}
     for node in scope.nodes:
         if node.default and (node.id, node.default) not in leaving:
             yield _way(scope, node, node.element, "default", node.default)
         for child in node.element.children:
-            if child.local == "outgoing" and (node.id, child.text.strip()) not in leaving:
-                yield _way(scope, node, child, "outgoing", child.text.strip())
-            elif child.local == "incoming" and (node.id, child.text.strip()) not in entering:
-                yield _way(scope, node, child, "incoming", child.text.strip())
+            known = ways.get(child.local)
+            if known is not None and (node.id, child.text.strip()) not in known:
+                yield _way(scope, node, child, child.local, child.text.strip())
 
 
 def _way(scope: Scope, node: FlowNode, element: Element, name: str, target: str) -> Reference:

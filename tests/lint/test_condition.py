@@ -6,7 +6,7 @@ from tests.support.bpmn import conditional_flow, process, tree
 from verblint.assembly import assemble
 from verblint.branch import branches
 from verblint.condition import And, Bare, Comparison, Flag, Membership, Not, Or, Value, evaluate, flags, variables, walk
-from verblint.grammar import MAX_DEPTH, MAX_LENGTH, ConditionError, parse
+from verblint.grammar import MAX_DEPTH, MAX_LENGTH, ConditionError, parse, parse_any, plain_comparison
 
 
 def refused(text: str) -> ConditionError:
@@ -243,6 +243,20 @@ def test_the_payload_is_found_wherever_it_hides(text: str) -> None:
 
 def test_a_string_that_spells_the_payload_is_only_a_string() -> None:
     assert isinstance(parse('=orch_x = "domain_payload"'), Comparison)
+
+
+def test_a_plain_comparison_is_what_the_whole_grammar_says_it_is() -> None:
+    texts = [
+        f"={blank}{flag}{blank}{operator}{blank}{literal}{blank}"
+        for blank in ("", " ", "  ")
+        for flag in ("orch_x", "orch_a_1", "orch_in", "orch_domain_payload", "orch_", "orch_A", "domain_payload")
+        for operator in ("=", "!=", "==", "<")
+        for literal in ('"a"', '""', '"a b"', '"domain_payload"', "true", "null", "0", "007", "1.5", "orch_y", '"a\\"')
+    ]
+    plain = {text: test for text in texts if (test := plain_comparison(text)) is not None}
+
+    assert len(plain) > 100
+    assert plain == {text: parse_any(text) for text in plain}
 
 
 @pytest.mark.parametrize("nested", [MAX_DEPTH + 1, 400])

@@ -61,6 +61,26 @@ def test_of_either_diagram_only_the_outer_element_is_in_the_tree(inside: str) ->
     assert codes(drawn(inside)) == []
 
 
+def test_text_behind_a_diagram_is_found() -> None:
+    assert codes(drawn("<di:a/>").replace(b"</definitions>", b"TODO</definitions>")) == ["HB016"]
+
+
+def test_elements_behind_a_diagram_are_in_the_tree() -> None:
+    content = drawn("<di:a/>").replace(b"</definitions>", b'<error id="late"/> </definitions>')
+    root = read(content)
+
+    assert [element.local for element in root.children[-2:]] == ["BPMNDiagram", "error"]
+    assert root.end == len(content.rstrip())
+
+
+def test_what_stands_behind_the_root_is_no_part_of_it() -> None:
+    content = drawn("<di:a/>") + b"\n\n"
+    root = read(content)
+
+    assert content[root.start : root.end] == content.strip()[root.start :]
+    assert content[root.close :].strip() == b"</definitions>"
+
+
 def test_a_file_without_a_diagram_has_no_end_of_it() -> None:
     assert end_of_inside(CLEAN, 50_000, 100) == 0
 

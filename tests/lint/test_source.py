@@ -21,6 +21,18 @@ def test_a_line_behind_a_long_one_begins_at_column_1() -> None:
     assert source.position(len((LONG + "\nla").encode())) == Position(2, 3)
 
 
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_position_is_the_same_whether_it_is_the_first_or_the_last_that_is_asked_for(mark: str, end: str) -> None:
+    content = (mark + end.join(["first", "", "zweite é", "last", ""])).encode()
+    offsets = [offset for offset in range(len(content) + 1) if content[offset : offset + 1] < b"\x80"]
+    asked_often = Source("x", content)
+    for offset in offsets:
+        asked_often.position(offset)
+
+    assert [Source("x", content).position(o) for o in offsets] == [asked_often.position(o) for o in offsets]
+
+
 def test_the_end_of_a_file_is_a_place() -> None:
     content = ("a" * 8192).encode()
 

@@ -80,6 +80,8 @@ def _excerpt(finding: Finding, text: str) -> Iterator[str]:
 
 def _flat(text: str) -> str:
     """One column for each character, so that the caret stands under its place."""
+    if text.isprintable():
+        return text
     return "".join(
         sign if sign.isprintable() else " " if sign == "\t" else "\N{REPLACEMENT CHARACTER}" for sign in text
     )

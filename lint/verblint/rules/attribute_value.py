@@ -30,9 +30,9 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <process id="kyc-open-case" isExecutable="true">
     """
     for content, elements in known_elements(context.elements):
-        for name in content.typed.keys() & elements.keys:
-            kind = content.typed[name]
-            odd = _odd(elements.column(name), kind)
+        present = elements.keys
+        for name, kind in content.typed.items() if present else ():
+            odd = _odd(elements.column(name), kind) if name in present else ()
             for attribute in [element.attribute(name) for element in elements] if odd else ():
                 if attribute is not None and attribute.value in odd:
                     message = f"{name} is {attribute.value!r}, which is not {_WORDS[kind]}"

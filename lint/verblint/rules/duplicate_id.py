@@ -38,7 +38,7 @@ def _has_twice(context: Context) -> bool:
     """True when an id may be written twice; hardly ever, so this comes before the question which."""
     names: list[str] = []
     for name, alike in context.elements.items():
-        if (name[0] == BPMN or name == _DIAGRAM) and "id" in alike.keys:
+        if name[0] == BPMN or name == _DIAGRAM:
             names += alike.column("id")
     content = _source(context).content
     for diagram in context.elements.get(_DIAGRAM, ()):

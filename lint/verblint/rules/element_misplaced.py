@@ -1,16 +1,17 @@
 """Every element stands where BPMN wants it, and in the order BPMN wants."""
 
 from collections.abc import Iterator
-from functools import lru_cache
-from itertools import pairwise
 
+from verblint.alike import Alike
 from verblint.bpmn_schema import Content, content, known_elements
 from verblint.element import BPMN, DIAGRAM, Element
 from verblint.finding import Finding, Severity
 from verblint.naming import described
 from verblint.rule import Context, rule
 
-_MANY = 20
+# Orders of children that were found right, by the name of their element.
+_SEEN: dict[str, set[tuple[str, ...]]] = {}
+_MANY, _LONG = 100, 20
 
 
 @rule("HB006", "element-misplaced", Severity.ERROR)
@@ -23,10 +24,11 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <serviceTask><incoming>f1</incoming><extensionElements>...</extensionElements></serviceTask>
     Right:  <serviceTask><extensionElements>...</extensionElements><incoming>f1</incoming></serviceTask>
     """
-    strange = {e.parent for (namespace, _), alike in context.elements.items() if namespace != BPMN for e in alike}
+    parents = [e.parent for (namespace, _), alike in context.elements.items() if namespace != BPMN for e in alike]
+    strange = {parent.local for parent in parents if parent is not None}
     for known, elements in known_elements(context.elements):
-        for element in [element for element in elements if element.children] if not known.is_open else ():
-            if element in strange or not _are_in_order(element.local, tuple([c.local for c in element.children])):
+        if not known.is_open and (elements[0].local in strange or not _are_in_order(known, elements)):
+            for element in elements:
                 yield from _misplaced(context, element, known)
     for element in context.every("extensionElements"):
         for child in element.children:
@@ -35,19 +37,23 @@ def check(context: Context) -> Iterator[Finding]:
                 yield context.at(child, message, hint="Move it out of the extensionElements", detail=child.local)
 
 
-def _are_in_order(local: str, children: tuple[str, ...]) -> bool:
-    """True when children of BPMN stand in an element as it wants them."""
-    # Steps are many and look alike; a process looks like no other.
-    return (_ordered if len(children) < _MANY else _ordered.__wrapped__)(local, children)
+def _are_in_order(known: Content, elements: Alike) -> bool:
+    """True when elements with children of BPMN only have them as they should."""
+    orders = {tuple([child.local for child in element.children]) for element in elements if element.children}
+    seen = _SEEN.setdefault(elements[0].local, set())
+    if orders <= seen:
+        return True
+    new = orders - seen
+    # Steps are many and look alike; a process looks like no other, and need not be remembered.
+    if len(seen) < _MANY:
+        seen.update(order for order in new if len(order) < _LONG and _is_order(known, order))
+    return all(_is_order(known, order) for order in new)
 
 
-@lru_cache(1024)
-def _ordered(local: str, children: tuple[str, ...]) -> bool:
-    known = content(local)
-    assert known is not None, "only elements of BPMN are asked about"
+def _is_order(known: Content, children: tuple[str, ...]) -> bool:
     slots = [known.numbers.get(child, -1) for child in children]
-    repeated = {slot for slot, following in pairwise(slots) if slot == following}
-    return slots[0] >= 0 and slots == sorted(slots) and all(known.slots[slot].is_repeatable for slot in repeated)
+    is_sorted = slots[0] >= 0 and slots == sorted(slots)
+    return is_sorted and all(known.slots[slot].is_repeatable or slots.count(slot) == 1 for slot in set(slots))
 
 
 def _misplaced(context: Context, element: Element, known: Content) -> Iterator[Finding]:

@@ -30,14 +30,17 @@ def check(context: Context) -> Iterator[Finding]:
 def _may_stray(context: Context) -> bool:
     """False when all that is not blank stands in elements that hold text, or that are not of BPMN."""
     chunks = context.root.document.chunks
-    solid = {number for number, is_blank in enumerate(map(str.isspace, chunks)) if not is_blank}
+    held: set[int] = set()
     for (namespace, local), alike in context.elements.items():
         known = content(local) if namespace == BPMN else None
         if known is None or known.has_text:
+            held.update([element.first_chunk for element in alike if element.last_chunk > element.first_chunk])
             # Text is hardly ever in pieces.
-            solid.difference_update(
-                [element.first_chunk for element in alike if element.last_chunk > element.first_chunk]
-            )
             for element in [element for element in alike if element.last_chunk > element.first_chunk + 1]:
-                solid.difference_update(range(element.first_chunk, element.last_chunk))
-    return bool(solid)
+                held.update(range(element.first_chunk, element.last_chunk))
+    return _solid("".join(chunks)) > _solid("".join([chunks[number] for number in held]))
+
+
+def _solid(text: str) -> int:
+    """How many characters are not blank."""
+    return len("".join(text.split()))
