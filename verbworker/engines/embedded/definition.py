@@ -7,7 +7,18 @@ from enum import StrEnum
 from verblint.assembly import assemble
 from verblint.binding import Listener as WovenListener
 from verblint.condition import Test
-from verblint.event import Compensate, Error, Message, Terminate, Timer, TimerKind
+from verblint.event import (
+    Compensate,
+    Conditional,
+    Error,
+    Escalation,
+    Link,
+    Message,
+    Signal,
+    Terminate,
+    Timer,
+    TimerKind,
+)
 from verblint.expression import Expression
 from verblint.grammar import ConditionError, parse
 from verblint.model import Definitions, FlowNode, Kind, Process, Scope, SequenceFlow
@@ -158,6 +169,8 @@ class _Compiling:
     def _node(self, scope: Scope, node: FlowNode, scope_id: str) -> Node:
         if node.multi_instance is not None:
             raise self._refused(node, "runs once per item of a collection; draw the loop with a gateway over a flag")
+        if any(child.local == "standardLoopCharacteristics" for child in node.element.children):
+            raise self._refused(node, "is a loop of its own; draw the loop with a gateway over a flag")
         if node.binding.mappings:
             raise self._refused(node, "maps variables; a hollow model maps none")
         act, wait = self._act(node)
@@ -224,7 +237,7 @@ class _Compiling:
                 return Act.INCLUSIVE, None
             case Kind.EVENT_BASED_GATEWAY, _:
                 return Act.CHOICE, None
-        raise self._refused(node, _NEAREST.get(node.kind, "is not executed here; use a service task and events"))
+        raise self._refused(node, _nearest(node))
 
     def _wait(self, node: FlowNode) -> TimerWait | MessageWait:
         event = node.event
@@ -232,7 +245,7 @@ class _Compiling:
             return self._message(node, event.ref)
         assert isinstance(event, Timer)
         if event.kind is None or event.when is None:
-            raise self._refused(node, "is a timer without a time")
+            raise self._refused(node, "is a timer without a time; write a duration, a date or a cycle")
         if event.when.is_feel:
             return TimerWait(event.kind, variable=self._variable(node, event.when))
         return TimerWait(event.kind, text=event.when.text)
@@ -240,13 +253,13 @@ class _Compiling:
     def _message(self, node: FlowNode, ref: str) -> MessageWait:
         message = self._model.messages.get(ref)
         if message is None or message.correlation_key is None:
-            raise self._refused(node, "waits for a message that is not declared with a key")
+            raise self._refused(node, "waits for a message without a key; declare it with a zeebe:subscription")
         return MessageWait(message.name, self._variable(node, message.correlation_key))
 
     def _variable(self, node: FlowNode, expression: Expression) -> str:
         name = expression.feel.strip()
         if not name.isidentifier() or not name.isascii():
-            raise self._refused(node, "has an expression that is more than one variable")
+            raise self._refused(node, "computes in an expression; let a verb set one flag and name that")
         return name
 
     def _flow(self, flow: SequenceFlow) -> Flow:
@@ -273,7 +286,7 @@ class _Compiling:
                     variable = "" if key is None else self._variable(node, key)
                     self._message_starts[node.id] = MessageWait(message.name, variable)
             else:
-                raise self._refused(node, "is a start event this engine does not know; use a none start event")
+                raise self._refused(node, _nearest(node) if node.event else "is one start event too many; keep one")
         if not plain and not (is_process and self._message_starts):
             raise CommandInvalid(f"{self._name}: {scope_id} has no start event")
         return plain
@@ -284,7 +297,7 @@ class _Compiling:
                 raise self._refused(node, "is a native user task; leave out zeebe:userTask")
             return USER_TASK
         if not node.binding.job_type:
-            raise self._refused(node, "has no literal job type")
+            raise self._refused(node, "has no literal job type; write one, the name of its verb")
         return node.binding.job_type
 
     def _headers(self, node: FlowNode) -> dict[str, str]:
@@ -308,7 +321,7 @@ class _Compiling:
             return None
         error = self._model.errors.get(node.event.ref)
         if error is None:
-            raise self._refused(node, "names an error that is not declared")
+            raise self._refused(node, "names an error that is not declared; declare it with its code")
         return error.code
 
     def _listeners(self, woven: tuple[WovenListener, ...], event: str) -> Iterator[Listener]:
@@ -324,6 +337,22 @@ class _Compiling:
         return CommandInvalid(f"{self._name}:{self._line(node)}: {node.kind.value or 'element'} {node.id!r} {why}")
 
 
+def _nearest(node: FlowNode) -> str:
+    """Why a node is not executed, and the nearest way that is."""
+    if len(node.events) > 1:
+        return "waits for several things at once; draw one event each behind an event-based gateway"
+    known = _NEAREST_EVENT.get(type(node.event)) or _NEAREST.get(node.kind)
+    return known or "is not executed here; use a service task and events"
+
+
+_NEAREST_EVENT: Mapping[type, str] = {
+    Signal: "is a signal; use a message with a key",
+    Escalation: "is an escalation; use an error, or a message to whoever must know",
+    Conditional: "waits for a condition; use a gateway over a flag, behind the verb that sets it",
+    Link: "is a link; use a sequence flow",
+    Timer: "is started by a timer; let whoever keeps the calendar ask for the verb",
+    Message: "is started by a message inside a subprocess; catch the message behind a none start event",
+}
 _NEAREST = {
     Kind.SCRIPT_TASK: "is a script; make it a service task with a verb",
     Kind.BUSINESS_RULE_TASK: "is a decision table; make it a service task with a verb that sets a flag",

@@ -1,0 +1,33 @@
+"""What the embedded engine does not execute is refused when it is deployed: which element, which line, which way."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.embedded import embedded
+from tests.support.refused_models import LINE, ODD, Odd
+from verbworker.engine import Resource, Start
+from verbworker.engines.embedded.engine import EmbeddedEngine
+from verbworker.errors import CommandInvalid
+
+
+@pytest.fixture
+async def engine(dsn: str) -> AsyncIterator[EmbeddedEngine]:
+    async with embedded(dsn, clockwork=False) as engine:
+        yield engine
+
+
+@pytest.mark.req("TOK-22", "PRX-13")
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.name)
+async def test_a_model_outside_the_set_is_refused_with_its_element_its_line_and_a_way(
+    engine: EmbeddedEngine, odd: Odd
+) -> None:
+    with pytest.raises(CommandInvalid) as refused:
+        await engine.deploy([Resource("odd.bpmn", odd.model())])
+
+    words = str(refused.value)
+    assert words.startswith(f"odd.bpmn:{LINE}: ")
+    assert "'odd'" in words
+    assert odd.way in words
+    with pytest.raises(CommandInvalid, match="none found"):
+        await engine.start(Start("odd", {}))
