@@ -79,6 +79,7 @@ FOR UPDATE;
 -- name: save
 -- Everything that a batch of steps changed. A change whose instance moved on meanwhile, or whose job may not be told
 -- about, leaves nothing behind and returns no row. An instance is locked before anything of its own, in key order.
+-- Keys are named as arrays beside their joins: a plan made while a table was empty must never read the whole of it.
 WITH clock AS MATERIALIZED (
   SELECT verbworker_engine.now() AS now
 ),
@@ -95,7 +96,7 @@ held AS MATERIALIZED (
   SELECT instance.instance_key
   FROM verbworker_engine.instance
   JOIN item ON item.instance_key = instance.instance_key
-  WHERE instance.revision = item.revision
+  WHERE instance.instance_key = ANY ($1::bigint[]) AND instance.revision = item.revision
   ORDER BY instance.instance_key
   FOR UPDATE OF instance
 ),
@@ -104,7 +105,8 @@ allowed AS MATERIALIZED (
   FROM held
   JOIN item ON item.instance_key = held.instance_key
   JOIN verbworker_engine.job ON job.job_key = item.guard
-  WHERE NOT job.is_held AND (job.worker IS NOT NULL OR job.due_at <= (SELECT now FROM clock))
+  WHERE job.job_key = ANY ($10::bigint[]) AND NOT job.is_held
+    AND (job.worker IS NOT NULL OR job.due_at <= (SELECT now FROM clock))
   FOR UPDATE OF job
 ),
 ready AS MATERIALIZED (
@@ -121,12 +123,14 @@ updated AS (
   SET revision = instance.revision + 1, state = ready.state,
     variables = coalesce(ready.variables, instance.variables)
   FROM ready
-  WHERE instance.instance_key = ready.instance_key AND ready.ended = '' AND ready.revision > 0
+  WHERE instance.instance_key = ANY ($1::bigint[]) AND instance.instance_key = ready.instance_key
+    AND ready.ended = '' AND ready.revision > 0
 ),
 removed AS (
   DELETE FROM verbworker_engine.instance
   USING ready
-  WHERE instance.instance_key = ready.instance_key AND ready.ended <> '' AND ready.revision > 0
+  WHERE instance.instance_key = ANY ($1::bigint[]) AND instance.instance_key = ready.instance_key
+    AND ready.ended <> '' AND ready.revision > 0
   RETURNING instance.instance_key, instance.definition_key, instance.tenant_id, ready.ended,
     coalesce(ready.variables, instance.variables) AS variables, instance.created_at
 ),
@@ -163,14 +167,16 @@ job_made AS (
 job_gone AS (
   DELETE FROM verbworker_engine.job
   USING unnest($17::bigint[]) AS gone (job_key), ready
-  WHERE job.job_key = gone.job_key AND ready.instance_key = (gone.job_key >> 20) << 20
+  WHERE job.job_key = ANY ($17::bigint[]) AND job.job_key = gone.job_key
+    AND ready.instance_key = (gone.job_key >> 20) << 20
 ),
 job_set AS (
   UPDATE verbworker_engine.job
   SET is_held = wanted.is_held, retries = coalesce(wanted.retries, job.retries), worker = NULL,
     due_at = (SELECT now FROM clock)
   FROM unnest($18::bigint[], $19::boolean[], $20::integer[]) AS wanted (job_key, is_held, retries), ready
-  WHERE job.job_key = wanted.job_key AND ready.instance_key = (wanted.job_key >> 20) << 20
+  WHERE job.job_key = ANY ($18::bigint[]) AND job.job_key = wanted.job_key
+    AND ready.instance_key = (wanted.job_key >> 20) << 20
 ),
 timer_set AS (
   INSERT INTO verbworker_engine.timer (wait_key, instance_key, due_at)
@@ -192,12 +198,14 @@ subscribed AS (
 timer_closed AS (
   DELETE FROM verbworker_engine.timer
   USING unnest($26::bigint[]) AS closed (wait_key), ready
-  WHERE timer.wait_key = closed.wait_key AND ready.instance_key = (closed.wait_key >> 20) << 20
+  WHERE timer.wait_key = ANY ($26::bigint[]) AND timer.wait_key = closed.wait_key
+    AND ready.instance_key = (closed.wait_key >> 20) << 20
 ),
 subscription_closed AS (
   DELETE FROM verbworker_engine.subscription
   USING unnest($26::bigint[]) AS closed (wait_key), ready
-  WHERE subscription.wait_key = closed.wait_key AND ready.instance_key = (closed.wait_key >> 20) << 20
+  WHERE subscription.wait_key = ANY ($26::bigint[]) AND subscription.wait_key = closed.wait_key
+    AND ready.instance_key = (closed.wait_key >> 20) << 20
 ),
 incident_made AS (
   INSERT INTO verbworker_engine.incident (
@@ -213,14 +221,111 @@ incident_made AS (
 incident_gone AS (
   DELETE FROM verbworker_engine.incident
   USING unnest($32::bigint[]) AS gone (incident_key), ready
-  WHERE incident.incident_key = gone.incident_key AND ready.instance_key = (gone.incident_key >> 20) << 20
+  WHERE incident.incident_key = ANY ($32::bigint[]) AND incident.incident_key = gone.incident_key
+    AND ready.instance_key = (gone.incident_key >> 20) << 20
 ),
 message_taken AS (
   UPDATE verbworker_engine.message
   SET taken_by = message.taken_by || ready.process_id
   FROM unnest($33::bigint[], $34::bigint[]) AS taken (message_key, instance_key)
   JOIN ready ON ready.instance_key = taken.instance_key
-  WHERE message.message_key = taken.message_key
+  WHERE message.message_key = ANY ($33::bigint[]) AND message.message_key = taken.message_key
+)
+SELECT instance_key
+FROM ready;
+
+-- name: save_plain
+-- The same for steps that only end jobs and make new ones, as nearly all do: each part of a statement costs Postgres
+-- something before its first row.
+WITH clock AS MATERIALIZED (
+  SELECT verbworker_engine.now() AS now
+),
+item AS MATERIALIZED (
+  SELECT *
+  FROM unnest(
+    $1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::bytea[],
+    $9::text[], $10::bigint[]
+  ) AS change (
+    instance_key, definition_key, process_id, tenant_id, start_key, revision, variables, state, ended, guard
+  )
+),
+held AS MATERIALIZED (
+  SELECT instance.instance_key
+  FROM verbworker_engine.instance
+  JOIN item ON item.instance_key = instance.instance_key
+  WHERE instance.instance_key = ANY ($1::bigint[]) AND instance.revision = item.revision
+  ORDER BY instance.instance_key
+  FOR UPDATE OF instance
+),
+allowed AS MATERIALIZED (
+  SELECT job.job_key
+  FROM held
+  JOIN item ON item.instance_key = held.instance_key
+  JOIN verbworker_engine.job ON job.job_key = item.guard
+  WHERE job.job_key = ANY ($10::bigint[]) AND NOT job.is_held
+    AND (job.worker IS NOT NULL OR job.due_at <= (SELECT now FROM clock))
+  FOR UPDATE OF job
+),
+ready AS MATERIALIZED (
+  SELECT item.*
+  FROM item
+  WHERE item.revision = 0
+    OR (
+      EXISTS (SELECT 1 FROM held WHERE held.instance_key = item.instance_key)
+      AND (item.guard = 0 OR EXISTS (SELECT 1 FROM allowed WHERE allowed.job_key = item.guard))
+    )
+),
+updated AS (
+  UPDATE verbworker_engine.instance
+  SET revision = instance.revision + 1, state = ready.state,
+    variables = coalesce(ready.variables, instance.variables)
+  FROM ready
+  WHERE instance.instance_key = ANY ($1::bigint[]) AND instance.instance_key = ready.instance_key
+    AND ready.ended = '' AND ready.revision > 0
+),
+removed AS (
+  DELETE FROM verbworker_engine.instance
+  USING ready
+  WHERE instance.instance_key = ANY ($1::bigint[]) AND instance.instance_key = ready.instance_key
+    AND ready.ended <> '' AND ready.revision > 0
+  RETURNING instance.instance_key, instance.definition_key, instance.tenant_id, ready.ended,
+    coalesce(ready.variables, instance.variables) AS variables, instance.created_at
+),
+begun AS (
+  INSERT INTO verbworker_engine.instance (
+    instance_key, definition_key, process_id, tenant_id, start_key, variables, state, created_at
+  )
+  SELECT instance_key, definition_key, process_id, tenant_id, start_key, variables, state, (SELECT now FROM clock)
+  FROM ready
+  WHERE revision = 0 AND ended = ''
+),
+ended AS (
+  INSERT INTO verbworker_engine.ended_instance (
+    instance_key, definition_key, tenant_id, status, variables, created_at, ended_at
+  )
+  SELECT instance_key, definition_key, tenant_id, ended, variables, created_at, (SELECT now FROM clock)
+  FROM removed
+  UNION ALL
+  SELECT instance_key, definition_key, tenant_id, ended, variables, (SELECT now FROM clock), (SELECT now FROM clock)
+  FROM ready
+  WHERE revision = 0 AND ended <> ''
+),
+job_made AS (
+  INSERT INTO verbworker_engine.job (
+    job_key, instance_key, tenant_id, type, element_id, element_instance_key, retries, headers, due_at
+  )
+  SELECT
+    made.job_key, ready.instance_key, ready.tenant_id, made.type, made.element_id, made.element_instance_key,
+    made.retries, made.headers, (SELECT now FROM clock)
+  FROM unnest($11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::integer[], $16::text[])
+    AS made (job_key, type, element_id, element_instance_key, retries, headers)
+  JOIN ready ON ready.instance_key = (made.job_key >> 20) << 20
+),
+job_gone AS (
+  DELETE FROM verbworker_engine.job
+  USING unnest($17::bigint[]) AS gone (job_key), ready
+  WHERE job.job_key = ANY ($17::bigint[]) AND job.job_key = gone.job_key
+    AND ready.instance_key = (gone.job_key >> 20) << 20
 )
 SELECT instance_key
 FROM ready;
@@ -248,7 +353,7 @@ found AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
   ) AS job
 ),
-chosen AS (
+chosen AS MATERIALIZED (
   SELECT number, timeout_ms, worker, job_key
   FROM (
     SELECT number, most, timeout_ms, worker, job_key, row_number() OVER (PARTITION BY number ORDER BY due_at) AS place
@@ -263,7 +368,8 @@ taken AS (
     -- Strictly growing per job, whatever the clock does: deliveries are told apart by it.
     activated_ms = greatest(floor(extract(epoch FROM (SELECT now FROM clock)) * 1000)::bigint, job.activated_ms + 1)
   FROM chosen
-  WHERE job.job_key = chosen.job_key
+  -- The array keeps a plan made while the table was empty from reading the whole of it later.
+  WHERE job.job_key = ANY (ARRAY(SELECT job_key FROM chosen)) AND job.job_key = chosen.job_key
   RETURNING
     chosen.number, job.job_key, job.instance_key, job.tenant_id, job.type, job.element_id, job.element_instance_key,
     job.retries, job.headers, job.activated_ms
@@ -275,6 +381,7 @@ SELECT
   instance.revision
 FROM taken
 JOIN verbworker_engine.instance ON instance.instance_key = taken.instance_key
+WHERE instance.instance_key = ANY (ARRAY(SELECT instance_key FROM taken))
 ORDER BY taken.job_key;
 
 -- name: due_types

@@ -158,6 +158,7 @@ def engine_pool(settings: Settings) -> Database:
         size=settings.engine_connections,
         settings={
             "enable_seqscan": "off",
+            "enable_bitmapscan": "off",
             "enable_hashjoin": "off",
             "enable_mergejoin": "off",
             "plan_cache_mode": "force_generic_plan",

@@ -101,6 +101,12 @@ class Change:
     incidents_gone: list[int] = field(default_factory=list)
     taken: list[int] = field(default_factory=list)  # messages out of the buffer
 
+    @property
+    def is_rich(self) -> bool:
+        """Whether more than jobs that ended and new ones has to be saved."""
+        waits = self.timers or self.subscriptions or self.closed or self.taken
+        return bool(waits or self.jobs_set or self.incidents or self.incidents_gone)
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -164,9 +170,9 @@ class Tokens:
         elements, names = columns(starts, 2)
         await connection.execute(query("tokens", "start_by"), model.process_id, model.definition_key, elements, names)
 
-    async def model(self, definition_key: int) -> Model | None:
+    async def model(self, connection: Connection | Database, definition_key: int) -> Model | None:
         """One deployed process."""
-        row = await self._database.fetchrow(query("tokens", "definition"), definition_key)
+        row = await connection.fetchrow(query("tokens", "definition"), definition_key)
         return None if row is None else Model(**row)
 
     # ---- instances -----------------------------------------------------------------------------------------------
@@ -204,7 +210,10 @@ class Tokens:
 
     async def save_in(self, connection: Connection | Database, changes: list[Change]) -> list[bool]:
         """The same inside a transaction."""
-        rows = await connection.fetch(query("tokens", "save"), *_rows(changes))
+        if any(change.is_rich for change in changes):
+            rows = await connection.fetch(query("tokens", "save"), *_plain_rows(changes), *_rich_rows(changes))
+        else:
+            rows = await connection.fetch(query("tokens", "save_plain"), *_plain_rows(changes))
         saved = {row["instance_key"] for row in rows}
         return [change.kept.instance_key in saved for change in changes]
 
@@ -308,8 +317,8 @@ def _activation(row: Row) -> Activation:
     )
 
 
-def _rows(changes: list[Change]) -> list[list[object]]:
-    """The changes as the columns that `save` takes."""
+def _plain_rows(changes: list[Change]) -> list[list[object]]:
+    """The columns that every way of saving takes."""
     kept = [
         (
             *(c.kept.instance_key, c.kept.definition_key, c.kept.process_id, c.kept.tenant_id, c.kept.start_key),
@@ -322,13 +331,15 @@ def _rows(changes: list[Change]) -> list[list[object]]:
         for c in changes
         for job in c.jobs.values()
     ]
+    return [*columns(kept, 10), *columns(jobs, 6), [key for c in changes for key in c.jobs_gone]]
+
+
+def _rich_rows(changes: list[Change]) -> list[list[object]]:
+    """The columns that `save` takes beside them."""
     jobs_set = [(key, held, retries) for c in changes for key, (held, retries) in c.jobs_set.items()]
     incidents = [(i.key, i.job, i.element_id, i.kind, i.message) for c in changes for i in c.incidents.values()]
     subscriptions = [(key, name, wanted) for c in changes for key, (name, wanted) in c.subscriptions.items()]
     return [
-        *columns(kept, 10),
-        *columns(jobs, 6),
-        [key for c in changes for key in c.jobs_gone],
         *columns(jobs_set, 3),
         *columns([item for c in changes for item in c.timers.items()], 2),
         *columns(subscriptions, 3),
