@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.chaos.crew import Crew, Hand
-from tests.chaos.load import Load
 from tests.support.databases import plain
 from tests.support.postgres import Postgres
 from tests.support.zeebe import Broker
@@ -44,10 +43,19 @@ class Plan:
 class Nemesis:
     """Harms a crew, its database and its broker until told to rest."""
 
-    def __init__(self, plan: Plan, crew: Crew, load: Load, server: Postgres, broker: Broker, dsn: str, seed: int):
+    def __init__(
+        self,
+        plan: Plan,
+        crew: Crew,
+        calm: asyncio.Lock,
+        server: Postgres,
+        broker: Broker | None,
+        dsn: str,
+        seed: int,
+    ) -> None:
         self._plan = plan
         self._crew = crew
-        self._load = load
+        self._calm = calm  # a server crashes only while nobody else holds it
         self._server = server
         self._broker = broker
         self._dsn = dsn
@@ -114,14 +122,15 @@ class Nemesis:
             self.counts["connections"] += len(cut)
 
     async def _crash_postgres(self) -> None:
-        async with self._load.calm:
+        async with self._calm:
             self._note("postgres", "immediate shutdown")
             await asyncio.to_thread(self._server.restart_immediate)
             self._write("postgres is back")
 
     async def _crash_broker(self) -> None:
-        async with self._load.calm:
+        async with self._calm:
             self._note("broker", "kill -9")
+            assert self._broker is not None, "there is no broker to crash"
             await asyncio.to_thread(self._broker.restart)
             self._write("broker is back")
 

@@ -46,7 +46,7 @@ async def chaos(
     seed = int(os.environ.get(SEED, random.randrange(1_000_000)))
     try:
         async with site.load("book", "send") as load, asyncio.TaskGroup() as tasks:
-            nemesis = Nemesis(plan, crew, load, server, cluster, site.harness_dsn, seed)
+            nemesis = Nemesis(plan, crew, load.calm, server, cluster, site.harness_dsn, seed)
             crew.start_all()
             watching = [tasks.create_task(crew.supervise()), tasks.create_task(crew.count())]
             starting = tasks.create_task(load.start(instances, pause=seconds / instances))
