@@ -11,6 +11,7 @@ from tests.support.embedded import EmbeddedPlace, embedded
 from verbworker.engine import Ask, Resource, Signal, Start
 from verbworker.engines.embedded.engine import EmbeddedEngine
 from verbworker.job import Job
+from verbworker.stores._database import Database
 
 HOUR_MS = 3_600_000
 
@@ -305,3 +306,14 @@ async def test_a_chain_of_waits_takes_messages_that_came_before_it_began(engine:
 
     (job,) = await take(engine)
     assert job.variables == {"corr_key": "k", "orch_one": 1, "orch_two": 2}
+
+
+async def test_many_publish_at_once_through_few_connections_and_new_definitions(dsn: str) -> None:
+    async with embedded(dsn) as engine:
+        await deploy(engine, waiting())
+        for number in range(12):
+            await begin(engine, key=f"k-{number}")
+    async with EmbeddedEngine(Database(dsn, size=2)) as narrow:
+        await asyncio.gather(*(publish(narrow, f"m-{number}", key=f"k-{number}") for number in range(12)))
+
+        assert len(await take(narrow)) == 12

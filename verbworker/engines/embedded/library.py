@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from verbworker.engine import Deployed, Resource
 from verbworker.engines.embedded.definition import Definition, compile_models
 from verbworker.errors import CommandInvalid, EngineError
-from verbworker.stores._database import Database
+from verbworker.stores._database import Connection, Database
 from verbworker.stores.tokens import Tokens
 
 
@@ -26,11 +26,11 @@ class Library:
         self._tokens = tokens
         self._books: dict[int, Book] = {}
 
-    async def find(self, definition_key: int) -> Book:
-        """The definition of this key."""
+    async def find(self, definition_key: int, connection: Connection | None = None) -> Book:
+        """The definition of this key. Whoever holds a connection lends it: waiting for a second could last."""
         book = self._books.get(definition_key)
         if book is None:
-            book = self._books[definition_key] = await self._read(definition_key)
+            book = self._books[definition_key] = await self._read(definition_key, connection or self._database)
         return book
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
@@ -51,8 +51,8 @@ class Library:
                 deployed.append(Deployed(one.process_id, model.version, model.definition_key, resource.name))
         return deployed
 
-    async def _read(self, definition_key: int) -> Book:
-        model = await self._tokens.model(definition_key)
+    async def _read(self, definition_key: int, connection: Connection | Database) -> Book:
+        model = await self._tokens.model(connection, definition_key)
         if model is None:
             raise EngineError(f"there is no definition with the key {definition_key}")
         compiled = {one.process_id: one for one in compile_models(model.content, model.resource)}

@@ -56,7 +56,8 @@ class Moving:
 
     async def turn(self, kept: Kept, *, guard: int = 0) -> Turn:
         """A turn of an instance."""
-        return Turn((await self._library.find(kept.definition_key)).definition, kept, guard=guard)
+        book = await self._library.find(kept.definition_key, self.connection)
+        return Turn(book.definition, kept, guard=guard)
 
     async def put(self, instance_key: int, variables: Variables) -> None:
         """Set variables of an instance; raises `NothingThere` when it has ended."""
