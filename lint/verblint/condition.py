@@ -13,6 +13,7 @@ place, and is reported by its own rule. `verblint.grammar` is the parser; everyt
 
 from collections.abc import Callable, Iterator, Mapping
 from operator import ge, gt, le, lt
+from typing import TypeGuard
 
 from verblint.value import value
 
@@ -138,7 +139,7 @@ def _compare(value: Value, operator: str, literal: Value) -> Truth:
         return _equal(value, literal)
     if operator == "!=":
         return _opposite(_equal(value, literal))
-    if type(value) is int and type(literal) is int:
+    if _is_number(value) and _is_number(literal):
         return _ORDERS[operator](value, literal)
     return None
 
@@ -146,7 +147,12 @@ def _compare(value: Value, operator: str, literal: Value) -> Truth:
 def _equal(value: Value, literal: Value) -> Truth:
     if value is None or literal is None:
         return value is literal
-    return value == literal if type(value) is type(literal) else None
+    return value == literal if type(value) is type(literal) or (_is_number(value) and _is_number(literal)) else None
+
+
+def _is_number(value: Value) -> TypeGuard[int]:
+    # A model writes whole numbers only; a variable may hold any, and the engine compares what they are worth.
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _opposite(truth: Truth) -> Truth:

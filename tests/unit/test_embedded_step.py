@@ -7,6 +7,7 @@ import pytest
 from tests.support.drawing import Drawing, listeners
 from tests.support.kernel import Game
 from verbworker.engines.embedded.commands import NothingThere
+from verbworker.errors import CommandInvalid
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -200,6 +201,16 @@ def test_a_cycle_fires_as_often_as_it_says() -> None:
     assert game.state.waits == {}
 
 
+def test_a_cycle_leaves_out_the_times_that_were_missed() -> None:
+    game = Game(hosted(False, "R/PT1M")).begin()
+    game.now = NOON + timedelta(minutes=10, seconds=30)
+
+    game.fire("late")
+
+    (wait,) = game.state.waits.values()
+    assert wait.due == game.now + timedelta(minutes=1)
+
+
 @pytest.mark.req("EMC-11")
 def test_a_host_that_is_left_closes_its_boundary_events() -> None:
     game = Game(hosted(True)).begin().complete("work")
@@ -318,6 +329,38 @@ def test_listeners_stand_before_and_after_a_node_in_their_order() -> None:
     assert seen == ["s1", "s2", "a", "e1", "done"]
 
 
+def test_a_listener_is_asked_again_when_its_node_was_stuck_after_it() -> None:
+    drawing = Drawing().start().catch("wait", timer="=orch_x", listeners=listeners(("start", "s"))).end()
+    game = Game(drawing.flow("begin", "wait", "end")).begin().complete("s")
+    assert len(game.state.incidents) == 1
+    game.state.variables["orch_x"] = "PT1M"
+
+    assert game.resolve().open_jobs() == ["s"]
+    assert game.complete("s").fire("wait").ended == "completed"
+
+
+@pytest.mark.parametrize(("value", "key"), [("k", "k"), ("", ""), (42, "42"), (4.5, "4"), (-4.5, "-4")])
+def test_a_key_is_a_text_or_the_whole_part_of_a_number(value: object, key: str) -> None:
+    drawing = Drawing().start().catch("wait", message="docs").end().flow("begin", "wait", "end")
+
+    (wait,) = Game(drawing).begin(corr_key=value).state.waits.values()
+    assert wait.correlation_key == key
+
+
+@pytest.mark.parametrize("value", [True, None, ["k"], {"k": 1}])
+def test_nothing_else_is_a_key(value: object) -> None:
+    drawing = Drawing().start().catch("wait", message="docs").end().flow("begin", "wait", "end")
+
+    assert [known.kind for known in Game(drawing).begin(corr_key=value).state.incidents.values()] == [
+        "EXTRACT_VALUE_ERROR"
+    ]
+
+
+def test_a_number_is_compared_by_what_it_is_worth() -> None:
+    assert Game(stuck_gateway("=orch_x = 1")).begin(orch_x=1.0).open_jobs() == ["l"]
+    assert Game(stuck_gateway("=orch_x > 1")).begin(orch_x=1.5).open_jobs() == ["l"]
+
+
 @pytest.mark.req("EVO-20")
 def test_a_job_without_retries_waits_for_a_person() -> None:
     game = Game(line()).begin().exhaust("a")
@@ -353,3 +396,8 @@ def test_a_step_leaves_the_state_before_it_alone() -> None:
     game.complete("a", orch_x=1)
 
     assert before == kept
+
+
+def test_a_flow_that_leads_nowhere_is_not_deployed() -> None:
+    with pytest.raises(CommandInvalid, match=r"drawing.bpmn:\d+: the flow 'a_nowhere' leads nowhere"):
+        Game(Drawing().start().task("a").flow("begin", "a", "nowhere"))

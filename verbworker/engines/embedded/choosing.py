@@ -61,8 +61,8 @@ def due(timer: TimerWait, variables: Variables, now: datetime) -> tuple[schedule
 
 
 def correlation_key(variable: str, variables: Variables) -> str:
-    """The key a message must carry."""
+    """The key a message must carry; of a number its whole part, as on the broker."""
     value = variables.get(variable)
-    if isinstance(value, bool) or not isinstance(value, str | int):
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise Stuck("EXTRACT_VALUE_ERROR", f"the correlation key {variable} is neither a text nor a number")
-    return str(value)
+    return value if isinstance(value, str) else str(int(value))

@@ -156,6 +156,7 @@ class _Compiling:
             leaving=tuple(self._listeners(binding.execution_listeners, "end")),
         )
         self._read(scope, "")
+        self._check_flows()
         return Definition(self._process.id, self._nodes, self._message_starts)
 
     def _read(self, scope: Scope, scope_id: str) -> None:
@@ -165,6 +166,13 @@ class _Compiling:
             self._nodes[node.id] = self._node(scope, node, scope_id)
             if node.scope is not None:
                 self._read(node.scope, node.id)
+
+    def _check_flows(self) -> None:
+        for node in self._nodes.values():
+            for flow in node.outgoing:
+                target = self._nodes.get(flow.target)
+                if target is None or target.scope != node.scope:
+                    raise CommandInvalid(f"{self._name}:{node.line}: the flow {flow.id!r} leads nowhere in its scope")
 
     def _node(self, scope: Scope, node: FlowNode, scope_id: str) -> Node:
         if node.multi_instance is not None:

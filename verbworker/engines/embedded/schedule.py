@@ -43,11 +43,13 @@ def first(kind: TimerKind, text: object, now: datetime) -> Due:
     return Due(at, None if times is None else times - 1)
 
 
-def following(text: str, before: Due) -> Due | None:
-    """The time after `before` of a cycle, or None when it was the last."""
+def following(text: str, before: Due, now: datetime) -> Due | None:
+    """The time after `before` of a cycle, or None when it was the last. Times that were missed are left out."""
     if before.again == 0:
         return None
-    return Due(_later(before.at, text.rpartition("/")[2]), None if before.again is None else before.again - 1)
+    interval = text.rpartition("/")[2]
+    at = _later(before.at, interval)
+    return Due(at if at > now else _later(now, interval), None if before.again is None else before.again - 1)
 
 
 def _later(now: datetime, duration: str) -> datetime:

@@ -125,7 +125,7 @@ class _Run:
             return
         token = self.state.tokens[incident.token]
         token.is_stuck = False
-        self._activate(token)
+        self._enter(token)
 
     def _cancel(self) -> None:
         self._terminate(self.state.tokens[self.state.instance_key])
@@ -153,7 +153,8 @@ class _Run:
             self._act(token, node)
         except Stuck as stuck:
             self._close_waits(token)
-            token.is_stuck = True
+            # Whoever listens before the node is asked again when the incident is resolved, as on the broker.
+            token.is_stuck, token.phase, token.listener = True, Phase.ENTERING, 0
             self._incident(token, stuck.kind, str(stuck))
 
     def _act(self, token: Token, node: Node) -> None:
@@ -277,7 +278,7 @@ class _Run:
             self._terminate(host)
             self._happen(node, parent)
             return
-        due = None if wait.due is None else schedule.following(wait.text, schedule.Due(wait.due, wait.again))
+        due = None if wait.due is None else schedule.following(wait.text, schedule.Due(wait.due, wait.again), self._now)
         if due is not None:
             wait.due, wait.again = due.at, due.again
             self.effects.append(told.TimerSet(wait.key, due.at))
