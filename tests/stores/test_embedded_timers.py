@@ -1,177 +1,86 @@
-"""Timers of the embedded engine: none lost, none twice, whoever rings them."""
+"""Timers of the embedded engine: many at once over several processes, and those that fell due while nobody ran."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from tests.support.databases import value
+from tests.support.databases import plain, value
 from tests.support.drawing import Drawing
 from tests.support.embedded import EmbeddedPlace, embedded
 from tests.support.eventually import eventually
-from tests.support.zeebe_engine import outcome
 from verbworker.engine import Ask, Resource, Start
 from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.errors import JobGone
-from verbworker.job import Job
 
-HOUR = 3600.0
-
-
-@pytest.fixture
-def place(dsn: str) -> EmbeddedPlace:
-    return EmbeddedPlace(dsn)
+TIMERS = "SELECT count(*) FROM verbworker_engine.timer"
+# The row of a job is the mark of one firing: it has the key the kernel gave it, and nobody takes it.
+MADE = "SELECT count(*) AS jobs, count(DISTINCT instance_key) AS instances FROM verbworker_engine.job"
 
 
-@pytest.fixture
-async def engine(dsn: str) -> AsyncIterator[EmbeddedEngine]:
-    """An engine whose timers ring when the test says so."""
-    async with embedded(dsn, clockwork=False) as engine:
-        yield engine
+@asynccontextmanager
+async def processes(dsn: str, count: int) -> AsyncIterator[list[EmbeddedEngine]]:
+    """So many processes' engines on one database."""
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(embedded(dsn)) for _ in range(count)]
 
 
-def waiting(timer: str = "PT1H") -> Drawing:
-    return Drawing().start().catch("wait", timer=timer).task("after").end().flow("begin", "wait", "after", "end")
+async def deploy(engine: EmbeddedEngine, *, timer: str = "PT1H") -> None:
+    model = Drawing().start().catch("rest", timer=timer).task("work").end().flow("begin", "rest", "work", "end")
+    await engine.deploy([Resource("p.bpmn", model.xml())])
 
 
-def guarded(timer: str = "PT1H", *, interrupting: bool = True) -> Drawing:
-    drawing = Drawing().start().task("work").task("late").end("end", "ended_late")
-    drawing.boundary("overdue", "work", timer=timer, interrupting=interrupting)
-    return drawing.flow("begin", "work", "end").flow("overdue", "late", "ended_late")
+async def made(dsn: str) -> tuple[int, int]:
+    async with plain(dsn) as connection:
+        row = await connection.fetchrow(MADE)
+    return row["jobs"], row["instances"]
 
 
-async def start(engine: EmbeddedEngine, drawing: Drawing, count: int = 1) -> list[int]:
-    await engine.deploy([Resource("p.bpmn", drawing.xml())])
-    started = await asyncio.gather(*(engine.start(Start("p", {})) for _ in range(count)))
-    return [one.instance_key for one in started]
+@pytest.mark.req("EVO-17", "EVO-22", "TOK-14", "TOK-17")
+@pytest.mark.parametrize("many", [1000, pytest.param(10_000, marks=pytest.mark.long)])
+async def test_timers_that_are_due_at_once_fire_once_each_over_several_processes(dsn: str, many: int) -> None:
+    async with embedded(dsn, clockwork=False) as quiet:
+        await deploy(quiet)
+        for _ in range(many // 100):
+            await asyncio.gather(*(quiet.start(Start("p", {})) for _ in range(100)))
+    assert await value(dsn, TIMERS) == many
+    await EmbeddedPlace(dsn).moved(3601)
+
+    async with processes(dsn, 4):
+
+        async def is_over() -> bool:
+            return bool(await value(dsn, TIMERS) == 0)
+
+        await eventually(is_over, patience=120)
+
+    assert await made(dsn) == (many, many)
 
 
-async def take(engine: EmbeddedEngine, kind: str, limit: int = 1, wait_ms: int = 20_000) -> list[Job]:
-    return await engine.activate(Ask(kind, "tests", 60_000_000, ()), limit, wait_ms)
+@pytest.mark.req("TOK-19", "EVO-24")
+async def test_a_timer_that_fell_due_while_everything_was_down_fires_on_start(dsn: str) -> None:
+    async with embedded(dsn) as engine:
+        await deploy(engine)
+        started = await engine.start(Start("p", {}))
+    await EmbeddedPlace(dsn).moved(3601)
+
+    async with embedded(dsn) as engine:
+        (job,) = await engine.activate(Ask("work", "w", 60_000, ()), 1, 20_000)
+
+    assert job.process_instance_key == started.instance_key
+    assert await value(dsn, TIMERS) == 0
 
 
-async def timers(place: EmbeddedPlace) -> int:
-    return int(await value(place.dsn, "SELECT count(*) FROM verbworker_engine.timer"))
-
-
-async def ring_out(engine: EmbeddedEngine) -> int:
-    fired = 0
-    while more := await engine.clockwork.fire():
-        fired += more
-    return fired
-
-
-@pytest.mark.req("EVO-17", "TOK-14", "TOK-17")
-async def test_a_thousand_timers_that_are_due_at_once_fire_once_each_by_three_clockworks(
-    engine: EmbeddedEngine, place: EmbeddedPlace
-) -> None:
-    instances = await start(engine, waiting(), 1000)
-    await place.moved(HOUR + 1)
-
-    async with embedded(place.dsn, clockwork=False) as second, embedded(place.dsn, clockwork=False) as third:
-        fired = await asyncio.gather(*(ring_out(one) for one in (engine, second, third)))
-        left = await eventually_none(engine, place)
-
-    jobs = [job for _ in range(3) for job in await take(engine, "after", 1000, wait_ms=-1)]
-    assert sum(fired) + left == 1000
-    assert Counter(job.process_instance_key for job in jobs) == Counter(instances)
-    assert await timers(place) == 0
-
-
-async def eventually_none(engine: EmbeddedEngine, place: EmbeddedPlace) -> int:
-    """Ring what the three passed over because another of them held it; how many there were."""
-    fired = 0
-
-    async def is_quiet() -> bool:
-        nonlocal fired
-        fired += await ring_out(engine)
-        return await timers(place) == 0
-
-    await eventually(is_quiet)
-    return fired
-
-
-@pytest.mark.req("EVO-17", "TOK-19")
-async def test_a_timer_that_fell_due_while_nobody_ran_fires_on_start(
-    engine: EmbeddedEngine, place: EmbeddedPlace
-) -> None:
-    (instance,) = await start(engine, waiting())
-    await place.moved(30 * 24 * HOUR)
-
-    async with embedded(place.dsn) as woken:
-        (job,) = await take(woken, "after")
-
-    assert job.process_instance_key == instance
-
-
-async def test_a_timer_that_is_not_due_does_not_fire(engine: EmbeddedEngine, place: EmbeddedPlace) -> None:
-    await start(engine, waiting())
-    await place.moved(HOUR - 60)
-
-    assert await engine.clockwork.fire() == 0
-    assert await timers(place) == 1
-
-
-@pytest.mark.req("EVO-22", "EMC-11")
-async def test_the_timer_of_a_finished_task_is_gone(engine: EmbeddedEngine, place: EmbeddedPlace) -> None:
-    await start(engine, guarded())
-    (job,) = await take(engine, "work")
-    await engine.complete(job.key, {})
-    await place.moved(HOUR + 1)
-
-    assert await timers(place) == 0
-    assert await engine.clockwork.fire() == 0
-
-
-@pytest.mark.req("EVO-22", "EVO-23")
-async def test_a_task_that_ends_while_its_timer_rings_goes_one_way(
-    engine: EmbeddedEngine, place: EmbeddedPlace
-) -> None:
-    instances = await start(engine, guarded(), 20)
-    jobs = await take(engine, "work", 20)
-    await place.moved(HOUR + 1)
-
-    async with embedded(place.dsn, clockwork=False) as rival:
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(3):
-                tasks.create_task(ring_out(rival))
-            said = await asyncio.gather(*(outcome(engine.complete(job.key, {})) for job in jobs))
-        await ring_out(rival)
-    late = await take(engine, "late", 50, wait_ms=-1)
-
-    refused = [job.process_instance_key for job, answer in zip(jobs, said, strict=True) if answer is not None]
-    assert {type(answer) for answer in said} <= {type(None), JobGone}
-    assert sorted(job.process_instance_key for job in late) == sorted(refused)
-    alive = [instance for instance in instances if await engine.alive(instance)]
-    assert sorted(alive) == sorted(refused)
-
-
-async def test_a_cycle_fires_as_often_as_it_says_though_several_ring_it(
-    engine: EmbeddedEngine, place: EmbeddedPlace
-) -> None:
-    await start(engine, guarded("R3/PT1H", interrupting=False))
-    seen = 0
-    async with embedded(place.dsn, clockwork=False) as rival:
-        for _ in range(5):
-            await place.moved(HOUR)
-            await asyncio.gather(ring_out(engine), ring_out(rival), ring_out(engine), ring_out(rival))
-            await asyncio.gather(ring_out(engine), ring_out(rival))
-            seen += len(await take(engine, "late", 10, wait_ms=-1))
-
-    assert seen == 3
-    assert await timers(place) == 0
-
-
-async def test_a_timer_counts_from_the_databases_time(engine: EmbeddedEngine, place: EmbeddedPlace) -> None:
-    drawing = Drawing().start().task("first").catch("wait", timer="PT1H").end().flow("begin", "first", "wait", "end")
-    await start(engine, drawing)
-    (job,) = await take(engine, "first")
-    await place.moved(10 * HOUR)
-    await engine.complete(job.key, {})
-
-    rest = await value(
-        place.dsn, "SELECT extract(epoch FROM due_at - verbworker_engine.now())::float8 FROM verbworker_engine.timer"
-    )
-
-    assert HOUR - 60 < rest <= HOUR
+@pytest.mark.req("EVO-17")
+async def test_a_cycle_fires_as_often_as_it_says_and_then_no_more(dsn: str) -> None:
+    model = Drawing().start().task("work").boundary("tick", "work", timer="R3/PT1H", interrupting=False)
+    model.task("note").end("end", "noted").flow("begin", "work", "end").flow("tick", "note", "noted")
+    async with embedded(dsn) as engine:
+        await engine.deploy([Resource("p.bpmn", model.xml())])
+        await engine.start(Start("p", {}))
+    place = EmbeddedPlace(dsn)
+    async with embedded(dsn) as engine:
+        for rounds in (1, 2, 3):
+            await place.moved(3601)
+            (job,) = await engine.activate(Ask("note", "w", 60_000, ()), 5, 20_000)
+            await engine.complete(job.key, {})
+            assert await value(dsn, TIMERS) == (1 if rounds < 3 else 0)
