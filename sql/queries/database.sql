@@ -5,3 +5,10 @@ SELECT 1 AS alive;
 -- name: notify
 -- A hint for those who listen; nobody relies on it.
 SELECT pg_notify($1, $2);
+
+-- name: keyed
+-- Until the transaction ends: plans are made once and look rows up one by one, as on the pools that run only our own.
+SELECT
+  set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
+  set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+  set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true);

@@ -268,6 +268,11 @@ class Database:
         await self.fetchrow(query("database", "ping"))
 
 
+async def keyed(connection: Connection) -> None:
+    """Have what follows in this transaction planned as on our own pools; a verb's statements come before."""
+    await connection.fetch(query("database", "keyed"))
+
+
 def columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
     """Turn rows into columns, for statements that take their rows by `unnest`."""
     return [[row[index] for row in rows] for index in range(width)]

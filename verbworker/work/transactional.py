@@ -15,7 +15,7 @@ from verbworker.failpoint import Point, reach
 from verbworker.frame import Claim, FrameState
 from verbworker.outcome import Completed
 from verbworker.policy import Policy
-from verbworker.stores._database import Connection, Database
+from verbworker.stores._database import Connection, Database, keyed
 from verbworker.stores._guard import GuardedConnection
 from verbworker.stores.frames import Frames
 from verbworker.work.heart import Life
@@ -52,6 +52,7 @@ class Transactional:
                     db = GuardedConnection(connection)
                     answer = await self._performance.perform(entered, claim, life, limit, db)
                     reach(Point.PERFORMED)
+                    await keyed(connection)
                     completed = await self._popping.pop_in(connection, entered, claim, answer)
                     wake = await self._move(connection, claim, completed)
                 return self._committed(life, completed, wake)

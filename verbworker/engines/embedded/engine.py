@@ -5,7 +5,7 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -161,9 +161,12 @@ class EmbeddedEngine:
     async def complete_in(self, connection: Connection, job_key: int, variables: Variables) -> Callable[[], None]:
         """Complete a job inside the caller's transaction; refused, it leaves that transaction as it was."""
         command = told.CompleteJob(job_key, _checked(variables))
+        known = self._memory.take(instance_of(job_key))
+        turn = None if known is None else await self._turned(known, command, job_key)
+        if turn is not None and (await self._tokens.save_in(connection, [turn.finish()]))[0]:
+            return lambda: self._moved(turn)
         moving = Moving(connection, self._shelf)
         await self._tell_in(moving, job_key, command, guard=job_key)
-        self._memory.take(instance_of(job_key))
         return lambda: self._made(moving.changes)
 
     async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
@@ -277,22 +280,23 @@ class EmbeddedEngine:
 
     async def _is_told(self, known: Remembered, command: told.Command, guard: int) -> bool:
         """Try the short way. False when what is known is old, or when others must be asked."""
-        book = await self._library.find(known.kept.definition_key)
-        turn = Turn(book.definition, known.kept, known.read(), guard=guard)
-        try:
-            turn.tell(command, known.kept.now or datetime.now(UTC))
-        except NothingThere:
-            return False
-        if not turn.is_quiet or (turn.change.timers and known.kept.now is None):
-            # Timers count from the database's time, which a remembered instance does not know.
+        turn = await self._turned(known, command, guard)
+        if turn is None:
             return False
         with _in_our_words():
             if not await self._saves.add(turn.finish()):
                 return False
+        self._moved(turn)
+        return True
+
+    async def _turned(self, known: Remembered, command: told.Command, guard: int) -> Turn | None:
+        return known.turned((await self._library.find(known.kept.definition_key)).definition, command, guard)
+
+    def _moved(self, turn: Turn) -> None:
+        """Remember an instance as it was saved, and wake who waits for its jobs."""
         if not turn.change.ended:
             self._memory.keep(Remembered(turn.kept_now(), turn.state.variables, turn.state))
         self._made([turn.change])
-        return True
 
     async def _tell_in(self, moving: Moving, key: int, command: told.Command, *, guard: int) -> None:
         try:

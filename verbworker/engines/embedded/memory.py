@@ -5,10 +5,13 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
+from verbworker.engines.embedded.commands import Command, NothingThere
+from verbworker.engines.embedded.definition import Definition
 from verbworker.engines.embedded.state import State
-from verbworker.engines.embedded.turn import state_of
+from verbworker.engines.embedded.turn import Turn, state_of
 from verbworker.stores.tokens import Kept
 
 _MOST = 4096
@@ -28,6 +31,17 @@ class Remembered:
         if self.state is None:
             self.state = state_of(self.kept, self.variables)
         return self.state
+
+    def turned(self, definition: Definition, command: Command, guard: int) -> Turn | None:
+        """The turn that a command makes of it; None when others must be asked first, or when it does not fit."""
+        turn = Turn(definition, self.kept, self.read(), guard=guard)
+        try:
+            turn.tell(command, self.kept.now or datetime.now(UTC))
+        except NothingThere:
+            return None
+        # Timers count from the database's time, which is not known of an instance that was only remembered.
+        is_whole = turn.is_quiet and not (turn.change.timers and self.kept.now is None)
+        return turn if is_whole else None
 
     @property
     def size(self) -> int:
