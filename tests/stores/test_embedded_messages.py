@@ -1,24 +1,22 @@
-"""Messages of the embedded engine: who gets one, who waits for one, and what nobody took."""
+"""Messages of the embedded engine, down to its rows: a wait is opened, met and closed together with its token."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
-from tests.support.databases import value
+from tests.support.databases import plain
 from tests.support.drawing import Drawing
 from tests.support.embedded import EmbeddedPlace, embedded
+from tests.support.eventually import eventually
 from verbworker.engine import Ask, Resource, Signal, Start
 from verbworker.engines.embedded.engine import EmbeddedEngine
 from verbworker.job import Job
-from verbworker.stores._database import Database
 
-HOUR_MS = 3_600_000
-
-
-@pytest.fixture
-def place(dsn: str) -> EmbeddedPlace:
-    return EmbeddedPlace(dsn)
+KEY = {"corr_key": "k-1"}
+WAITS = "SELECT message_name, correlation_key FROM verbworker_engine.subscription ORDER BY wait_key"
+KEPT = "SELECT message_id FROM verbworker_engine.message ORDER BY message_key"
 
 
 @pytest.fixture
@@ -27,293 +25,166 @@ async def engine(dsn: str) -> AsyncIterator[EmbeddedEngine]:
         yield engine
 
 
-def waiting(process: str = "p", *, header: str = "") -> Drawing:
-    drawing = Drawing(process).start().catch("wait", message="letter").task("after").end()
-    return drawing.task(f"unused{header}").flow("begin", "wait", "after", "end")
+def catching(process: str = "p") -> Drawing:
+    drawing = Drawing(process).start().catch("letter", message="docs").task("read")
+    return drawing.end().flow("begin", "letter", "read", "end")
 
 
-def started_by() -> Drawing:
-    return Drawing("p").message_start("arrived", "letter").task("work").end().flow("arrived", "work", "end")
+def bounded(*, interrupting: bool) -> Drawing:
+    drawing = Drawing().start().task("work").boundary("stop", "work", message="docs", interrupting=interrupting)
+    drawing.task("note").end("end", "noted")
+    return drawing.flow("begin", "work", "end").flow("stop", "note", "noted")
 
 
-async def deploy(engine: EmbeddedEngine, *drawings: Drawing) -> None:
-    await engine.deploy([Resource(f"{drawing.process}.bpmn", drawing.xml()) for drawing in drawings])
+async def begin(engine: EmbeddedEngine, drawing: Drawing, **variables: object) -> int:
+    await engine.deploy([Resource("p.bpmn", drawing.xml())])
+    return (await engine.start(Start(drawing.process, {**KEY, **variables}))).instance_key
 
 
-async def begin(engine: EmbeddedEngine, process: str = "p", key: str = "k", version: int = -1) -> int:
-    return (await engine.start(Start(process, {"corr_key": key}, version=version))).instance_key
+async def take(engine: EmbeddedEngine, kind: str, limit: int = 5, wait_ms: int = 10_000) -> list[Job]:
+    return await engine.activate(Ask(kind, "w", 60_000, ()), limit, wait_ms)
 
 
-async def publish(
-    engine: EmbeddedEngine, message_id: str, *, key: str = "k", ttl_ms: int = HOUR_MS, **variables: object
-) -> None:
-    await engine.publish(Signal("letter", key, message_id, ttl_ms, variables))
+async def send(engine: EmbeddedEngine, message_id: str = "m-1", *, key: str = "k-1", ttl_ms: int = 60_000) -> None:
+    await engine.publish(
+        Signal(name="docs", correlation_key=key, variables={"from": message_id}, message_id=message_id, ttl_ms=ttl_ms)
+    )
 
 
-async def take(engine: EmbeddedEngine, kind: str = "after", limit: int = 50, wait_ms: int = -1) -> list[Job]:
-    return await engine.activate(Ask(kind, "tests", 60_000_000, ()), limit, wait_ms)
+async def rows(dsn: str, query: str) -> Sequence[Any]:
+    async with plain(dsn) as connection:
+        return [tuple(row) for row in await connection.fetch(query)]
 
 
-async def count(place: EmbeddedPlace, table: str) -> int:
-    return int(await value(place.dsn, f"SELECT count(*) FROM verbworker_engine.{table}"))
+@pytest.mark.req("EMC-01", "EMC-02", "EMC-04", "EMC-06", "EMC-09", "EMC-10", "X-18")
+async def test_a_message_meets_its_wait_by_name_and_key_alone(engine: EmbeddedEngine, dsn: str) -> None:
+    instance_key = await begin(engine, catching())
+    assert await rows(dsn, WAITS) == [("docs", "k-1")]
 
+    await send(engine, key="k-2", ttl_ms=0)
+    assert await rows(dsn, WAITS) == [("docs", "k-1")]
+    await send(engine)
+    (job,) = await take(engine, "read")
 
-@pytest.mark.req("EMC-01", "EMC-09", "EMC-10", "X-18")
-async def test_a_message_goes_by_its_key_and_brings_its_variables(engine: EmbeddedEngine, place: EmbeddedPlace) -> None:
-    await deploy(engine, waiting())
-    mine, _ = await begin(engine, key="mine"), await begin(engine, key="yours")
-
-    await publish(engine, "m-1", key="mine", ttl_ms=0, orch_docs=True)
-
-    (job,) = await take(engine)
-    assert (job.process_instance_key, job.variables) == (mine, {"corr_key": "mine", "orch_docs": True})
-    assert await count(place, "subscription") == 1
-
-
-@pytest.mark.req("EMC-13", "X-11")
-async def test_a_message_without_a_lifetime_is_for_those_who_wait_now(
-    engine: EmbeddedEngine, place: EmbeddedPlace
-) -> None:
-    await deploy(engine, waiting())
-    await publish(engine, "m-1", ttl_ms=0)
-    await begin(engine)
-
-    assert await take(engine) == []
-    assert await count(place, "message") == 0
-
-
-@pytest.mark.req("X-11", "X-17")
-async def test_an_early_message_meets_the_wait_in_the_step_that_opens_it(
-    engine: EmbeddedEngine, place: EmbeddedPlace
-) -> None:
-    await deploy(engine, waiting())
-    await publish(engine, "m-1", orch_n=1)
-    instance = await begin(engine)
-
-    (job,) = await take(engine)
-    assert (job.process_instance_key, job.variables["orch_n"]) == (instance, 1)
-    assert await count(place, "subscription") == 0
-
-
-async def test_early_messages_come_in_the_order_in_which_they_were_published(engine: EmbeddedEngine) -> None:
-    await deploy(engine, waiting())
-    for number in range(3):
-        await publish(engine, f"m-{number}", orch_n=number)
-    for _ in range(3):
-        await begin(engine)
-
-    assert [job.variables["orch_n"] for job in await take(engine)] == [0, 1, 2]
+    assert (job.process_instance_key, job.variables["from"]) == (instance_key, "m-1")
+    assert await rows(dsn, WAITS) == []
 
 
 @pytest.mark.req("X-11")
-async def test_a_message_that_has_expired_is_for_nobody(engine: EmbeddedEngine, place: EmbeddedPlace) -> None:
-    await deploy(engine, waiting())
-    await publish(engine, "m-1", ttl_ms=1000)
-    await place.moved(2)
-    await begin(engine)
+async def test_a_message_may_come_early_and_not_after_its_time(engine: EmbeddedEngine, dsn: str) -> None:
+    await engine.deploy([Resource("p.bpmn", catching().xml())])
+    await send(engine, "old", ttl_ms=1_000)
+    await EmbeddedPlace(dsn).moved(2)
+    await send(engine, "new", ttl_ms=60_000)
+    await engine.start(Start("p", KEY))
+    (job,) = await take(engine, "read")
 
-    assert await take(engine) == []
-    await engine.clockwork.sweep()
-    assert await count(place, "message") == 0
+    assert job.variables["from"] == "new"
+
+
+@pytest.mark.req("EMC-09", "EMC-13")
+async def test_whoever_must_know_is_told_that_nobody_waits(engine: EmbeddedEngine) -> None:
+    instance_key = await begin(engine, catching())
+
+    assert await engine.correlate("docs", "nobody", {}) is None
+    assert await engine.correlate("docs", "k-1", {}) == instance_key
+    assert await engine.correlate("docs", "k-1", {}) is None
 
 
 @pytest.mark.req("X-12")
-async def test_a_message_id_counts_once_while_it_is_kept_and_again_afterwards(
-    engine: EmbeddedEngine, place: EmbeddedPlace
+async def test_a_repetition_is_known_for_as_long_as_the_message_lives(engine: EmbeddedEngine, dsn: str) -> None:
+    await engine.deploy([Resource("p.bpmn", catching().xml())])
+    await asyncio.gather(*(send(engine) for _ in range(8)))
+
+    assert await rows(dsn, KEPT) == [("m-1",)]
+
+
+@pytest.mark.req("EMC-14", "X-17")
+async def test_a_wait_outlives_the_process_that_opened_it(dsn: str) -> None:
+    async with embedded(dsn) as first:
+        instance_key = await begin(first, catching())
+    async with embedded(dsn) as second:
+        await send(second)
+        (job,) = await take(second, "read")
+
+    assert job.process_instance_key == instance_key
+
+
+@pytest.mark.req("EMC-03", "EMC-07", "EMC-16", "EMC-17")
+async def test_a_boundary_message_ends_its_host_and_takes_its_own_way(engine: EmbeddedEngine, dsn: str) -> None:
+    await begin(engine, bounded(interrupting=True))
+    await send(engine)
+
+    assert [job.element_id for job in await take(engine, "note")] == ["note"]
+    assert await take(engine, "work", wait_ms=0) == []
+    assert await rows(dsn, WAITS) == []
+
+
+async def test_a_boundary_message_that_does_not_interrupt_leaves_its_host_and_waits_on(
+    engine: EmbeddedEngine, dsn: str
 ) -> None:
-    await deploy(engine, waiting())
-    await begin(engine)
-    await publish(engine, "m-1", ttl_ms=60_000)
-    await publish(engine, "m-1", ttl_ms=60_000)
-    await begin(engine)
-    while_kept = len(await take(engine))
-    await place.moved(61)
-    await publish(engine, "m-1", ttl_ms=60_000)
+    await begin(engine, bounded(interrupting=False))
+    await send(engine, "m-1")
+    await send(engine, "m-2")
 
-    assert while_kept == 1
-    assert len(await take(engine)) == 1
+    assert len(await take(engine, "note")) == 2
+    assert [job.element_id for job in await take(engine, "work")] == ["work"]
+    assert await rows(dsn, WAITS) == [("docs", "k-1")]
 
 
-async def test_a_message_without_an_id_is_never_a_repetition(engine: EmbeddedEngine) -> None:
-    await deploy(engine, waiting())
-    await publish(engine, "")
-    await publish(engine, "")
-    for _ in range(2):
-        await begin(engine)
-
-    assert len(await take(engine)) == 2
-
-
-@pytest.mark.req("EMC-12", "X-14")
-async def test_of_two_instances_with_one_key_one_gets_the_message(engine: EmbeddedEngine) -> None:
-    await deploy(engine, waiting())
-    first, _ = await begin(engine), await begin(engine)
-
-    await publish(engine, "m-1")
-
-    assert [job.process_instance_key for job in await take(engine)] == [first]
-
-
-@pytest.mark.req("MSG-06")
-async def test_a_process_gets_a_message_once_over_all_its_versions_and_other_processes_get_it_too(
-    engine: EmbeddedEngine,
+@pytest.mark.req("EMC-11", "X-15")
+async def test_a_boundary_wait_is_closed_by_its_row_though_the_key_has_changed(
+    engine: EmbeddedEngine, dsn: str
 ) -> None:
-    await deploy(engine, waiting(), waiting("q"))
-    await deploy(engine, waiting(header="2"))
-    old, _, other = await begin(engine, version=1), await begin(engine), await begin(engine, "q")
+    await begin(engine, bounded(interrupting=True))
+    (job,) = await take(engine, "work")
+    await engine.complete(job.key, {"corr_key": "another"})
 
-    await publish(engine, "m-1")
-
-    assert sorted(job.process_instance_key for job in await take(engine)) == [old, other]
+    assert await rows(dsn, WAITS) == []
 
 
-async def test_a_process_that_comes_later_gets_a_message_that_another_had(engine: EmbeddedEngine) -> None:
-    await deploy(engine, waiting(), waiting("q"))
-    await begin(engine)
-    await publish(engine, "m-1")
-    later = await begin(engine, "q")
-    again = await begin(engine)
+@pytest.mark.req("EMC-11", "TOK-07")
+async def test_a_cancelled_instance_waits_for_nothing(engine: EmbeddedEngine, dsn: str) -> None:
+    instance_key = await begin(engine, catching())
+    await engine.cancel(instance_key)
 
-    taken = [job.process_instance_key for job in await take(engine)]
-    assert later in taken
-    assert again not in taken
+    assert await rows(dsn, WAITS) == []
+    assert not await engine.alive(instance_key)
 
 
-@pytest.mark.req("X-17", "X-18")
-async def test_a_message_and_its_wait_never_miss_each_other(engine: EmbeddedEngine, place: EmbeddedPlace) -> None:
-    await deploy(engine, waiting())
-    async with embedded(place.dsn) as other:
-        for number in range(40):
-            await asyncio.gather(
-                begin(engine, key=f"k-{number}"), publish(other, f"m-{number}", key=f"k-{number}", ttl_ms=HOUR_MS)
-            )
-
-    assert len(await take(engine)) == 40
-    assert await count(place, "subscription") == 0
-
-
-@pytest.mark.req("X-12", "TOK-17")
-async def test_a_message_that_several_publish_at_once_works_once(engine: EmbeddedEngine, place: EmbeddedPlace) -> None:
-    await deploy(engine, waiting())
-    for _ in range(3):
-        await begin(engine)
-    async with embedded(place.dsn) as other:
-        await asyncio.gather(*(publish(who, "m-1") for who in (engine, other) * 5))
-
-    assert len(await take(engine)) == 1
-
-
-@pytest.mark.req("EMC-11", "EMC-16")
-async def test_an_interrupting_boundary_message_ends_the_task_and_its_job(
-    engine: EmbeddedEngine, place: EmbeddedPlace
+async def test_of_two_instances_under_one_key_one_gets_the_message_and_the_other_the_next(
+    engine: EmbeddedEngine, dsn: str
 ) -> None:
-    drawing = Drawing().start().task("work").task("stopped").end("end", "end2").boundary("b", "work", message="letter")
-    await deploy(engine, drawing.flow("begin", "work", "end").flow("b", "stopped", "end2"))
-    await begin(engine)
+    first = await begin(engine, catching())
+    second = (await engine.start(Start("p", KEY))).instance_key
+    await send(engine, "m-1")
+    await send(engine, "m-2")
+    jobs = await take(engine, "read")
 
-    await publish(engine, "m-1")
-
-    assert await take(engine, "work") == []
-    assert len(await take(engine, "stopped")) == 1
-    assert await count(place, "subscription") == 0
-
-
-@pytest.mark.req("EMC-17")
-async def test_a_boundary_message_that_interrupts_nothing_may_come_often(
-    engine: EmbeddedEngine, place: EmbeddedPlace
-) -> None:
-    drawing = Drawing().start().task("work").task("noted").end("end", "end2")
-    drawing.boundary("b", "work", message="letter", interrupting=False)
-    await deploy(engine, drawing.flow("begin", "work", "end").flow("b", "noted", "end2"))
-    await publish(engine, "m-1")
-    await publish(engine, "m-2")
-    await begin(engine)
-    await publish(engine, "m-3")
-
-    (work,) = await take(engine, "work")
-    await engine.complete(work.key, {})
-    assert len(await take(engine, "noted")) == 3
-    assert await count(place, "subscription") == 0
+    assert sorted((job.process_instance_key, job.variables["from"]) for job in jobs) == [
+        (first, "m-1"),
+        (second, "m-2"),
+    ]
 
 
-@pytest.mark.req("EMC-23")
-async def test_correlating_says_who_has_the_message_or_that_nobody_waits(engine: EmbeddedEngine) -> None:
-    await deploy(engine, waiting())
-    nobody = await engine.correlate("letter", "k", {})
-    instance = await begin(engine)
+@pytest.mark.req("TOK-17", "EVO-16", "EVO-22")
+async def test_a_message_and_a_timer_at_the_same_moment_move_one_token(dsn: str) -> None:
+    drawing = Drawing().start().gateway("eventBased", "first").catch("letter", message="docs")
+    drawing.catch("late", timer="PT1H").task("read").end("end").flow("begin", "first", "letter", "read", "end")
+    drawing.task("remind").end("reminded").flow("first", "late", "remind", "reminded")
+    async with embedded(dsn, clockwork=False) as quiet:
+        await quiet.deploy([Resource("p.bpmn", drawing.xml())])
+        for number in range(30):
+            await quiet.start(Start("p", {"corr_key": f"k-{number}"}))
+    await EmbeddedPlace(dsn).moved(3601)
+    async with embedded(dsn) as one, embedded(dsn) as other:
+        await asyncio.gather(*(send((one, other)[n % 2], f"m-{n}", key=f"k-{n}", ttl_ms=0) for n in range(30)))
+        await eventually(lambda: nothing_waits(dsn))
+    ways = await rows(dsn, "SELECT instance_key, count(*) FROM verbworker_engine.job GROUP BY instance_key")
 
-    assert nobody is None
-    assert await engine.correlate("letter", "k", {"orch_n": 1}) == instance
-    assert await engine.correlate("letter", "k", {}) is None
-
-
-async def test_a_message_starts_one_instance_per_key_at_a_time_and_the_next_when_that_has_ended(
-    engine: EmbeddedEngine,
-) -> None:
-    await deploy(engine, started_by())
-    await publish(engine, "m-1", orch_n=1)
-    await publish(engine, "m-2", orch_n=2)
-    await publish(engine, "m-3", key="other", orch_n=3)
-    first = await take(engine, "work")
-    await engine.complete(first[0].key, {})
-    second = await take(engine, "work")
-
-    assert [job.variables for job in first] == [{"orch_n": 1}, {"orch_n": 3}]
-    assert [job.variables for job in second] == [{"orch_n": 2}]
+    assert [count for _, count in ways] == [1] * 30
+    assert await rows(dsn, WAITS) == []
 
 
-async def test_a_message_without_a_key_starts_an_instance_each_time(engine: EmbeddedEngine) -> None:
-    await deploy(engine, started_by())
-    for number in range(3):
-        await publish(engine, f"m-{number}", key="", ttl_ms=0)
-
-    assert len(await take(engine, "work")) == 3
-
-
-async def test_messages_of_one_key_that_come_at_once_start_one_instance(
-    engine: EmbeddedEngine, place: EmbeddedPlace
-) -> None:
-    await deploy(engine, started_by())
-    async with embedded(place.dsn) as other:
-        await asyncio.gather(*(publish(who, f"{n}", ttl_ms=0) for n, who in enumerate((engine, other) * 5)))
-
-    assert len(await take(engine, "work")) == 1
-
-
-async def test_only_the_latest_version_is_started_by_messages(engine: EmbeddedEngine) -> None:
-    await deploy(engine, started_by())
-    await deploy(engine, waiting())
-    await publish(engine, "m-1", ttl_ms=0)
-
-    assert await take(engine, "work") == []
-
-
-async def test_a_tenants_message_reaches_that_tenants_instances_alone(engine: EmbeddedEngine) -> None:
-    await deploy(engine, waiting())
-    await begin(engine)
-
-    await engine.publish(Signal("letter", "k", "m-1", 0, {}, tenant_id="acme"))
-
-    assert await take(engine) == []
-
-
-async def test_a_chain_of_waits_takes_messages_that_came_before_it_began(engine: EmbeddedEngine) -> None:
-    drawing = Drawing().start().catch("one", message="letter").catch("two", message="letter").task("after").end()
-    await deploy(engine, drawing.flow("begin", "one", "two", "after", "end"))
-    await publish(engine, "m-1", orch_one=1)
-    await publish(engine, "m-2", orch_two=2)
-    await begin(engine)
-
-    (job,) = await take(engine)
-    assert job.variables == {"corr_key": "k", "orch_one": 1, "orch_two": 2}
-
-
-async def test_many_publish_at_once_through_few_connections_and_new_definitions(dsn: str) -> None:
-    async with embedded(dsn) as engine:
-        await deploy(engine, waiting())
-        for number in range(12):
-            await begin(engine, key=f"k-{number}")
-    async with EmbeddedEngine(Database(dsn, size=2)) as narrow:
-        await asyncio.gather(*(publish(narrow, f"m-{number}", key=f"k-{number}") for number in range(12)))
-
-        assert len(await take(narrow)) == 12
+async def nothing_waits(dsn: str) -> bool:
+    return await rows(dsn, "SELECT wait_key FROM verbworker_engine.timer") == []
