@@ -26,7 +26,7 @@ demo: $(VENV)/ready
 	@$(BESIDE) $(BIN)/verbworker demo --engine $(ENGINE)
 
 # Figures, as ratios within one run; BENCH=lint runs one of them.
-BENCH ?= canonical lint zeebe_jobs
+BENCH ?= canonical lint zeebe_jobs engine
 bench: $(VENV)/ready
 	@set -e; for name in $(BENCH); do echo "== $$name"; $(BIN)/python -m bench.$$name; done
 

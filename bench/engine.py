@@ -61,8 +61,8 @@ class Figures:
 
 
 CONTENDERS = (
-    Contender("embedded external", "embedded", "external", 32),
-    Contender("embedded external, with starts", "embedded", "external", 32, "starts"),
+    Contender("embedded external", "embedded", "external", 64),
+    Contender("embedded external, with starts", "embedded", "external", 64, "starts"),
     Contender("embedded transactional", "embedded", "transactional", 8),
     Contender("zeebe external", "zeebe", "external", 32, share=0.5),
     Contender("dbos threads", "dbos", "threads", 16, share=0.4),
