@@ -178,3 +178,24 @@ async def test_a_transaction_that_is_cancelled_is_undone_and_gives_its_connectio
     assert task.cancelled()
     assert row is not None
     assert row["effects"] == 0
+
+
+async def test_a_transaction_that_is_cancelled_as_it_begins_leaves_no_trace(dsn: str) -> None:
+    heard: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context["message"]))
+    async with Database(dsn, size=1) as database:
+        for waited in range(60):
+            task = asyncio.create_task(_nothing(database))
+            for _ in range(waited % 12):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+        async with database.transaction() as connection:
+            assert await connection.fetchval("SELECT 1") == 1
+
+    assert heard == []
+
+
+async def _nothing(database: Database) -> None:
+    async with database.transaction():
+        pass

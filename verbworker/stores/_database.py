@@ -209,9 +209,14 @@ class Database:
             connection = await self._pool.acquire(timeout=10)
         self._wait.observe(perf_counter() - began)
         try:
-            with translated():
-                transaction = connection.transaction()
-                await transaction.start()
+            transaction = connection.transaction()
+            try:
+                with translated():
+                    await transaction.start()
+            except asyncio.CancelledError:
+                # Whether it began is open; a connection in doubt is not worth asking.
+                connection.terminate()
+                raise
             try:
                 with _translated_answers(connection):
                     yield connection
