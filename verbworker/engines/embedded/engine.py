@@ -71,7 +71,7 @@ class EmbeddedEngine:
         self._hall = Hall(database, self._tokens)
         self._memory = Memory()
         self._loads: Batch[int, Kept | None] = Batch(self._tokens.load, lambda key: key)
-        self._saves: Batch[Change, bool] = Batch(self._tokens.save, lambda change: change.kept.instance_key, lanes=2)
+        self._saves: Batch[Change, bool] = Batch(self._tokens.save, lambda change: change.kept.instance_key)
         self._counter = Counter(self._tokens, self._library, self._hall, self._memory)
         self.clockwork = Clockwork(database, self._shelf, made=self._made, retention=retention)
         self._has_clockwork = clockwork
