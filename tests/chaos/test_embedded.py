@@ -45,7 +45,7 @@ pytestmark = pytest.mark.timeout(1800)
 
 TENANT = "chaos"
 _FREEZE = (ENGINE_TIMEOUT + 1.5, ENGINE_TIMEOUT + 3.0)
-_SHORT = Plan(pause=(0.6, 1.5), freeze=_FREEZE, postgres_crashes=(0.3,), until=0.7, longest=40)
+_SHORT = Plan(pause=(0.8, 2.0), freeze=_FREEZE, postgres_crashes=(0.1,), until=0.6, longest=120)
 _LONG = Plan(pause=(0.8, 2.5), freeze=_FREEZE, postgres_crashes=(0.2, 0.5, 0.75), until=0.9, least=8, longest=600)
 _LEFT = """
 SELECT
