@@ -214,7 +214,9 @@ async def test_a_gate_whose_task_was_gone_before_it_was_parked_is_closed_at_once
 ) -> None:
     entry_id = await hall.ask()
     job = await hall.task()
-    del engine.jobs[job.key]  # its time was up while the delivery was on its way
+    await engine.cancel(
+        engine.jobs[job.key].job.process_instance_key
+    )  # its time was up while the delivery was on its way
     await hall.desk.serve(job)
 
     assert (await hall.gate(entry_id)).closed_as == "gone"
@@ -514,7 +516,7 @@ async def test_a_lost_answer_is_not_taken_for_a_decision_that_came_too_late(hall
 @pytest.mark.req("WAIT-05")
 async def test_a_decision_whose_task_is_gone_says_so(hall: Hall, engine: MemoryEngine) -> None:
     gate = await hall.parked()
-    del engine.jobs[gate.job_key]
+    await engine.cancel(engine.jobs[gate.job_key].job.process_instance_key)
     decided = await hall.decide(gate)
 
     assert decided.verdict is not None
@@ -553,8 +555,8 @@ async def test_a_gate_of_which_the_engine_is_silent_is_asked_after(hall: Hall, e
     alive, lost, fresh = [await hall.parked() for _ in range(3)]
     for gate in (alive, lost):
         await hall.change(gate, "seen_at = seen_at - interval '1 hour'")
-    del engine.jobs[lost.job_key]
-    del engine.jobs[fresh.job_key]
+    await engine.cancel(engine.jobs[lost.job_key].job.process_instance_key)
+    await engine.cancel(engine.jobs[fresh.job_key].job.process_instance_key)
 
     assert await hall.relay.probe() == 1
     states = [(await hall.gate(gate.entry_id)).closed_as for gate in (alive, lost, fresh)]

@@ -107,7 +107,7 @@ class House:
             entry = await opened.router.invoke(workflow.name, {}, caller=asking())
             await opened.dispatcher.drain()
         self.entry_id = entry.entry_id
-        return next(reversed(self.engine.jobs.values())).job.process_instance_key
+        return next(reversed(list(self.engine.jobs.values()))).job.process_instance_key
 
     async def booked(self, *after: str) -> MemoryJob:
         """Start a case, book everything, and stop where it is to be undone; that job."""
