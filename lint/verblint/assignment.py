@@ -1,8 +1,9 @@
 """Assignments: the values that flags can have together, as far as conditions can tell them apart."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from itertools import product
-from math import prod
+from operator import mul
 
 from verblint.condition import Bare, Comparison, Membership, Test, Value, walk
 from verblint.contract import Flag, FlagType
@@ -20,7 +21,7 @@ def assignments(tests: Iterable[Test], flags: Mapping[str, Flag]) -> list[dict[s
     """
     mentioned = _mentioned(tests)
     domains = {name: tuple(_domain(literals, flags.get(name))) for name, literals in mentioned.items()}
-    if prod(len(domain) for domain in domains.values()) > MAX_ASSIGNMENTS:
+    if reduce(mul, map(len, domains.values()), 1) > MAX_ASSIGNMENTS:
         return None
     return [dict(zip(domains, values, strict=True)) for values in product(*domains.values())]
 

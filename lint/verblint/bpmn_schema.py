@@ -165,7 +165,7 @@ IDENTIFIED = frozenset(f"{_GROUPS['Flow']} process message".split()) - {"dataObj
 _MIXED = ("Expression", "Word", "documentation", "text", "script")
 
 
-@value
+@value(guarded=False)
 class Slot:
     """One place in the order of children: the names that fit, and how often."""
 

@@ -8,14 +8,18 @@
 
 A flag is `orch_` and lower-case words. A literal is a string without escapes, an integer, true, false or
 null. A list has strings only or integers only. A flag without a comparison parses, because its fix needs a
-place, and is reported by its own rule. `verblint.grammar` is the parser; everything else it refuses.
+place, and is reported by its own rule. `verblint.grammar` reads them; everything else it refuses.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from operator import ge, gt, le, lt
-from typing import TypeGuard
 
 from verblint.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading `typing` would take a tenth of a start.
+    from typing import TypeGuard
 
 Value = bool | int | str | None
 Truth = bool | None
@@ -150,7 +154,7 @@ def _equal(value: Value, literal: Value) -> Truth:
     return value == literal if type(value) is type(literal) or (_is_number(value) and _is_number(literal)) else None
 
 
-def _is_number(value: Value) -> TypeGuard[int]:
+def _is_number(value: Value) -> "TypeGuard[int]":
     # A model writes whole numbers only; a variable may hold any, and the engine compares what they are worth.
     return isinstance(value, int | float) and not isinstance(value, bool)
 

@@ -1,6 +1,6 @@
 """The diagram of a model: half of its bytes, of which nothing is ever evaluated."""
 
-from xml.parsers import expat
+from pyexpat import ParserCreate
 
 from verblint.element import DIAGRAM, SEPARATOR
 from verblint.pattern import pattern
@@ -48,7 +48,7 @@ def exact_ids(content: bytes) -> list[tuple[str, int]]:
     """Every id of an element in a diagram, with the byte of its tag."""
     found: list[tuple[str, int]] = []
     inside = 0
-    parser = expat.ParserCreate("utf-8", SEPARATOR)
+    parser = ParserCreate("utf-8", SEPARATOR)
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal inside

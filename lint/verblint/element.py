@@ -1,11 +1,10 @@
 """The elements of an XML document, each of which remembers the bytes it came from."""
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, takewhile
+from pyexpat import ParserCreate
 from re import Match
-from xml.parsers import expat
 
 from verblint.alike import Alike
 from verblint.pattern import pattern
@@ -169,6 +168,12 @@ class Document:
         """The namespaces of all elements and attributes."""
         return frozenset(namespace for names in (self.elements, self.attribute_names) for namespace, _ in names)
 
+    @property
+    def is_plain(self) -> bool:
+        """True when nothing can be hidden in the file: it is ASCII, without backticks and delete characters."""
+        content = self.source.content
+        return content.isascii() and b"`" not in content and b"\x7f" not in content
+
     def may_hold(self, word: str) -> bool:
         """False when no text and no value outside the diagram holds an ASCII word, so that none need be looked at."""
         content, sought = self.source.content, word.encode()
@@ -211,9 +216,29 @@ class Element:
     parent: "Element | None"
     start: int
     first_chunk: int
-    last_chunk: int = 0
-    close: int = 0
-    children: Sequence["Element"] = ()
+    last_chunk: int
+    close: int
+    children: Sequence["Element"]
+
+    def __init__(
+        self,
+        document: Document,
+        namespace: str,
+        local: str,
+        values: Mapping[str, str],
+        parent: "Element | None",
+        start: int,
+        first_chunk: int,
+    ) -> None:
+        self.document = document
+        self.namespace = namespace
+        self.local = local
+        self.values = values
+        self.parent = parent
+        self.start = start
+        self.first_chunk = first_chunk
+        self.last_chunk = self.close = 0
+        self.children = ()
 
     def __repr__(self) -> str:
         return f"<{self.local} id={self.id!r} line={self.line}>"
@@ -266,6 +291,9 @@ class Element:
     @property
     def interruptions(self) -> list[int]:
         """The byte offsets of comments and processing instructions inside."""
+        # Hardly any file needs it: a library of its own, which takes its time to load.
+        from bisect import bisect_left
+
         marks = self.document.interruptions
         return marks[bisect_left(marks, self.start) : bisect_left(marks, self.end)]
 
@@ -313,7 +341,8 @@ class Element:
     def walk(self, local: str | None = None, namespace: str = BPMN) -> Iterator["Element"]:
         """This element and everything below it in document order; with a name, only those so named."""
         if local is not None:
-            yield from self._named(self.document.elements.get((namespace, local), []))
+            alike = self.document.elements.get((namespace, local), ())
+            yield from self._inside(alike) if alike and self.parent is not None else alike
             return
         pending = [self]
         while pending:
@@ -321,7 +350,9 @@ class Element:
             yield element
             pending.extend(reversed(element.children))
 
-    def _named(self, alike: list["Element"]) -> Iterator["Element"]:
+    def _inside(self, alike: Sequence["Element"]) -> Iterator["Element"]:
+        from bisect import bisect_left
+
         first = bisect_left(alike, self.start, key=lambda element: element.start)
         # Behind an element without content the next one may begin at once, and is not inside.
         return takewhile(lambda element: element is self or element.start < self.close, islice(alike, first, None))
@@ -349,7 +380,7 @@ class Element:
     def _pieces(self) -> list[tuple[str, int]]:
         """The text in the pieces it was written in, each with its first byte."""
         pieces: list[tuple[str, int]] = []
-        parser = expat.ParserCreate("utf-8")
+        parser = ParserCreate("utf-8")
         parser.CharacterDataHandler = lambda text: pieces.append((text, self.start + parser.CurrentByteIndex))
         parser.Parse(self.document.source.content[self.start : self.end], True)
         return pieces

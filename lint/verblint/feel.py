@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from enum import Enum
 from functools import cache
 from re import DOTALL, VERBOSE, Pattern
-from unicodedata import category
 
 from verblint.pattern import pattern
 from verblint.value import value
@@ -146,4 +145,7 @@ def _readings(name: str) -> Iterator[str]:
 def _visible(text: str) -> str:
     if text.isascii():
         return text.translate(_INVISIBLE_ASCII)
+    # A library of its own, and hardly any expression has more than ASCII.
+    from unicodedata import category
+
     return "".join(c for c in text if c not in BLANKS and category(c) not in ("Cf", "Cc", "Mn"))

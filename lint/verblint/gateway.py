@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from verblint.assignment import assignments
 from verblint.branch import Branch
 from verblint.condition import Test, Value, evaluate, variables
 from verblint.contract import WorkflowVerb
@@ -27,6 +26,9 @@ class Decision:
         tests = [branch.test for branch in self.branches if branch.test is not None]
         if verb is None or len(tests) < len(self.branches) or not _read_only_declared(tests, verb):
             return None
+        # Needed only where contracts are at hand.
+        from verblint.assignment import assignments
+
         cases = assignments(tests, verb.flags)
         if cases is None:
             return None

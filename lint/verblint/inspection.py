@@ -10,8 +10,11 @@ from verblint.report import Suppressed
 from verblint.rule import CRASHED, Context, Rule
 from verblint.rulebook import Choice, everything, find
 from verblint.settings import Settings
-from verblint.suppression import Suppression, current_date, sort_out
 from verblint.value import replace, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from verblint.suppression import Suppression
 
 _NO_CONTRACTS = Contracts()
 _DEFAULTS = Settings()
@@ -56,6 +59,8 @@ def _look(context: Context, chosen: Choice) -> Inspection:
         findings += rule.run(context)
     suppressed: list[Suppressed] = []
     if any(namespace == VERBWORKER for namespace, _ in context.elements):
+        from verblint.suppression import current_date, sort_out
+
         today = context.today or current_date()
         findings, suppressed, unused = sort_out(context.root, findings, today)
         codes = {rule.code for rule in chosen.rules}
@@ -64,7 +69,7 @@ def _look(context: Context, chosen: Choice) -> Inspection:
     return Inspection(tuple(sorted(findings, key=_place)), tuple(suppressed))
 
 
-def _could_be_used(suppression: Suppression, codes: Set[str]) -> bool:
+def _could_be_used(suppression: "Suppression", codes: Set[str]) -> bool:
     """True when its rule ran; what a rule that did not run would have found, nobody knows."""
     rule = find(suppression.rule)
     return rule is not None and rule.is_suppressible and rule.code in codes

@@ -116,14 +116,6 @@ def values_with(context: Context, wanted: Predicate, *words: str) -> Iterator[Ex
 
 def values_that_read(context: Context, *variables: str) -> Iterator[Expression]:
     """Every expression that could read one of the variables, or was made to look as if it did not."""
-    document = context.root.document
-    content = document.source.content
-    # Nothing can be hidden in plain ASCII without backticks: a name that does not stand there is not read.
-    is_plain = content.isascii() and b"`" not in content and b"\x7f" not in content
-    # Where a name does not stand, no longer one with it stands either.
-    shortest = [name for name in variables if not any(other in name for other in variables if other != name)]
-    if is_plain and not any(map(document.may_hold, shortest)):
-        return
 
     def wanted(text: str) -> bool:
         return text.lstrip().startswith("=") and any(mentions(text, variable) for variable in variables)

@@ -6,7 +6,7 @@ too deep or have too many elements.
 """
 
 from collections.abc import Callable
-from xml.parsers import expat
+from pyexpat import ErrorString, ExpatError, ParserCreate
 
 from verblint.alike import Alike
 from verblint.diagram import TAG as DIAGRAM_TAG
@@ -85,7 +85,7 @@ class _Reading:
         self._document = Document(source)
         self._unwatched_until = end_of_inside(source.content, limits.elements, limits.depth)
         # The encoding is fixed, so that what the declaration claims can only be checked, never obeyed.
-        self._parser = parser = expat.ParserCreate("utf-8", SEPARATOR)
+        self._parser = parser = ParserCreate("utf-8", SEPARATOR)
         parser.buffer_text = True
         parser.XmlDeclHandler = self._declaration
         parser.StartDoctypeDeclHandler = self._document_type
@@ -107,8 +107,8 @@ class _Reading:
             else:
                 parser.Parse(content, True)
                 self._close_unwatched(roots[0])
-        except expat.ExpatError as error:
-            message = f"not well-formed XML: {expat.ErrorString(error.code)}"
+        except ExpatError as error:
+            message = f"not well-formed XML: {ErrorString(error.code)}"
             self._refuse(NOT_WELL_FORMED, message, parser.ErrorByteIndex)
         finally:
             self._let_go()

@@ -1,7 +1,6 @@
 """Rendering: a report as text in one of the formats, and what all text formats must watch out for."""
 
 from collections import Counter
-from importlib import import_module
 
 from verblint.finding import Finding
 from verblint.report import Report
@@ -11,7 +10,7 @@ FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
 
 def render(report: Report, form: str, *, colour: bool = False) -> str:
     """The report in one of FORMATS; colour is for terminals and for the full format alone."""
-    module = import_module(f"verblint.formats.{form}")
+    module = __import__(f"verblint.formats.{form}", fromlist=("render",))
     text: str = module.render(report, colour=colour) if form == "full" else module.render(report)
     return text
 

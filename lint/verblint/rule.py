@@ -11,14 +11,18 @@ from verblint.expression import Expression
 from verblint.finding import Finding, Fix, Severity, is_suppressible
 from verblint.model import Definitions
 from verblint.settings import ENGINES, Settings
-from verblint.suppression import Suppression
 from verblint.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from verblint.suppression import Suppression
 
 Check = Callable[["Context"], Iterator[Finding]]
 
 # What a file may have beside elements and namespaces, for rules that need it.
 CONTRACTS = "contracts"
 COMMENTS = "comments"
+OBSCURE = "obscure"
 STRANGERS = "strangers"
 NOT_EXECUTABLE = "not executable"
 STRICT_V1 = "strict-v1"
@@ -34,7 +38,7 @@ def attribute_mark(namespace: str) -> str:
     return f"@{namespace}"
 
 
-@value
+@value(guarded=False)
 class Rule:
     """One check under one code and one slug; its docstring is the page that `explain` shows.
 
@@ -115,7 +119,7 @@ class Context:
     branches: tuple[Branch, ...]
     settings: Settings
     contracts: Contracts
-    unused: tuple[Suppression, ...] = ()
+    unused: "tuple[Suppression, ...]" = ()
     today: str = ""
     rule: Rule | None = None
 
@@ -145,6 +149,8 @@ class Context:
         yield self.settings.engine
         if document.interruptions:
             yield COMMENTS
+        if not document.is_plain:
+            yield OBSCURE
         if not document.namespaces <= KNOWN_NAMESPACES:
             yield STRANGERS
         if not self.model.processes or len(self.model.executable) < len(self.model.processes):

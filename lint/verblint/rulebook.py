@@ -4,21 +4,28 @@ A module in `verblint.rules` is a rule because it is there. The shelf lists them
 `python -m verblint.shelving`, and a test holds it to the folder.
 """
 
+import os
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib import import_module
 
 from verblint.finding import Finding, Severity
 from verblint.rule import CRASHED, Check, Context, Rule
 from verblint.shelf import SHELF
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import SourceFileLoader as _Loader
+else:
+    # What loads modules here, which outside of a zip file is the same for all.
+    _Loader = type(__loader__)
+
 
 @cache
 def shelf() -> tuple[Rule, ...]:
     """The rules as a run needs them, by code: each is loaded when a file has something for it."""
-    return tuple(
-        Rule(code, slug, Severity(level), _deferred(slug), on, words) for code, slug, level, on, words in SHELF
-    )
+    levels = {level.value: level for level in Severity}
+    return tuple(Rule(code, slug, levels[level], _deferred(slug), on, words) for code, slug, level, on, words in SHELF)
 
 
 @cache
@@ -82,6 +89,24 @@ def _deferred(slug: str) -> Check:
 @cache
 def _loaded(slug: str) -> Rule:
     name = slug.replace("-", "_")
-    found = import_module(f"verblint.rules.{name}").check
+    found = getattr(_module(name), "check", None)
     assert isinstance(found, Rule), f"verblint.rules.{name} defines no rule called check"
     return found
+
+
+def _module(name: str) -> object:
+    """The module of a rule. Where it lies is known, and to have it looked for takes longer than to run it."""
+    full = f"verblint.rules.{name}"
+    if full in sys.modules or _Loader.__name__ != "SourceFileLoader":
+        return __import__(full, fromlist=("check",))
+    import verblint.rules
+
+    module = type(sys)(full)
+    module.__file__ = os.path.join(verblint.rules.__path__[0], f"{name}.py")
+    module.__package__ = "verblint.rules"
+    module.__loader__ = _Loader(full, module.__file__)
+    code = module.__loader__.get_code(full)
+    assert code is not None, "a module of source has code"
+    exec(code, module.__dict__)
+    sys.modules[full] = module
+    return module

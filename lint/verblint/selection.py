@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from verblint.globbing import matches
 from verblint.project import Project, SettingError
 from verblint.rule import Rule
-from verblint.rulebook import Choice, shelf
+from verblint.rulebook import Choice, everything, shelf
 from verblint.value import replace
 
 _ALL = "all"
@@ -16,15 +16,7 @@ class Selection:
 
     def __init__(self, project: Project) -> None:
         """Resolve every name of the settings, or raise SettingError for one that names no rule."""
-        self._project = project
-        selected = _codes(project.select) if project.select else {rule.code for rule in shelf()}
-        ignored = _codes(project.ignore, may_guard=False)
-        levels = {code: level for name, level in project.severity.items() for code in _codes([name], may_guard=False)}
-        self._chosen = Choice(
-            replace(rule, severity=levels[rule.code]) if rule.code in levels else rule
-            for rule in shelf()
-            if _guards(rule) or (rule.code in selected and rule.code not in ignored)
-        )
+        self._chosen = _choice(project)
         self._without: dict[frozenset[str], Choice] = {}
         self._ignored_in = {
             files: frozenset(_codes(names, may_guard=False)) for files, names in project.per_file_ignores.items()
@@ -32,6 +24,8 @@ class Selection:
 
     def of(self, path: str) -> Choice:
         """The rules for one file, whose path is relative to the project."""
+        if not self._ignored_in:
+            return self._chosen
         ignored = frozenset[str]().union(*(codes for files, codes in self._ignored_in.items() if matches(path, files)))
         if not ignored:
             return self._chosen
@@ -39,6 +33,19 @@ class Selection:
             left = (rule for rule in self._chosen.rules if _guards(rule) or rule.code not in ignored)
             self._without[ignored] = Choice(left)
         return self._without[ignored]
+
+
+def _choice(project: Project) -> Choice:
+    if not project.select and not project.ignore and not project.severity:
+        return everything()
+    selected = _codes(project.select) if project.select else {rule.code for rule in shelf()}
+    ignored = _codes(project.ignore, may_guard=False)
+    levels = {code: level for name, level in project.severity.items() for code in _codes([name], may_guard=False)}
+    return Choice(
+        replace(rule, severity=levels[rule.code]) if rule.code in levels else rule
+        for rule in shelf()
+        if _guards(rule) or (rule.code in selected and rule.code not in ignored)
+    )
 
 
 def _guards(rule: Rule) -> bool:

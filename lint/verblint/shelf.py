@@ -184,7 +184,7 @@ SHELF: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("HB222", "flow-without-condition", "error", ("exclusiveGateway", "inclusiveGateway"), ()),
     ("HB223", "default-flow-with-condition", "error", ("conditionExpression",), ()),
     ("HB224", "condition-markup", "error", ("conditionExpression",), ()),
-    ("HB301", "payload-in-expression", "error", (), ()),
+    ("HB301", "payload-in-expression", "error", ("obscure",), ("domain_payload",)),
     ("HB302", "mapping-not-identity", "error", ("ioMapping",), ()),
     ("HB303", "input-shadows", "error", ("ioMapping",), ()),
     ("HB304", "output-hides", "error", ("ioMapping",), ()),

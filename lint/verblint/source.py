@@ -1,6 +1,5 @@
 """One file's bytes, and the arithmetic between byte offsets and the lines and columns people read."""
 
-from bisect import bisect_right
 from itertools import accumulate
 
 from verblint.value import field, value
@@ -60,6 +59,9 @@ class Source:
         if self.asked <= _FEW and b"\r" not in self.content:
             before = self.content.rfind(b"\n", 0, offset)
             return self.content.count(b"\n", 0, offset) + 1, max(before + 1, self._first)
+        # A library of its own, for which few files have enough to say.
+        from bisect import bisect_right
+
         starts = self._line_starts()
         line = bisect_right(starts, offset)
         return line, starts[line - 1]

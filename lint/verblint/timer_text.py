@@ -31,7 +31,9 @@ def is_literal(kind: TimerKind, text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    return len(text) <= 64 and _DURATION.fullmatch(text) is not None
+    # Nearly all durations are one number and one unit, for which no pattern need be compiled.
+    is_plain = text[:1] == "P" and text[1:-1].isdecimal() and text[-1] in "YMWD"
+    return len(text) <= 64 and ((is_plain and text.isascii()) or _DURATION.fullmatch(text) is not None)
 
 
 def _is_date(text: str) -> bool:

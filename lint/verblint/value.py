@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _REQUIRED = object()
-# So many values of a class are made the slow way before its constructor is worth compiling.
-_OFTEN = 24
+_set = object.__setattr__
+# What a constructor costs, in values that are made of all their fields in order: to compile it, and a call that leaves
+# some out or names them.
+_COMPILATION = 200
+_SORTING = 6
 
 
 class _Factory:
@@ -55,7 +58,8 @@ else:
 
         Without `eq` two values are equal only when they are one. Without `slots` a value has room for cached
         properties. A value that is not `guarded` is frozen to the type checker alone: setting a field past a guard
-        takes fifteen times as long, which counts where a file has thousands.
+        takes fifteen times as long, which counts where a file has thousands. A class that writes its own constructor
+        keeps it.
         """
         if cls is not None:
             return _made(cls, eq, frozen and guarded, slots, kw_only)
@@ -80,7 +84,7 @@ def _made(cls: "type[T]", eq: bool, frozen: bool, slots: bool, kw_only: bool) ->
     namespace.pop("__dict__", None)
     namespace.pop("__weakref__", None)
     namespace["__fields__"] = namespace["__match_args__"] = names
-    namespace["__init__"] = _first_constructor(defaults, frozen, kw_only)
+    namespace.setdefault("__init__", _first_constructor(defaults, frozen, kw_only))
     namespace["__reduce__"] = _reduce
     namespace.setdefault("__repr__", _repr)
     if slots:
@@ -95,32 +99,37 @@ def _made(cls: "type[T]", eq: bool, frozen: bool, slots: bool, kw_only: bool) ->
 
 
 def _first_constructor(defaults: dict[str, object], frozen: bool, kw_only: bool) -> Callable[..., None]:
-    """A constructor that counts how often it is called, and has itself replaced when that is often."""
+    """A constructor that counts what it costs, and has itself replaced when a compiled one would have been cheaper."""
     names = tuple(defaults)
-    count = 0
+    cost = 0
 
     def construct(self: object, *given: object, **named: object) -> None:
-        nonlocal count
-        count += 1
+        nonlocal cost
+        if len(given) == len(names) and not named and not kw_only and cost < _COMPILATION:
+            cost += 1
+            for name, content in zip(names, given, strict=True):
+                _set(self, name, content)
+            return
+        cost += _SORTING
         contents = defaults | dict(zip(names, given, strict=False)) | named
         is_odd = (
             len(contents) > len(names) or len(given) > len(names) or not named.keys().isdisjoint(names[: len(given)])
         )
         lacks = any(content is _REQUIRED for content in contents.values())
-        if count > _OFTEN or is_odd or lacks or (given and kw_only):
+        if cost > _COMPILATION or is_odd or lacks or (given and kw_only):
             # A call that does not fit is left to the compiled one as well: it says best what is wrong.
             compiled: Any = _compiled_constructor(defaults, frozen, kw_only)
             type.__setattr__(type(self), "__init__", compiled)
             compiled(self, *given, **named)
             return
         for name, content in contents.items():
-            object.__setattr__(self, name, content.make() if isinstance(content, _Factory) else content)
+            _set(self, name, content.make() if isinstance(content, _Factory) else content)
 
     return construct
 
 
 def _compiled_constructor(defaults: Mapping[str, object], frozen: bool, kw_only: bool) -> Callable[..., None]:
-    known: dict[str, Any] = {"_set": object.__setattr__, "_Factory": _Factory}
+    known: dict[str, Any] = {"_set": _set, "_Factory": _Factory}
     parameters = ["self", *(["*"] if kw_only and defaults else [])]
     lines = []
     for name, default in defaults.items():
@@ -160,5 +169,5 @@ def _reduce(self: object) -> tuple[object, ...]:
 def _restored(cls: "type[T]", *contents: object) -> "T":
     restored = cls.__new__(cls)
     for name, content in zip(fields(cls), contents, strict=True):
-        object.__setattr__(restored, name, content)
+        _set(restored, name, content)
     return restored

@@ -22,7 +22,7 @@ _TEMPLATES = ("modelerTemplate", "modelerTemplateVersion", "modelerTemplateIcon"
 _CONFIGURATIONS = ("modelerConfigurationTemplate", "modelerConfigurationName")
 
 
-@value
+@value(guarded=False)
 class Shape:
     """One element of the extension: its attributes, its parents, the first engine that knows it.
 

@@ -6,7 +6,8 @@ from tests.support.bpmn import conditional_flow, process, tree
 from verblint.assembly import assemble
 from verblint.branch import branches
 from verblint.condition import And, Bare, Comparison, Flag, Membership, Not, Or, Value, evaluate, flags, variables, walk
-from verblint.grammar import MAX_DEPTH, MAX_LENGTH, ConditionError, parse, parse_any, plain_comparison
+from verblint.descent import parse_any
+from verblint.grammar import MAX_DEPTH, MAX_LENGTH, ConditionError, parse, plain_comparison
 
 
 def refused(text: str) -> ConditionError:

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from random import Random
 
 import pytest
 
+import verblint
 from tests.support.fixture_models import FixtureModel, fixture_models
 from tests.support.model_source import ModelSource
 from verblint.contract import Contracts
@@ -62,6 +64,32 @@ def _exchange_words(content: bytearray, random: Random) -> None:
     words = bytes(content).replace(b"<", b" ").replace(b">", b" ").replace(b"/", b" ").replace(b'"', b" ").split()
     old, new = random.choice(words), random.choice(words)
     content[:] = bytes(content).replace(old, new)
+
+
+def test_a_rule_that_was_loaded_is_the_one_that_is_imported() -> None:
+    from verblint.rules.bare_flag import check
+
+    assert next(rule for rule in rules() if rule.slug == "bare-flag") is check
+
+
+# What a clean model needs none of; each takes longer to load than a rule to run.
+IDLE = (
+    *("typing", "dataclasses", "importlib", "argparse", "pathlib", "json", "bisect", "math", "unicodedata", "pickle"),
+    *("xml.parsers.expat", "yaml", "tomllib", "verblint.reason", "verblint.suppression", "verblint.parallel"),
+)
+
+
+def test_a_clean_model_is_checked_without_what_takes_long_to_load(tmp_path: Path) -> None:
+    (tmp_path / "one.bpmn").write_bytes(ModelSource(3).model(11))
+    folder = Path(verblint.__file__).parents[1]
+    program = f"import sys; sys.path.append({str(folder)!r}); from verblint.cli import main; " + (
+        f"code = main(['check', 'one.bpmn']); print([name for name in {IDLE!r} if name in sys.modules])"
+    )
+    # Without the folders of site-packages, whose start-up files load what they like.
+    command = [sys.executable, "-I", "-S", "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines() == ["1 file checked: nothing found", "[]"]
 
 
 def test_a_small_model_loads_only_some_rules() -> None:

@@ -50,6 +50,22 @@ class Counter:
     count: int = 0
 
 
+@value(guarded=False)
+class Light:
+    x: int
+    y: int
+
+
+@value(guarded=False)
+class Written:
+    x: int
+    y: int
+
+    def __init__(self, both: int) -> None:
+        object.__setattr__(self, "x", both)
+        object.__setattr__(self, "y", both)
+
+
 @value(slots=False)
 class Circle:
     radius: int
@@ -82,6 +98,19 @@ def test_a_class_that_is_used_often_behaves_as_before() -> None:
     assert points[99] == Point(99, 0, ["a"])
     assert Point(1).marks is not Point(1).marks
     assert Named(first="a", last="b") == Named(last="b", first="a")
+
+
+def test_a_value_is_the_same_before_and_after_its_class_is_compiled() -> None:
+    lights = [Light(number, 1) for number in range(1000)]
+
+    assert lights[0] == Light(0, 1) == Light(y=1, x=0)
+    assert [light.x for light in lights] == list(range(1000))
+    assert hash(lights[0]) == hash(Light(0, 1))
+
+
+def test_a_constructor_of_its_own_is_kept() -> None:
+    assert Written(3) == Written(3)
+    assert (Written(3).x, Written(3).y) == (3, 3)
 
 
 def test_a_factory_makes_a_default_for_each_value() -> None:

@@ -7,8 +7,8 @@ from verblint.finding import Finding, Severity
 from verblint.pattern import pattern
 from verblint.rule import Context, rule
 
+_BOOLEANS = ("true", "false", "1", "0")
 _SHAPES = {
-    "b": pattern(r"\s*(?:true|false|1|0)\s*"),
     "i": pattern(r"\s*[-+]?[0-9]+\s*"),
     "n": pattern(r"[^\W\d][\w.-]*"),
 }
@@ -44,4 +44,6 @@ def _odd(values: list[str], kind: str) -> set[str]:
     # Most ids are what Python calls identifiers; that is quicker to tell.
     if kind == "n" and all(map(str.isidentifier, values)):
         return set()
+    if kind == "b":
+        return {value for value in set(values) if value.strip() not in _BOOLEANS}
     return {value for value in set(values) if _SHAPES[kind].fullmatch(value) is None}

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 
-from verblint.assignment import assignments
 from verblint.branch import Branch
 from verblint.condition import And, Not, Or, evaluate
 from verblint.finding import Finding, Severity
-from verblint.reason import CONSTANT
 from verblint.refusal import refused_conditions
 from verblint.rule import Context, rule
 
 
-@rule(CONSTANT, "constant-condition", Severity.ERROR, on=("conditionExpression",))
+@rule("HB217", "constant-condition", Severity.ERROR, on=("conditionExpression",))
 def check(context: Context) -> Iterator[Finding]:
     """A condition can be true and can be false.
 
@@ -40,6 +38,8 @@ def _constant(branch: Branch, context: Context) -> bool | None:
     if verb is None and not isinstance(branch.test, Not | And | Or):
         # One comparison with a flag that may hold anything can go both ways.
         return None
+    from verblint.assignment import assignments
+
     cases = assignments([branch.test], verb.flags if verb is not None else {})
     truths = {bool(evaluate(branch.test, case)) for case in cases or ()}
     return truths.pop() if len(truths) == 1 else None

@@ -38,11 +38,11 @@ def _has_twice(context: Context) -> bool:
     """True when an id may be written twice; hardly ever, so this comes before the question which."""
     names: list[str] = []
     for name, alike in context.elements.items():
-        if name[0] == BPMN or name == _DIAGRAM:
+        if name[0] == BPMN:
             names += alike.column("id")
     content = _source(context).content
     for diagram in context.elements.get(_DIAGRAM, ()):
-        written = ids(content[diagram.tag_end : diagram.close])
+        written = ids(content[diagram.start : diagram.close])
         if written is None:
             return True
         names += b"\n".join(written).decode("utf-8", "replace").split("\n")

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from verblint.finding import Finding, Severity
 from verblint.mapping import HASH, PAYLOAD, mapped_nodes
 from verblint.places import values_that_read
-from verblint.rule import Context, rule
+from verblint.rule import OBSCURE, Context, rule
 
 
-@rule("HB301", "payload-in-expression", Severity.ERROR)
+# Nothing can be hidden in a plain file: a name that does not stand there is not read.
+@rule("HB301", "payload-in-expression", Severity.ERROR, on=(OBSCURE,), words=(PAYLOAD,))
 def check(context: Context) -> Iterator[Finding]:
     """No expression anywhere touches the payload.
 

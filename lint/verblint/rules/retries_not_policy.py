@@ -3,10 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.finding import Finding, Severity
-from verblint.pattern import pattern
 from verblint.rule import Context, rule
-
-_NUMBER = pattern("[1-9][0-9]{0,8}")
 
 
 @rule("HB403", "retries-not-policy", Severity.ERROR, on=("retries",))
@@ -26,9 +23,13 @@ def check(context: Context) -> Iterator[Finding]:
             if retries is None:
                 continue
             policy = context.contracts.policies.get(verb.policy_of(node.binding.job_type)) if verb is not None else None
-            if _NUMBER.fullmatch(retries.text) is None:
+            if not _is_number(retries.text):
                 message = f"retries is {retries.text!r}, not a number"
                 yield context.at(retries, message, hint="Remove the attribute: the policy says how often")
             elif policy is not None and int(retries.text) != policy.attempts:
                 message = f"retries is {retries.text}, and the policy {policy.name} says {policy.attempts}"
                 yield context.at(retries, message, hint=f'Write retries="{policy.attempts}", or remove it')
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and not text.startswith("0") and len(text) < 10

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from verblint.element import Element
 from verblint.event import TimerKind
 from verblint.expression import Expression
 from verblint.finding import Edit, Finding, Fix, Severity
 from verblint.pattern import pattern
-from verblint.places import Written
 from verblint.rule import Context, rule
 from verblint.timer_text import EXAMPLES, is_literal
 
@@ -25,18 +25,24 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for kind in TimerKind:
         for element in context.every(kind):
-            written = Written(element, "", Expression.of(element))
-            text = written.value.text
-            if not written.flag and not is_literal(kind, text):
+            value = Expression.of(element)
+            text = value.text
+            if not is_literal(kind, text) and not (value.is_feel and _is_flag(element, value)):
                 message = f"the timer says {text[:40]!r}" if text else "the timer says nothing"
                 hint = f"Write an ISO 8601 literal such as {EXAMPLES[kind]}, or =orch_<name>"
-                yield context.at(written.value, message, hint=hint, detail=kind, fix=_fix(written, kind))
+                yield context.at(value, message, hint=hint, detail=kind, fix=_fix(value, kind))
 
 
-def _fix(written: Written, kind: TimerKind) -> Fix | None:
+def _is_flag(element: Element, value: Expression) -> bool:
+    from verblint.places import Written
+
+    return bool(Written(element, "", value).flag)
+
+
+def _fix(value: Expression, kind: TimerKind) -> Fix | None:
     """A string that stands behind an equals sign is a literal in disguise."""
-    match = _QUOTED.fullmatch(written.value.text)
+    match = _QUOTED.fullmatch(value.text)
     if match is None or not is_literal(kind, match[1]):
         return None
-    place = written.value.place
+    place = value.place
     return Fix("write the literal itself", (Edit(place.start, place.end, match[1].encode()),))
