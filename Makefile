@@ -5,11 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: test check demo bench chaos fuzz requirements lock clean
+.PHONY: test check demo bench chaos versions fuzz requirements lock clean
 
-# Most tests wait for a server, so two wait together; chaos measures what faults do and runs alone.
+# Most tests wait for a server, so three wait together; chaos measures what faults do and runs alone.
 test: $(VENV)/ready
-	$(BIN)/pytest -n 2 --dist loadfile --ignore tests/chaos $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile --ignore tests/chaos $(ARGS)
 	$(BIN)/pytest tests/chaos $(ARGS)
 
 check: $(VENV)/ready
@@ -30,9 +30,12 @@ BENCH ?= canonical lint zeebe_jobs engine
 bench: $(VENV)/ready
 	@set -e; for name in $(BENCH); do echo "== $$name"; $(BIN)/python -m bench.$$name; done
 
-# The long forms: chaos on real processes, and 200,000 conditions against the engine's own FEEL.
+# The long forms: chaos on real processes, the runtime on the newer engines, and 200,000 conditions against the engine's own FEEL.
 chaos: $(VENV)/ready
 	$(BIN)/pytest tests/chaos -m long $(ARGS)
+
+versions: $(VENV)/ready
+	$(BIN)/pytest tests/conformance -m long $(ARGS)
 
 fuzz: $(VENV)/ready
 	VERBLINT_FUZZ=200000 $(BIN)/pytest tests/lint/test_condition_oracle.py --timeout 3600 $(ARGS)

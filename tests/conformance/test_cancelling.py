@@ -11,14 +11,15 @@ import pytest
 from tests.support import case_models as models
 from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
 from tests.support.counter import TENANT, asking
-from tests.support.engines import GATEWAYS, Gateway
+from tests.support.engines import Gateway
 from tests.support.entries import told
 from verbworker.engine import Start
 from verbworker.errors import EngineUnavailable, NotFound, RequestConflict
 from verbworker.event import Kind
 from verbworker.frame import FrameState
 
-ON = ("embedded", *GATEWAYS)
+ON = ("embedded", "zeebe")
+ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
 SOON = timedelta(0)
 
 

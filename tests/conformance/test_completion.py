@@ -11,7 +11,7 @@ from pyzeebe.proto import gateway_pb2 as pb
 
 from tests.support import case_models as models
 from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
-from tests.support.engines import GATEWAYS, Gateway
+from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.zeebe_engine import Bench
 from verbworker.engines.embedded.engine import EmbeddedEngine
@@ -21,7 +21,8 @@ from verbworker.event import Kind, Wait
 from verbworker.job import PAYLOAD, PAYLOAD_HASH
 from verbworker.progress import progress
 
-ON = ("embedded", *GATEWAYS)
+ON = ("embedded", "zeebe")
+ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import case_models as models
 from tests.support.casebook import COMPLETE, FIRED, GATE, PARK, START, UNPARK, Casebook, casebook, working
-from tests.support.engines import GATEWAYS, Gateway
+from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.eventually import eventually
 from tests.support.zeebe_engine import Bench
@@ -17,7 +17,8 @@ from verbworker.engine import Signal, Start
 from verbworker.event import Kind, Status, Wait
 from verbworker.event import told as sentence
 
-ON = ("embedded", *GATEWAYS)
+ON = ("embedded", "zeebe")
+ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
 
 
 @pytest.fixture

@@ -32,6 +32,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         # A module whose tests hold for other engines than Zeebe's names them.
         names = getattr(metafunc.module, "ON", GATEWAYS)
         params = [pytest.param(name, marks=_MARKS.get(name, ())) for name in names]
+        # And one that would take long everywhere names those that belong to the long form.
+        also = getattr(metafunc.module, "ALSO_ON", ())
+        params += [pytest.param(name, marks=(_MARKS[name], pytest.mark.long)) for name in also]
         metafunc.parametrize("gateway", params, indirect=True)
 
 
