@@ -70,7 +70,7 @@ def bind(element: Element) -> Binding:
     definition = next(iter(found.get("taskDefinition", ())), None)
     if definition is not None and len(found) == 1:
         # What most tasks have, and nothing else.
-        return Binding(written(definition, "type"), written(definition, "retries"), element=definition)
+        return Binding(written(definition, "type"), written(definition, "retries"), (), (), (), (), False, definition)
     return Binding(
         type=written(definition, "type"),
         retries=written(definition, "retries"),

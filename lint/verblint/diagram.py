@@ -1,5 +1,8 @@
 """The diagram of a model: half of its bytes, of which nothing is ever evaluated."""
 
+from collections.abc import Iterator
+from itertools import accumulate, repeat
+from operator import sub
 from pyexpat import ParserCreate
 
 from verblint.element import DIAGRAM, SEPARATOR
@@ -22,12 +25,15 @@ def end_of_inside(content: bytes, elements: int, depth: int) -> int:
         return 0
     end = content.rfind(b"<", start, last)
     inside = content[start:end]
+    # Each stretch opens some elements and ends with the end tag of one.
+    stretches = inside.split(b"</")
+    opened = list(map(bytes.count, stretches, repeat(b"<")))
     # The first bracket closes the tag of the diagram itself. Comments and the like could hide tags, or seem to be some.
-    is_plain = content[end : end + 2] == b"</" and inside.count(b">") == inside.count(b"<") + 1
+    is_plain = content[end : end + 2] == b"</" and inside.count(b">") == sum(opened) + len(stretches)
     if not is_plain or b"!" in inside or b"?" in inside:
         return 0
     # Only an element with an end tag can hold another, so a small diagram cannot be deep.
-    return end if inside.count(b"</") + 2 < depth or _deepest(inside) + 2 < depth else 0
+    return end if len(stretches) + 1 < depth or _deepest(stretches, opened) + 2 < depth else 0
 
 
 def ends_with_root(content: bytes, end: int) -> bool:
@@ -65,10 +71,8 @@ def exact_ids(content: bytes) -> list[tuple[str, int]]:
     return found
 
 
-def _deepest(inside: bytes) -> int:
-    depth = deepest = 0
-    for stretch in inside.split(b"</"):
-        depth += stretch.count(b"<") - stretch.count(b"/>")
-        deepest = max(deepest, depth)
-        depth -= 1
-    return deepest
+def _deepest(stretches: list[bytes], opened: list[int]) -> int:
+    """How deep elements stand in one another, of which so many are opened in each stretch; some close themselves."""
+    staying = map(sub, opened, map(bytes.count, stretches, repeat(b"/>")))
+    depths: Iterator[int] = accumulate(map(sub, staying, repeat(1)))
+    return 1 + max(depths)

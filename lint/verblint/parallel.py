@@ -12,8 +12,11 @@ from verblint.report import Problem, Report
 def lint_in_parallel(linter: Linter, paths: Sequence[str], processes: int) -> Report:
     """The same report as one file after another gives; a process that dies leaves problems, never clean files."""
     shares = _shares(paths, processes)
+    # The first file makes this process load what the others then have from it; the last of a share is small.
+    own = [lint_files(linter, shares[0][-1:])]
     children = [_start(linter, share) for share in shares[1:]]
-    reports = {0: lint_files(linter, shares[0])}
+    own.append(lint_files(linter, shares[0][:-1]))
+    reports = {0: Report.of(own)}
     reports |= {number: _finish(*child, shares[number]) for number, child in enumerate(children, start=1)}
     return _in_order([reports[number] for number in range(len(shares))], paths)
 
