@@ -49,16 +49,6 @@ def extensions(element: Element, local: str) -> list[Element]:
     return [found for holder in element.find_all("extensionElements") for found in holder.find_all(local, AMEIDE)]
 
 
-def place_of(element: Element) -> str:
-    """What an element of the extension stands in, in the words of a Shape; empty where none may stand."""
-    holder = element.parent
-    if holder is None:
-        return ""
-    if holder.namespace == AMEIDE:
-        return f"ameide:{holder.local}"
-    return holder.parent.local if holder.is_a("extensionElements") and holder.parent is not None else ""
-
-
 def templates(context: Context) -> Iterator[Attribute]:
     """Every attribute of the extension that is a template."""
     for element in context.within(AMEIDE):

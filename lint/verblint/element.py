@@ -200,7 +200,6 @@ class Document:
         return "".join(self.chunks) if self.interruptions or b"<![CDATA[" in self.source.content else ""
 
 
-@value(frozen=False, eq=False)
 class Element:
     """One XML element; its name and the names of its attributes are by namespace URI.
 
@@ -209,16 +208,10 @@ class Element:
     the reader writes it.
     """
 
-    document: Document
-    namespace: str
-    local: str
-    values: Mapping[str, str]
-    parent: "Element | None"
-    start: int
-    first_chunk: int
-    last_chunk: int
-    close: int
-    children: Sequence["Element"]
+    __slots__ = (
+        *("document", "namespace", "local", "values", "parent", "children"),
+        *("start", "close", "first_chunk", "last_chunk"),
+    )
 
     def __init__(
         self,
@@ -238,7 +231,7 @@ class Element:
         self.start = start
         self.first_chunk = first_chunk
         self.last_chunk = self.close = 0
-        self.children = ()
+        self.children: Sequence[Element] = ()
 
     def __repr__(self) -> str:
         return f"<{self.local} id={self.id!r} line={self.line}>"

@@ -20,6 +20,19 @@ def described(element: Element) -> str:
     return f"{kind} {element.id}" if element.id else kind
 
 
+def extended_by(element: Element, prefix: str) -> str:
+    """What an extension element stands in: the BPMN element it extends, or its own extension's under a prefix.
+
+    Empty where no extension may stand.
+    """
+    holder = element.parent
+    if holder is None:
+        return ""
+    if holder.namespace == element.namespace:
+        return f"{prefix}:{holder.local}"
+    return holder.parent.local if holder.is_a("extensionElements") and holder.parent is not None else ""
+
+
 def suggestion(name: str, known: Collection[str]) -> str:
     """What to write instead of an unknown name: the nearest known one, or nothing."""
     near = nearest(name, known)

@@ -37,7 +37,9 @@ def _tuple(names: tuple[str, ...]) -> str:
 
 
 def main() -> None:
-    """Write both."""
+    """Write both, where both can be."""
+    if not README.exists():
+        raise SystemExit(f"{README} is not there: this writes into a checkout of verblint")
     SHELF_FILE.write_text(shelf_text(), encoding="utf-8")
     README.write_text(readme_text(README.read_text(encoding="utf-8")), encoding="utf-8")
     sys.stdout.write(f"{len(rules())} rules\n")

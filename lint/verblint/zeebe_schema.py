@@ -7,7 +7,7 @@ refused. What a rule of its own forbids is listed all the same: it shall be refu
 from collections.abc import Iterator, Mapping
 
 from verblint.alike import Alike
-from verblint.element import ZEEBE, Element
+from verblint.element import ZEEBE
 from verblint.value import value
 
 Version = tuple[int, int]
@@ -96,15 +96,3 @@ def known_elements(elements: Mapping[tuple[str, str], Alike]) -> Iterator[tuple[
         shape = SHAPES.get(local) if namespace == ZEEBE else None
         if shape is not None:
             yield shape, alike
-
-
-def parent_of(element: Element) -> str:
-    """What an extension element stands in, in the words of a Shape; empty where no extension may stand."""
-    holder = element.parent
-    if holder is None:
-        return ""
-    if holder.namespace == ZEEBE:
-        return f"zeebe:{holder.local}"
-    if holder.is_a("extensionElements") and holder.parent is not None:
-        return holder.parent.local
-    return ""

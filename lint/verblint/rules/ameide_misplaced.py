@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import SHAPES, place_of
+from verblint.ameide_schema import SHAPES
 from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
+from verblint.naming import extended_by
 from verblint.rule import Context, rule
 
 
@@ -20,11 +21,10 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for element in context.within(AMEIDE):
         shape = SHAPES.get(element.local)
-        if shape is not None and place_of(element) not in shape.parents:
+        parent = extended_by(element, "ameide")
+        if shape is not None and parent not in shape.parents:
             where = " or ".join(shape.parents)
-            message = (
-                f"{element.local} stands in {place_of(element) or 'no extensionElements'}, where it describes nothing"
-            )
+            message = f"{element.local} stands in {parent or 'no extensionElements'}, where it describes nothing"
             yield context.at(
                 element, message, hint=f"Move it into the extensionElements of {where}", detail=element.local
             )

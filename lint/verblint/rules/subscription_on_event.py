@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from verblint.element import ZEEBE
 from verblint.finding import Finding, Severity
+from verblint.naming import extended_by
 from verblint.rule import Context, rule
-from verblint.zeebe_schema import parent_of
 
 
 @rule("HB504", "subscription-on-event", Severity.ERROR, on=("subscription",))
@@ -19,7 +19,8 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <message id="docs" ...> with <zeebe:subscription correlationKey="=corr_documents" />
     """
     for element in context.every("subscription", namespace=ZEEBE):
-        if parent_of(element) != "message":
-            message = f"the engine ignores a subscription in {parent_of(element) or 'this place'}"
+        parent = extended_by(element, "zeebe")
+        if parent != "message":
+            message = f"the engine ignores a subscription in {parent or 'this place'}"
             hint = "Move it into the extensionElements of the message"
             yield context.at(element, message, hint=hint)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from verblint.element import ZEEBE
 from verblint.finding import Finding, Severity
-from verblint.naming import described
+from verblint.naming import described, extended_by
 from verblint.rule import Context, rule
-from verblint.zeebe_schema import known_elements, parent_of
+from verblint.zeebe_schema import known_elements
 
 
 @rule("HB120", "zeebe-out-of-place", Severity.ERROR, on=(ZEEBE,))
@@ -22,7 +22,7 @@ def check(context: Context) -> Iterator[Finding]:
     for shape, elements in known_elements(context.elements):
         places = " or ".join(shape.parents) or "any element"
         for element in elements if elements[0].local != "subscription" else ():
-            parent = parent_of(element)
+            parent = extended_by(element, "zeebe")
             if parent and shape.may_stand_in(parent):
                 continue
             where = parent or "not an extensionElements"
