@@ -87,7 +87,8 @@ def test_a_clean_model_is_checked_without_what_takes_long_to_load(tmp_path: Path
     )
     # Without the folders of site-packages, whose start-up files load what they like.
     command = [sys.executable, "-I", "-S", "-c", program]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    # Twice: the first start of a fresh checkout compiles, and compiling loads what it likes too.
+    _, done = (subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True) for _ in range(2))
 
     assert done.stdout.splitlines() == ["1 file checked: nothing found", "[]"]
 
