@@ -109,4 +109,5 @@ def _module(name: str) -> object:
     assert code is not None, "a module of source has code"
     exec(code, module.__dict__)
     sys.modules[full] = module
+    setattr(verblint.rules, name, module)
     return module

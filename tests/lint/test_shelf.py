@@ -67,9 +67,12 @@ def _exchange_words(content: bytearray, random: Random) -> None:
 
 
 def test_a_rule_that_was_loaded_is_the_one_that_is_imported() -> None:
-    from verblint.rules.bare_flag import check
+    loaded = next(rule for rule in rules() if rule.slug == "bare-flag")
 
-    assert next(rule for rule in rules() if rule.slug == "bare-flag") is check
+    import verblint.rules.bare_flag
+
+    assert verblint.rules.bare_flag.check is loaded
+    assert Path(verblint.rules.bare_flag.__file__).name == "bare_flag.py"
 
 
 # What a clean model needs none of; each takes longer to load than a rule to run.
