@@ -29,7 +29,7 @@ async def test_a_variable_that_breaks_polls_is_harmless_while_nobody_asks_for_it
 ) -> None:
     await bench.deploy(sequence(bench.process, bench.job_type))
     # Deeper than any gateway writes as JSON: a poll that fetched it would never be answered.
-    deep = '{"orch_ok":true,"deep":' + "[" * 1500 + "]" * 1500 + "}"
+    deep = '{"orch_ok":true,"deep":' + "[" * 1010 + "]" * 1010 + "}"
     async with connected(gateway.address) as client:
         request = pb.CreateProcessInstanceRequest(bpmnProcessId=bench.process, version=-1, variables=deep)
         await client.stub.CreateProcessInstance(request, timeout=WAIT_MS / 1000)

@@ -21,8 +21,9 @@ from tests.support.java import Java, find_java
 from tests.support.ports import LOOPBACK, claim, free_ports
 from tests.support.zeebe_home import VERSION, class_path, start_cache, zeebe_home
 
-# One compiler tier and the plainest collector: starting is most of what a test broker does.
-FAST_START = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+# One compiler tier and the plainest collector: starting is most of what a test broker does. Deep stacks: a gateway
+# that overflows one while it reads a nested variable shuts its whole broker down.
+FAST_START = ("-Xmx256m", "-Xss4m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _PATIENCE = 120.0
 _TRAINING_PATIENCE = 240.0
 
