@@ -49,3 +49,7 @@ POOL_WAIT = Histogram(
 MESSAGES = Counter("verbworker_messages", "What became of messages from outside", ["outcome"], registry=REGISTRY)
 INBOX = Gauge("verbworker_inbox_messages", "Messages that wait to be delivered", registry=REGISTRY)
 INBOX_AGE = Gauge("verbworker_inbox_age_seconds", "Age of the oldest message that waits", registry=REGISTRY)
+WAITING_STARTS = Gauge("verbworker_waiting_starts", "Cases that the engine has not begun", registry=REGISTRY)
+WAITING_STARTS_AGE = Gauge(
+    "verbworker_waiting_starts_age_seconds", "Age of the oldest case that the engine has not begun", registry=REGISTRY
+)

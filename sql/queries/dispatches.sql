@@ -41,3 +41,9 @@ RETURNING attempts;
 SELECT attempts, last_error, next_at
 FROM verbworker.dispatch
 WHERE entry_id = $1 AND done_at IS NULL;
+
+-- name: backlog
+-- How many requests the engine has not taken, and for how long the oldest waits.
+SELECT count(*) AS waiting, extract(epoch FROM clock_timestamp() - min(created_at))::float8 AS oldest
+FROM verbworker.dispatch
+WHERE engine_id = $1 AND done_at IS NULL;

@@ -71,3 +71,9 @@ class Dispatches:
         """Why an entry has not begun yet, when the engine said something."""
         row = await self._database.fetchrow(query("dispatches", "trouble"), entry_id)
         return None if row is None else row["last_error"]
+
+    async def backlog(self) -> tuple[int, float]:
+        """How many requests the engine has not taken, and since how many seconds the oldest waits."""
+        row = await self._database.fetchrow(query("dispatches", "backlog"), self._engine_id)
+        assert row is not None
+        return row["waiting"], row["oldest"] or 0.0

@@ -5,6 +5,7 @@ import logging
 import random
 from datetime import timedelta
 
+from verbworker import metrics
 from verbworker.backoff import backoff
 from verbworker.engine import Engine, Start
 from verbworker.errors import (
@@ -24,6 +25,7 @@ _log = logging.getLogger(__name__)
 
 _AT_ONCE = 16
 _PATIENCE = timedelta(seconds=30)
+_COUNT_EVERY = 10.0
 _SURE = (Backpressure, CommandInvalid, AccessDenied)
 """Refusals that surely started nothing; after any other failure an instance may exist."""
 
@@ -53,17 +55,28 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Start what is due until cancelled."""
+        loop = asyncio.get_running_loop()
+        counting_at = loop.time()
         while True:
             self._poked.clear()
             try:
                 while await self.drain():
                     pass
+                if loop.time() >= counting_at:
+                    counting_at = loop.time() + _COUNT_EVERY
+                    await self.count()
             except StoreError as error:
                 _log.warning("dispatching waits for the database", extra={"reason": str(error)})
             try:
                 await asyncio.wait_for(self._poked.wait(), self._every * (0.5 + random.random()))
             except TimeoutError:
                 continue
+
+    async def count(self) -> None:
+        """Say how many cases the engine has not begun."""
+        waiting, oldest = await self._dispatches.backlog()
+        metrics.WAITING_STARTS.set(waiting)
+        metrics.WAITING_STARTS_AGE.set(oldest)
 
     async def drain(self) -> int:
         """Ask the engine once for each request that is due; returns how many those were."""

@@ -1,0 +1,53 @@
+"""How many cases wait for the engine, as a scraper sees it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.casebook import case_registry
+from tests.support.counter import Counter, asking, counter
+from verbworker import metrics
+from verbworker.registry import Registry
+from verbworker.stores._database import Database
+from verbworker.testing.memory import MemoryEngine
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return case_registry("backlog", "backlog-letter")
+
+
+@pytest.fixture
+async def desk(dsn: str, registry: Registry) -> AsyncIterator[Counter]:
+    engine = MemoryEngine("memory")
+    engine.line("backlog-case", ["backlog.first"])
+    async with Database(dsn, size=4) as database, counter(database, registry, engine) as opened:
+        yield opened
+
+
+def shown(name: str) -> float | None:
+    return metrics.REGISTRY.get_sample_value(name)
+
+
+async def test_a_case_counts_until_the_engine_has_begun_it(desk: Counter) -> None:
+    for name in ("one", "two"):
+        await desk.router.invoke("backlog.case", {"name": name}, caller=asking())
+    await desk.dispatcher.count()
+    before, age = shown("verbworker_waiting_starts"), shown("verbworker_waiting_starts_age_seconds")
+
+    await desk.dispatcher.drain()
+    await desk.dispatcher.count()
+
+    assert before == 2
+    assert age is not None
+    assert age > 0
+    assert (shown("verbworker_waiting_starts"), shown("verbworker_waiting_starts_age_seconds")) == (0, 0)
+
+
+async def test_another_engines_cases_are_not_counted(desk: Counter, registry: Registry) -> None:
+    await desk.router.invoke("backlog.case", {"name": "one"}, caller=asking())
+
+    async with counter(desk.database, registry, MemoryEngine("other")) as other:
+        await other.dispatcher.count()
+
+    assert shown("verbworker_waiting_starts") == 0
