@@ -1,90 +1,180 @@
-"""What is built is what runs: both wheels, installed outside the repository."""
+"""What is built is what runs: both sdists, the wheels made from them, and those installed outside the repository."""
 
-import os
+import re
 import subprocess
 import sys
-import sysconfig
-import venv
-import zipfile
+import tarfile
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.support.databases import empty_database
+from tests.support.distributions import ROOT, Distribution, borrow_dependencies, build, contents, offline
 from tests.support.postgres import ForeignPostgres, Postgres
 
-ROOT = Path(__file__).parents[2]
+VERSION = "0.1.0"
+TYPED = {"verbworker": "verbworker/py.typed", "verbworker_lint": "verblint/py.typed"}
+PYTHONS = {"3.11", "3.12", "3.13"}
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both wheels, by distribution."""
-    folder = tmp_path_factory.mktemp("wheels")
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*build, "--wheel-dir", str(folder), str(ROOT), str(ROOT / "lint")], check=True)
-    return {path.name.split("-")[0]: path for path in folder.glob("*.whl")}
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Distribution]:
+    return build(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture(scope="module")
-def elsewhere(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment that has the wheels and nothing of this checkout."""
+def environment(built: dict[str, Distribution], tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    dependencies = borrow_dependencies(tmp_path_factory.mktemp("borrowed") / "packages")
+    return offline(built["verbworker"].wheel.parent, dependencies)
+
+
+@pytest.fixture(scope="module")
+def elsewhere(environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment that pip installed the wheels into and that has nothing of this checkout."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    venv.create(folder, with_pip=False)
-    target = next((folder / "lib").glob("python*")) / "site-packages"
-    for wheel in wheels.values():
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(target)
+    for command in (
+        [sys.executable, "-m", "venv", "--without-pip", str(folder)],
+        [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "verbworker==0.1.0"],
+    ):
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=240
+        )
+        assert done.returncode == 0, done.stderr
     return folder
 
 
-def run(elsewhere: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    # Dependencies come from this environment; our own two packages are here only by .pth, which PYTHONPATH ignores.
-    borrowed = {"PYTHONPATH": sysconfig.get_paths()["purelib"], "PATH": os.environ["PATH"], **environment}
-    command = [str(elsewhere / "bin/python"), "-m", *words]
+def run(
+    elsewhere: Path, environment: Mapping[str, str], *words: str, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    command, *arguments = words
     return subprocess.run(
-        command, cwd=elsewhere, env=borrowed, capture_output=True, text=True, check=False, timeout=120
+        [str(elsewhere / "bin" / command), *arguments],
+        cwd=elsewhere,
+        env={**environment, **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
 
 
-def names(wheel: Path) -> list[str]:
-    with zipfile.ZipFile(wheel) as archive:
-        return archive.namelist()
+# ---- what is in them ------------------------------------------------------------------------------------------------
 
 
-def test_the_wheel_carries_the_sql_and_no_example(wheels: dict[str, Path]) -> None:
-    inside = names(wheels["verbworker"])
+@pytest.mark.parametrize("name", TYPED)
+def test_a_wheel_from_the_sdist_is_the_wheel_from_the_checkout(built: dict[str, Distribution], name: str) -> None:
+    one = built[name]
+
+    assert sorted(contents(one.wheel)) == sorted(contents(one.straight))
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_an_sdist_carries_its_sources_and_nothing_of_the_workshop(built: dict[str, Distribution], name: str) -> None:
+    with tarfile.open(built[name].sdist) as archive:
+        inside = {member.partition("/")[2] for member in archive.getnames()}
+
+    assert {"pyproject.toml", "README.md", "LICENSE", TYPED[name]} <= inside
+    assert not [path for path in inside if path.startswith(("tests/", "bench/", "verbs/", ".venv", ".git/"))]
+
+
+def test_the_wheel_carries_the_sql_and_no_example(built: dict[str, Distribution]) -> None:
+    inside = contents(built["verbworker"].wheel)
 
     shipped = {f"verbworker/_sql/{path.relative_to(ROOT / 'sql')}" for path in (ROOT / "sql").rglob("*.sql")}
     assert shipped <= set(inside)
-    assert "verbworker/py.typed" in inside
     assert not [name for name in inside if name.startswith(("verbs/", "tests/", "processes/", "sql/"))]
 
 
-def test_the_linters_wheel_is_typed_and_asks_for_two_packages(wheels: dict[str, Path]) -> None:
-    inside = names(wheels["verbworker_lint"])
-    with zipfile.ZipFile(wheels["verbworker_lint"]) as archive:
-        metadata = archive.read(next(name for name in inside if name.endswith("METADATA"))).decode()
+def test_the_wheel_carries_every_file_of_the_package(built: dict[str, Distribution]) -> None:
+    listed = subprocess.run(["git", "ls-files", "verbworker"], cwd=ROOT, capture_output=True, text=True, check=True)
 
-    asked = sorted(
-        line.split(":")[1].split(">")[0].strip() for line in metadata.splitlines() if "Requires-Dist" in line
+    missing = set(listed.stdout.split()) - set(contents(built["verbworker"].wheel))
+
+    # Pages, styles and the files of a new project are data: a missing one would be seen by users alone.
+    assert {path for path in missing if (ROOT / path).exists()} == set()
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_a_wheel_is_typed(built: dict[str, Distribution], name: str) -> None:
+    assert TYPED[name] in contents(built[name].wheel)
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_the_metadata_say_what_it_is(built: dict[str, Distribution], name: str) -> None:
+    told = built[name].metadata()
+
+    classifiers = told.get_all("Classifier", [])
+    assert (told["Name"].replace("-", "_"), told["Version"]) == (name, VERSION)
+    assert (told["License-Expression"], told.get_all("License-File")) == ("Apache-2.0", ["LICENSE"])
+    assert (told["Requires-Python"], told["Description-Content-Type"]) == (">=3.11", "text/markdown")
+    assert {"Typing :: Typed", "Operating System :: POSIX"} <= set(classifiers)
+    assert {classifier.rpartition(" ")[2] for classifier in classifiers} >= PYTHONS
+    assert len(told["Summary"]) > 40
+    assert len(told.get_payload()) > 1000
+
+
+def test_both_have_one_version_and_one_license(built: dict[str, Distribution]) -> None:
+    asked = built["verbworker"].metadata().get_all("Requires-Dist", [])
+
+    assert f"verbworker-lint=={VERSION}" in asked
+    assert (ROOT / "LICENSE").read_bytes() == (ROOT / "lint" / "LICENSE").read_bytes()
+
+
+def test_the_linters_wheel_asks_for_two_packages(built: dict[str, Distribution]) -> None:
+    asked = built["verbworker_lint"].metadata().get_all("Requires-Dist", [])
+
+    assert sorted(line.partition(">")[0].strip() for line in asked) == ["pyyaml", "rfc8785"]
+
+
+def test_the_changelog_has_the_version_and_names_its_migrations() -> None:
+    sections = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]
+    latest = next(section for section in sections if section.startswith(VERSION))
+
+    named = set(re.findall(r"`(\d{4}_\w+)`", latest.partition("### Migrations")[2]))
+    assert named == {path.stem for path in (ROOT / "sql" / "migrations").glob("*.sql")}
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
+
+
+# ---- installed ------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_of_the_checkout_is_imported(elsewhere: Path, environment: Mapping[str, str]) -> None:
+    done = run(
+        elsewhere, environment, "python", "-c", "import verbworker, verblint; print(verbworker, verblint, sep='\\n')"
     )
-    assert "verblint/py.typed" in inside
-    assert asked == ["pyyaml", "rfc8785"]
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(str(elsewhere)) == 2
+    assert str(ROOT) not in done.stdout
 
 
-def test_the_installed_command_migrates_a_database(elsewhere: Path, postgres: Postgres | ForeignPostgres) -> None:
+def test_the_installed_command_migrates_a_database(
+    elsewhere: Path, environment: Mapping[str, str], postgres: Postgres | ForeignPostgres
+) -> None:
     with empty_database(postgres.dsn) as dsn:
-        done = run(elsewhere, "verbworker", "db", "migrate", VERBWORKER_DSN=dsn)
-        status = run(elsewhere, "verbworker", "db", "status", VERBWORKER_DSN=dsn)
+        done = run(elsewhere, environment, "verbworker", "db", "migrate", VERBWORKER_DSN=dsn)
+        status = run(elsewhere, environment, "verbworker", "db", "status", VERBWORKER_DSN=dsn)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "up to date" in done.stdout
     assert status.returncode == 0
 
 
-def test_the_installed_linter_runs(elsewhere: Path) -> None:
+def test_every_installed_command_tells_what_it_does(elsewhere: Path, environment: Mapping[str, str]) -> None:
+    names = "import verbworker.ops.cli.shelf as s; print(*[n for n, p in s.PLACES.items() if not p.is_hidden])"
+    listed = run(elsewhere, environment, "python", "-c", names).stdout.split()
+
+    said = {name: run(elsewhere, environment, "verbworker", name, "--help") for name in listed}
+
+    assert len(said) > 10
+    assert {name: done.stderr for name, done in said.items() if done.returncode} == {}
+
+
+def test_the_installed_linter_runs(elsewhere: Path, environment: Mapping[str, str]) -> None:
     model = ROOT / "processes" / "document-collect" / "process.bpmn"
 
-    done = run(elsewhere, "verblint", "check", str(model))
+    done = run(elsewhere, environment, "verblint", "check", str(model))
 
     assert done.returncode == 0, done.stdout + done.stderr
