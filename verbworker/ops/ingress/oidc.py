@@ -4,7 +4,7 @@ import asyncio
 import json
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from verbworker.errors import ContractInvalid
+from verbworker.ops.http.outside import require_safe
 from verbworker.ops.ingress.settings import Oidc
 
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
@@ -41,16 +41,22 @@ class Issuer:
         self._keys: dict[str | None, Any] = {}
         self._read_at: float | None = None
         self._lock = asyncio.Lock()
-        _require_safe(settings.jwks)
+        require_safe(settings.jwks)
 
     async def verify(self, token: str) -> Bearer | None:
         """Whom the token speaks for, or None when it does not hold."""
+        claims = await self.claims(token)
+        tenant = None if claims is None else claims.get(self._settings.tenant_claim)
+        return Bearer(str(claims["sub"]), tenant) if claims and isinstance(tenant, str) and tenant else None
+
+    async def claims(self, token: str) -> Mapping[str, Any] | None:
+        """What the token says, or None when it does not hold: signature, issuer, audience and time."""
         try:
             kid = jwt.get_unverified_header(token).get("kid")
             key = await self._key(kid)
             if key is None:
                 return None
-            claims = jwt.decode(
+            found: Mapping[str, Any] = jwt.decode(
                 token,
                 key,
                 algorithms=list(_ALGORITHMS),
@@ -61,8 +67,7 @@ class Issuer:
             )
         except jwt.PyJWTError:
             return None
-        tenant = claims.get(self._settings.tenant_claim)
-        return Bearer(str(claims["sub"]), tenant) if isinstance(tenant, str) and tenant else None
+        return found
 
     async def _key(self, kid: str | None) -> Any:
         if kid not in self._keys:
@@ -75,14 +80,6 @@ class Issuer:
     def _may_read(self) -> bool:
         # A key that nobody has, in every token of a stranger, must not become a request to the issuer each.
         return self._read_at is None or self._now() - self._read_at > _YOUNG_S
-
-
-def _require_safe(place: str) -> None:
-    parts = urlsplit(place)
-    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
-        raise ContractInvalid(
-            "the issuer's keys must come over https: whoever changes them on the way could be anybody"
-        )
 
 
 def _fetch(place: str) -> bytes:

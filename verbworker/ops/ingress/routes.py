@@ -24,7 +24,7 @@ from verbworker.errors import (
     StoreUnavailable,
 )
 from verbworker.message import Message, Word, validate
-from verbworker.ops.ingress.body import read_body
+from verbworker.ops.http.body import read_body
 from verbworker.ops.ingress.guard import Guard, Sender
 from verbworker.ops.ingress.rate import Rates
 from verbworker.ops.ingress.webhook import Signed
@@ -80,6 +80,10 @@ class Routes:
             Route("/ready", self._ready, methods=["GET"]),
         ]
         return Starlette(routes=routes, exception_handlers={HTTPException: _plain_refusal, Exception: _bug})
+
+    def leave(self) -> None:
+        """Say from now on that no more is taken."""
+        self.is_stopping = True
 
     async def _take(self, request: Request) -> Response:
         sender, body = await self._admit(request)

@@ -1,19 +1,16 @@
 """The server of the ingress: builds it, listens, and ends without losing an answer."""
 
 import asyncio
-import logging
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
-from ipaddress import ip_address
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import uvicorn
-
 from verbworker.engine import Engine
-from verbworker.errors import CannotRun, ContractInvalid
+from verbworker.errors import ContractInvalid
 from verbworker.ops.config import Settings
+from verbworker.ops.http.listening import Habits, bound, is_loopback, listen
 from verbworker.ops.ingress.guard import Guard
 from verbworker.ops.ingress.rate import Rates
 from verbworker.ops.ingress.routes import Routes
@@ -29,8 +26,6 @@ from verbworker.work.messenger import Messenger
 if TYPE_CHECKING:
     from verbworker.ops.ingress.oidc import Issuer
 
-_log = logging.getLogger(__name__)
-
 _AT_ONCE = 256
 
 
@@ -45,7 +40,8 @@ async def serve(
 ) -> None:
     """Take messages until `stop` is set, then finish the requests under way."""
     guard = make_guard(ingress, is_open=is_open)
-    with closing(_bound(ingress)) as listener:
+    advice = "choose another by VERBWORKER_INGRESS_PORT"
+    with closing(bound(ingress.host, ingress.port, advice=advice)) as listener:
         await _serve(settings, ingress, registry, engine, guard, listener, stop)
 
 
@@ -74,7 +70,7 @@ async def _serve(
             tenant_of_anybody=settings.tenant,
         )
         async with _beside(messenger):
-            await _listen(routes, ingress, listener, stop)
+            await listen(routes.app(), listener, _habits(ingress), stop, leaving=routes.leave)
 
 
 def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
@@ -83,7 +79,7 @@ def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
     if is_open:
         if credentials:
             raise ContractInvalid("--insecure-no-auth and credentials exclude each other: leave one of them out")
-        if not _is_loopback(settings.host):
+        if not is_loopback(settings.host):
             raise ContractInvalid("--insecure-no-auth is for this machine alone: listen on 127.0.0.1")
     elif not credentials:
         raise ContractInvalid(
@@ -102,6 +98,10 @@ def _issuer(credentials: Credentials) -> "Issuer | None":
     return Issuer(credentials.oidc)
 
 
+def _habits(settings: IngressSettings) -> Habits:
+    return Habits(_AT_ONCE, settings.drain, settings.tls_certificate, settings.tls_key)
+
+
 @asynccontextmanager
 async def _beside(messenger: Messenger) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as tasks:
@@ -110,63 +110,3 @@ async def _beside(messenger: Messenger) -> AsyncIterator[None]:
             yield
         finally:
             delivering.cancel()
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn without its own ears: signals are the command's to hear."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave them alone."""
-        yield
-
-
-async def _listen(routes: Routes, settings: IngressSettings, listener: socket.socket, stop: asyncio.Event) -> None:
-    config = uvicorn.Config(
-        routes.app(),
-        lifespan="off",
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=_AT_ONCE,
-        timeout_keep_alive=15,
-        timeout_graceful_shutdown=round(settings.drain.total_seconds()) or 1,
-        ssl_certfile=settings.tls_certificate,
-        ssl_keyfile=settings.tls_key,
-    )
-    server = _Server(config)
-    async with asyncio.TaskGroup() as tasks:
-        serving = tasks.create_task(server.serve(sockets=[listener]))
-        leaving = tasks.create_task(_leave(server, routes, stop))
-        _log.info("listening", extra={"address": "{}:{}".format(*listener.getsockname()[:2])})
-        await serving
-        leaving.cancel()
-
-
-async def _leave(server: uvicorn.Server, routes: Routes, stop: asyncio.Event) -> None:
-    await stop.wait()
-    routes.is_stopping = True
-    server.should_exit = True
-
-
-def _bound(settings: IngressSettings) -> socket.socket:
-    """A socket that listens; uvicorn itself would end the process without a word."""
-    try:
-        family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((settings.host, settings.port), family=family, backlog=512)
-    except OSError as error:
-        raise CannotRun(
-            f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error};"
-            " choose another by VERBWORKER_INGRESS_PORT"
-        ) from error
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

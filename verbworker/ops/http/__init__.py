@@ -1,0 +1,1 @@
+"""What every server of ours shares: the body of a request, a socket that listens, and an end without lost answers."""
