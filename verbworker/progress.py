@@ -40,10 +40,13 @@ def progress(entry: Entry, events: Sequence[Event], waits: Sequence[Open], *, st
     A step that came back in a loop counts once. Who took another way than the usual one has no more than all.
     """
     done = len({_step(event) for event in events if event.kind in (Kind.STEP_COMPLETED, Kind.GATE_DECIDED)})
-    total = max(steps, done)
-    if entry.status is Status.COMPLETED:
-        total = done
-    return Progress(entry.status, done, total, tuple(wait.reason for wait in waits))
+    return progress_of(entry.status, done, steps, [wait.reason for wait in waits])
+
+
+def progress_of(status: Status, done: int, steps: int, waits: Sequence[str]) -> Progress:
+    """The same of an entry whose steps were counted elsewhere."""
+    total = done if status is Status.COMPLETED else max(steps, done)
+    return Progress(status, done, total, tuple(waits))
 
 
 def _step(event: Event) -> object:

@@ -18,8 +18,9 @@ from verbworker.message import Message
 from verbworker.ops import config
 from verbworker.ops.app import load_app
 from verbworker.ops.dev import hand as hands
+from verbworker.ops.dev.plan import Plan
 from verbworker.ops.dev.postgres import LOOPBACK, LocalPostgres
-from verbworker.ops.dev.session import Plan, apply
+from verbworker.ops.dev.session import apply
 from verbworker.ops.dev.ticker import Line, Ticker
 from verbworker.ops.office import Office, opened_office
 from verbworker.ops.reading import Reading

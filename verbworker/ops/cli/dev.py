@@ -29,6 +29,7 @@ PROCESSES = typer.Option(..., "--processes", help="Files or folders of models; m
 SQL = typer.Option([], "--sql", help="The application's own tables: a file or folder.", show_default=False)
 DATA = typer.Option(Path(".verbworker"), "--data", help="Where the database is kept.")
 APP = typer.Option(..., "--app", help="Your registry, as module:attribute.", show_default=False)
+CATALOGUE = typer.Option(None, "--catalogue", help="Where to write what there is to ask for.", show_default=False)
 VERBS = typer.Option("", "--verbs", help="The folder of verb contracts; else as [tool.verblint] says.")
 
 
@@ -41,6 +42,7 @@ def dev(
     engine_id: str | None = typer.Option(None, "--engine-id", help="The engine's name; else dev.", show_default=False),
     data: Path = DATA,
     port: int | None = typer.Option(None, "--port", min=1, max=65535, help="The database's port; else a free one."),
+    console_port: int | None = typer.Option(None, "--console-port", min=0, max=65535, help="The console's; else 8092."),
     dsn: str | None = DSN,
 ) -> None:
     """Run a database, an engine and a worker here until Ctrl-C, and show what happens.
@@ -49,7 +51,8 @@ def dev(
     taken up at once; what cannot be used is said, and what ran before goes on.
     """
     settings = config.load(dsn=dsn, engine=engine, engine_id=engine_id)
-    from verbworker.ops.dev.session import Plan, Session
+    from verbworker.ops.dev.plan import Plan
+    from verbworker.ops.dev.session import Session
 
     has_own = settings.dsn is not None or settings.dsn_file is not None
     plan = Plan(
@@ -61,7 +64,9 @@ def dev(
         engine_id=settings.engine_id or "dev",
         tenant=settings.tenant,
     )
-    session = Session(plan, data, dsn=settings.database() if has_own else None, port=port, tell=tell)
+    session = Session(
+        plan, data, dsn=settings.database() if has_own else None, port=port, tell=tell, console_port=console_port
+    )
 
     async def work() -> int:
         stop = asyncio.Event()
@@ -71,9 +76,10 @@ def dev(
     raise typer.Exit(run(work()))
 
 
-def dev_hand(paths: list[str] = PATHS, app: str = APP, verbs: str = VERBS) -> None:
+def dev_hand(paths: list[str] = PATHS, app: str = APP, verbs: str = VERBS, catalogue: Path | None = CATALOGUE) -> None:
     """Deploy models and work, for `verbworker dev`, until it is gone."""
     from verbworker.ops.app import load_app, opened
+    from verbworker.ops.console.catalogue import write
     from verbworker.ops.dev.hand import Greeting, line_home, serve
 
     line = line_home()
@@ -94,6 +100,8 @@ def dev_hand(paths: list[str] = PATHS, app: str = APP, verbs: str = VERBS) -> No
         stop = asyncio.Event()
         with drain_on_signal(stop):
             async with opened(settings, registry) as opened_app:
+                if catalogue is not None:
+                    write(registry, catalogue)
                 greeting = Greeting(len(list(registry)), example(registry))
                 await serve(line, greeting, lambda: opened_app.run(stop), stop)
 

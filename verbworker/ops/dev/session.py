@@ -4,14 +4,15 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from verbworker.errors import CannotRun, StoreError, StoreUnavailable
 from verbworker.ops.dev import hand as hands
+from verbworker.ops.dev.console import beside
 from verbworker.ops.dev.files import Files, home_of
 from verbworker.ops.dev.folder import held, write_settings
 from verbworker.ops.dev.hand import Hand
+from verbworker.ops.dev.plan import Plan
 from verbworker.ops.dev.postgres import LocalPostgres, remembered
 from verbworker.ops.dev.ticker import Ticker
 from verbworker.stores import _schema
@@ -23,37 +24,20 @@ _TICK = 0.3
 Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a session is for."""
-
-    app: str
-    models: tuple[str, ...]
-    sql: tuple[Path, ...] = ()
-    verbs: str = ""
-    engine: str = "embedded"
-    engine_id: str = "dev"
-    tenant: str = "default"
-
-    @property
-    def words(self) -> list[str]:
-        """What a hand is told."""
-        return ["--app", self.app, "--verbs", self.verbs, *self.models]
-
-    def settings(self, dsn: str) -> dict[str, str]:
-        """What every command needs to know to take part."""
-        return {
-            "VERBWORKER_DSN": dsn,
-            "VERBWORKER_ENGINE": self.engine,
-            "VERBWORKER_ENGINE_ID": self.engine_id,
-            "VERBWORKER_TENANT": self.tenant,
-        }
-
-
 class Session:
     """One person's session; `run` returns the exit code when it is over."""
 
-    def __init__(self, plan: Plan, data: Path, *, dsn: str | None, port: int | None, tell: Tell) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        data: Path,
+        *,
+        dsn: str | None,
+        port: int | None,
+        tell: Tell,
+        console_port: int | None = None,
+    ) -> None:
+        self._console_port = console_port
         self._plan = plan
         self._data = data
         self._dsn = dsn
@@ -74,12 +58,17 @@ class Session:
                 self._tell(f"the database is {shown(dsn)}, {len(applied)} migration(s) applied")
                 await apply(dsn, self._plan.sql, self._tell)
                 files = Files(self._watched())
-                first = await hands.start(self._plan.words, self._plan.settings(dsn))
+                first = await hands.start(self._words, self._plan.settings(dsn))
                 if isinstance(first, int):
                     return first
-                self._explain(first, dsn)
-                async with Database(dsn, size=2) as database:
-                    return await self._follow(dsn, database, files, first)
+                console = beside(self._plan, dsn, self._catalogue, port=self._console_port, tell=self._tell)
+                try:
+                    self._explain(first, dsn)
+                    async with Database(dsn, size=2) as database, console:
+                        return await self._follow(dsn, database, files, first)
+                finally:
+                    # Once more for an end that came before anybody followed it; whoever has ended stays so.
+                    await first.end()
 
     @asynccontextmanager
     async def _database(self) -> AsyncIterator[str]:
@@ -90,6 +79,14 @@ class Session:
             return
         async with LocalPostgres(self._data, port=self._port) as self._server:
             yield self._server.dsn
+
+    @property
+    def _catalogue(self) -> Path:
+        return self._data / "catalogue.json"
+
+    @property
+    def _words(self) -> list[str]:
+        return [*self._plan.words, "--catalogue", str(self._catalogue)]
 
     def _watched(self) -> list[Path]:
         contracts = [Path(self._plan.verbs)] if self._plan.verbs else []
@@ -138,7 +135,7 @@ class Session:
         self._tell(f"changed: {', '.join(changed)}")
         try:
             await apply(dsn, self._sql_among(changed), self._tell)
-            new = await hands.start(self._plan.words, self._plan.settings(dsn))
+            new = await hands.start(self._words, self._plan.settings(dsn))
         except CannotRun as error:
             self._tell(str(error))
             new = 2

@@ -1,0 +1,170 @@
+-- name: page
+-- One page of a tenant's entries, newest first, from a key on; with what each waits for and how far it is.
+WITH page AS (
+  SELECT entry_id, verb, sentence, status, asked_by, created_at, updated_at, ended_at, definition_key
+  FROM verbworker.runbook_entry
+  WHERE tenant_id = $1
+    AND ($2::text IS NULL OR status = $2)
+    AND ($3::text IS NULL OR verb = $3)
+    AND ($4::text IS NULL OR sentence ILIKE $4 OR asked_by ILIKE $4 OR verb ILIKE $4)
+    AND ($5::uuid IS NULL OR entry_id = $5)
+    AND created_at <= coalesce($6::timestamptz, 'infinity')
+    AND (created_at, entry_id) < (coalesce($6, 'infinity'), coalesce($7::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'))
+  ORDER BY created_at DESC, entry_id DESC
+  LIMIT $8
+)
+SELECT
+  page.entry_id, page.verb, page.sentence, page.status, page.asked_by, page.created_at, page.updated_at, page.ended_at,
+  (
+    SELECT count(DISTINCT coalesce(told.detail ->> 'element', told.detail ->> 'verb', told.detail ->> 'gate'))
+    FROM verbworker.runbook_event AS told
+    WHERE told.entry_id = page.entry_id AND told.kind IN ('StepCompleted', 'GateDecided')
+  ) AS done,
+  ARRAY(
+    SELECT token.reason
+    FROM verbworker.parked_token AS token
+    WHERE token.entry_id = page.entry_id AND token.closed_at IS NULL
+    ORDER BY token.opened_at, token.token_id
+  ) AS waits,
+  coalesce((
+    SELECT deployment.steps
+    FROM verbworker.workflow_instance AS instance
+    JOIN verbworker.process_deployment AS deployment
+      ON deployment.engine_id = instance.engine_id AND deployment.definition_key = page.definition_key
+    WHERE instance.entry_id = page.entry_id
+    LIMIT 1
+  ), 0) AS steps
+FROM page
+ORDER BY page.created_at DESC, page.entry_id DESC;
+
+-- name: counts
+-- How many entries stand where: the open ones all, those that ended among the newest only, so that it stays cheap.
+SELECT status, count(*) AS entries
+FROM verbworker.runbook_entry
+WHERE tenant_id = $1 AND ended_at IS NULL
+GROUP BY status
+UNION ALL
+SELECT newest.status, count(*)
+FROM (
+  SELECT status, ended_at
+  FROM verbworker.runbook_entry
+  WHERE tenant_id = $1
+  ORDER BY created_at DESC
+  LIMIT $2
+) AS newest
+WHERE newest.ended_at IS NOT NULL
+GROUP BY newest.status;
+
+-- name: verbs
+-- The verbs of a tenant's newest entries, to choose from.
+SELECT DISTINCT newest.verb
+FROM (
+  SELECT verb
+  FROM verbworker.runbook_entry
+  WHERE tenant_id = $1
+  ORDER BY created_at DESC
+  LIMIT $2
+) AS newest
+ORDER BY newest.verb;
+
+-- name: messages
+-- What came from outside for an entry; never what is inside.
+SELECT message.message_name, message.message_id, message.correlation_key, message.state, message.sent_by,
+  message.received_at, message.consumed_at
+FROM verbworker.workflow_instance AS instance
+JOIN verbworker.inbox_message AS message ON message.instance_uid = instance.instance_uid
+WHERE instance.entry_id = $1
+ORDER BY message.received_at, message.message_id
+LIMIT $2;
+
+-- name: troubles
+-- What waits for an operator: the open incidents of a tenant with their frames, and held frames that no entry knows.
+SELECT
+  token.engine_id, token.job_key, token.entry_id, token.element_id, token.reason, token.opened_at AS since,
+  entry.sentence, frame.verb, frame.state::text AS state, frame.runs, frame.retries_left, frame.fail_class, frame.fail_code,
+  frame.fail_text
+FROM verbworker.parked_token AS token
+LEFT JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
+LEFT JOIN verbworker.job_frame AS frame ON frame.engine_id = token.engine_id AND frame.job_key = token.job_key
+WHERE token.kind = 'incident' AND token.closed_at IS NULL AND token.tenant_id = $1
+  AND ($3::text IS NULL OR (token.engine_id = $3 AND token.job_key = $4))
+UNION ALL
+SELECT
+  frame.engine_id, frame.job_key, frame.entry_id, frame.element_id, 'Waiting for an operator: ' || frame.verb,
+  coalesce(frame.popped_at, frame.pushed_at), NULL, frame.verb, frame.state::text, frame.runs, frame.retries_left,
+  frame.fail_class, frame.fail_code, frame.fail_text
+FROM verbworker.job_frame AS frame
+WHERE frame.state = 'incident' AND $2::boolean
+  AND ($3::text IS NULL OR (frame.engine_id = $3 AND frame.job_key = $4))
+  AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.workflow_instance AS instance
+    WHERE instance.instance_uid = frame.instance_uid
+  )
+ORDER BY since
+LIMIT $5;
+
+-- name: watched
+-- How far some entries were told, for those who look at them now.
+SELECT entry_id, last_seq
+FROM verbworker.runbook_entry
+WHERE entry_id = ANY ($1::uuid[]);
+
+-- name: pulse
+-- What changes without an entry's status changing: who has which gate, and letters that came or were decided.
+SELECT
+  (
+    SELECT concat_ws('/', count(*), max(opened_at), count(claimed_at), max(claimed_at))
+    FROM verbworker.parked_token
+    WHERE kind = 'human_gate' AND closed_at IS NULL
+  ) AS gates,
+  (
+    SELECT concat_ws('/', count(*), max(created_at))
+    FROM verbworker.dead_letter
+    WHERE state = 'open'
+  ) AS letters;
+
+-- name: arrivals
+-- Entries by the minute they were asked for, over the last hour.
+SELECT date_trunc('minute', created_at) AS minute, count(*) AS entries
+FROM verbworker.runbook_entry
+WHERE tenant_id = $1 AND created_at > clock_timestamp() - interval '1 hour'
+GROUP BY 1
+ORDER BY 1;
+
+-- name: frames
+-- The frames that are not archived yet, by state.
+SELECT frame.state::text AS state, count(*) AS frames
+FROM verbworker.job_frame AS frame
+WHERE $2::boolean OR EXISTS (
+  SELECT 1
+  FROM verbworker.workflow_instance AS instance
+  WHERE instance.instance_uid = frame.instance_uid AND instance.tenant_id = $1
+)
+GROUP BY frame.state
+ORDER BY frame.state;
+
+-- name: oldest_waits
+-- What is waited for, and since when at most.
+SELECT kind, count(*) AS waits, min(opened_at) AS since
+FROM verbworker.parked_token
+WHERE tenant_id = $1 AND closed_at IS NULL
+GROUP BY kind
+ORDER BY since;
+
+-- name: durations
+-- How long steps took from their first delivery to their verdict, by verb: those of the last hour not archived yet.
+SELECT
+  frame.verb, count(*) AS frames,
+  percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM frame.popped_at - frame.pushed_at)) AS p50,
+  percentile_cont(0.95) WITHIN GROUP (ORDER BY extract(epoch FROM frame.popped_at - frame.pushed_at)) AS p95
+FROM verbworker.job_frame AS frame
+WHERE frame.state = 'completed' AND frame.popped_at > clock_timestamp() - interval '1 hour'
+  AND ($2::boolean OR EXISTS (
+    SELECT 1
+    FROM verbworker.workflow_instance AS instance
+    WHERE instance.instance_uid = frame.instance_uid AND instance.tenant_id = $1
+  ))
+GROUP BY frame.verb
+ORDER BY frame.verb
+LIMIT 100;

@@ -1,0 +1,46 @@
+"""Gates in the browser: what waits for a person, and the forms by which they take it, give it back or decide."""
+
+from uuid import UUID
+
+from starlette.responses import Response
+
+from verbworker.ops.console.hub import GATES
+from verbworker.ops.console.tools import Tools, Visit, see_other
+from verbworker.work.gates import Gates
+
+
+async def inbox(tools: Tools, visit: Visit) -> Response:
+    """The gates that wait, the longest wait first."""
+    gates = await Gates(tools.database).list(visit.session.tenant)
+    return visit.page(tools, "gates", here="/gates", live=GATES, gates=gates)
+
+
+async def claim(tools: Tools, visit: Visit) -> Response:
+    """Take a gate in hand."""
+    session = visit.session
+    await Gates(tools.database).claim(_token(visit), session.name, session.tenant)
+    tools.hub.tell(GATES)
+    return see_other("/gates?done=claimed")
+
+
+async def release(tools: Tools, visit: Visit) -> Response:
+    """Give a gate back, whoever has it."""
+    session = visit.session
+    await Gates(tools.database).release(_token(visit), session.name, session.tenant)
+    tools.hub.tell(GATES)
+    return see_other("/gates?done=given-back")
+
+
+async def decide(tools: Tools, visit: Visit) -> Response:
+    """Decide, once, in the name of who is logged in."""
+    session = visit.session
+    decision = visit.required("decision", "the decision")
+    decided = await Gates(tools.database).decide(
+        _token(visit), decision, reason=visit.filled("reason"), by=session.name, tenant_id=session.tenant
+    )
+    return see_other(f"/entries/{decided.entry_id}?done=decided")
+
+
+def _token(visit: Visit) -> UUID:
+    token: UUID = visit.request.path_params["where"]
+    return token

@@ -1,0 +1,175 @@
+"""The hub: hears once what changes and tells every open page, however slowly each of them reads."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from verbworker.errors import StoreError
+from verbworker.stores._database import Database
+from verbworker.stores.overview import Overview
+
+_log = logging.getLogger(__name__)
+
+CHANNEL = "verbworker_runbook"
+RUNBOOK, GATES, LETTERS = "runbook", "gates", "letters"
+_EVERY = 1.0
+_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
+_BREATH = 15.0
+_LIFE = 600.0
+
+Topic = str | UUID
+
+
+class Reader:
+    """One open page. It keeps whether something changed, never how often: one that does not read cannot grow."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        # What changed between its page and its stream nobody told it.
+        self.is_new = True
+        self._changed = asyncio.Event()
+        self._is_over = False
+
+    def tell(self) -> None:
+        """Something changed."""
+        self._changed.set()
+
+    def end(self) -> None:
+        """Nothing more will be told."""
+        self._is_over = True
+        self._changed.set()
+
+    async def lines(self, breath: float = _BREATH, life: float = _LIFE) -> AsyncIterator[bytes]:
+        """What goes to the browser: a word for each change or several, and a breath while nothing happens.
+
+        It ends after `life` seconds. The browser comes again by itself, and is asked again who it is.
+        """
+        clock = asyncio.get_running_loop().time
+        ends_at = clock() + life
+        yield b"retry: 2000\n: hello\n\n"
+        while not self._is_over and clock() < ends_at:
+            try:
+                async with asyncio.timeout(breath):
+                    await self._changed.wait()
+            except TimeoutError:
+                yield b": still here\n\n"
+                continue
+            self._changed.clear()
+            if not self._is_over:
+                yield b"event: changed\ndata: \n\n"
+
+
+class Stream(StreamingResponse):
+    """The answer to a page that wants to stay as things are."""
+
+    def __init__(self, hub: "Hub", topic: Topic) -> None:
+        super().__init__((), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._hub = hub
+        self._topic = topic
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Tell until the reader leaves or the console ends."""
+        with self._hub.reading(self._topic) as reader:
+            self.body_iterator = reader.lines()
+            await super().__call__(scope, receive, send)
+
+
+class Hub:
+    """All open pages of one console. One connection listens and one query asks, for however many there are."""
+
+    def __init__(self, database: Database, *, most: int, every: float = _EVERY) -> None:
+        self._database = database
+        self._overview = Overview(database)
+        self._most = most
+        self._every = every
+        self._readers: set[Reader] = set()
+        self._seen: dict[Topic, object] = {}
+        self._is_over = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another page would be one too many."""
+        return self._is_over or len(self._readers) >= self._most
+
+    @contextmanager
+    def reading(self, topic: Topic) -> Iterator[Reader]:
+        """A page that is told of one topic, until the end of the block."""
+        reader = Reader(topic)
+        self._readers.add(reader)
+        try:
+            yield reader
+        finally:
+            self._readers.discard(reader)
+
+    def end(self) -> None:
+        """End every stream; there will be no more."""
+        self._is_over = True
+        for reader in self._readers:
+            reader.end()
+
+    async def run(self) -> None:
+        """Hear and tell until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._listen())
+            tasks.create_task(self._look())
+
+    def tell(self, *topics: Topic) -> None:
+        """Tell whoever looks at one of these."""
+        for reader in self._readers:
+            if reader.topic in topics:
+                reader.tell()
+
+    async def _listen(self) -> None:
+        clock, failures = asyncio.get_running_loop().time, 0
+        while True:
+            began = clock()
+            try:
+                await self._database.listen(CHANNEL, self._hear)
+            except StoreError as error:
+                _log.warning("the console hears nothing for a while", extra={"reason": str(error)})
+            failures = 0 if clock() - began > _LONGEST_PAUSE else failures + 1
+            await asyncio.sleep(min(_PAUSE * failures, _LONGEST_PAUSE))
+            # Whatever was said meanwhile nobody heard.
+            for reader in self._readers:
+                reader.is_new = True
+
+    def _hear(self, words: str) -> None:
+        topics: list[Topic] = [RUNBOOK, GATES]
+        try:
+            topics.append(UUID(words))
+        except ValueError:
+            _log.debug("not an entry", extra={"heard": words[:60]})
+        self.tell(*topics)
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(self._every)
+            if not self._readers:
+                self._seen.clear()
+                continue
+            new = [reader for reader in self._readers if reader.is_new]
+            try:
+                now = await self._now()
+            except StoreError as error:
+                _log.debug("the console did not look", extra={"reason": str(error)})
+                continue
+            changed = [topic for topic, value in now.items() if self._seen.get(topic, value) != value]
+            self._seen = now
+            self.tell(*changed)
+            for reader in new:
+                reader.is_new = False
+                reader.tell()
+
+    async def _now(self) -> dict[Topic, object]:
+        """What would show that something changed without a word on the channel."""
+        entries = {reader.topic for reader in self._readers if isinstance(reader.topic, UUID)}
+        told = await self._overview.watched(entries) if entries else {}
+        pulse = await self._overview.pulse()
+        seen: dict[Topic, object] = {GATES: pulse["gates"], LETTERS: pulse["letters"]}
+        seen.update(told)
+        return seen

@@ -1,0 +1,82 @@
+"""Sessions: who is logged in, signed into a cookie, and the token that every form must bring along. No I/O."""
+
+import base64
+import binascii
+import hmac
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+_LONGEST = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Somebody's login: their name, the one tenant they see, their form token, and when it ends."""
+
+    name: str
+    tenant: str
+    csrf: str
+    ends_at: float
+
+    @classmethod
+    def of(cls, name: str, tenant: str, *, now: float, lasts: float) -> "Session":
+        """A new one with a token of its own."""
+        return cls(name, tenant, secrets.token_urlsafe(24), now + lasts)
+
+
+class Signer:
+    """Signs what a browser keeps for us, each kind of thing with a key of its own, and reads only what it signed."""
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._key = key or secrets.token_bytes(32)
+
+    def sign(self, kind: str, value: Mapping[str, Any]) -> str:
+        """The value as a cookie can hold it. It can be read by whoever has the cookie, and not changed."""
+        body = _text(json.dumps(dict(value), separators=(",", ":")).encode())
+        return f"{body}.{_text(self._mac(kind, body))}"
+
+    def read(self, kind: str, cookie: str | None) -> Mapping[str, Any] | None:
+        """What was signed as this kind, or None for anything else."""
+        if not cookie or len(cookie) > _LONGEST:
+            return None
+        body, _, shown = cookie.partition(".")
+        mac = _bytes(shown)
+        if mac is None or not hmac.compare_digest(mac, self._mac(kind, body)):
+            return None
+        content = _bytes(body)
+        found = None if content is None else json.loads(content)
+        return found if isinstance(found, dict) else None
+
+    def session(self, cookie: str | None, *, now: float) -> Session | None:
+        """The session of a cookie, while it lasts."""
+        found = self.read("session", cookie)
+        if found is None or found["e"] <= now:
+            return None
+        return Session(found["n"], found["t"], found["c"], found["e"])
+
+    def cookie(self, session: Session) -> str:
+        """The cookie of a session."""
+        return self.sign("session", {"n": session.name, "t": session.tenant, "c": session.csrf, "e": session.ends_at})
+
+    def _mac(self, kind: str, body: str) -> bytes:
+        return hmac.new(self._key, f"{kind}.{body}".encode(), sha256).digest()
+
+
+def fits(session: Session, token: str | None) -> bool:
+    """Whether a form brought the session's token."""
+    return token is not None and hmac.compare_digest(session.csrf.encode(), token.encode())
+
+
+def _text(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def _bytes(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return None
