@@ -1,0 +1,387 @@
+"""The console in a real browser: a case decided by clicking, and everything that must not happen."""
+
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.support.apart import run_apart
+from tests.support.browser import opened_browser
+from tests.support.children import spawn
+from tests.support.command import COMMAND, environment
+from tests.support.frames import ENGINE, claimed, make_delivery, make_instance, make_job, working
+from tests.support.kyc import EXTRACT, PASSPORT
+from tests.support.kyc_provider import serve
+from tests.support.mail import HOUR, mailroom, make_message
+from tests.support.postgres import Template
+from tests.support.sessions import MARK, DevSession, Trail, trail
+from tests.support.site import KEYS, TENANT, Site, credentials, parked, site
+from verbs.kyc.screening import URL
+from verbworker.event import Kind
+from verbworker.outcome import Incident
+from verbworker.stores._database import Database
+from verbworker.stores.gates import HumanGate
+from verbworker.stores.runbook import Runbook
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_MS = 60_000
+SCREENSHOTS = "VERBWORKER_SCREENSHOTS"
+EVIL = """<script>window.pwned=1</script><img src=x onerror="window.pwned=2">"'`--></title>{{7*7}}${1}"""
+_elements = itertools.count(500)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with opened_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def shared(database_template: Template) -> Iterator[str]:
+    with database_template.clone() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def running(shared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    settings = {"VERBWORKER_CONSOLE_CREDENTIALS": credentials(**{EVIL[:200]: "a-key-of-an-odd-name"})}
+    folder = tmp_path_factory.mktemp("console")
+    with site(folder, shared, "--app", "verbs:registry", directory=ROOT, **settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+def gate(shared: str) -> HumanGate:
+    return parked(shared, element=next(_elements))
+
+
+@contextmanager
+def somebody(browser: Browser, site: Site, key: str = KEYS["ann"], **habits: Any) -> Iterator[Page]:
+    """Somebody at a browser of their own, logged in by clicking."""
+    with somewhere(browser, **habits) as context:
+        page = context.new_page()
+        page.goto(f"{site.url}/login")
+        page.get_by_label("Your key").fill(key)
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("heading", level=1, name="Runbook")).to_be_visible()
+        yield page
+
+
+@contextmanager
+def somewhere(browser: Browser, **habits: Any) -> Iterator[BrowserContext]:
+    """A browser profile that shares nothing with another."""
+    context = browser.new_context(**habits)
+    context.set_default_timeout(PATIENCE_MS)
+    try:
+        yield context
+    finally:
+        context.close()
+
+
+def row(page: Page, gate: HumanGate) -> Any:
+    return page.locator(f"#gate-{gate.token_id}")
+
+
+# ---- the whole story ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def dev_with_kyc(folder: Path, found: Trail, url: str) -> Iterator[DevSession]:
+    """`verbworker dev` as a new user runs it, with the KYC case of the example."""
+    shutil.copytree(ROOT / "verbs", folder / "verbs", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "processes" / "kyc-open-case", folder / "processes" / "kyc-open-case")
+    (folder / "pyproject.toml").write_text('[tool.verblint]\nverbs = "verbs"\nengine = "8.6"\n')
+    data, log = found.folder / "data", folder / "dev.log"
+    words = ["--app", "verbs:registry", "--processes", "processes", "--sql", "verbs/kyc/kyc.sql", "--data", str(data)]
+    variables = environment(**{MARK: found.mark, URL: url})
+    child = spawn([COMMAND, "dev", *words], log=log, environment=variables, directory=folder)
+    try:
+        yield DevSession(child, log, folder, data)
+    finally:
+        child.end(signal.SIGINT, patience=60)
+
+
+@pytest.mark.req("REG-01", "WAIT-02", "EVT-12", "EVT-13", "EVT-17", "EVT-18")
+def test_a_case_is_seen_decided_and_finished_by_clicking(browser: Browser, tmp_path: Path) -> None:
+    papers = json.dumps({"documents": [PASSPORT, EXTRACT]})
+    with trail() as found, serve() as provider, dev_with_kyc(tmp_path, found, provider.url) as session:
+        session.until("in a browser: http://")
+        home = re.findall(r"in a browser: (http://\S+)", session.said)[0]
+        with somewhere(browser) as context:
+            page, watching = context.new_page(), context.new_page()
+            page.goto(home)
+            asked = '(kyc.open-case :entity "Allianz GmbH" :case-type "periodic-review")'
+            started = session.run("start", asked, "--app", "verbs:registry", "--by", "ann", "--json")
+            entry_id = json.loads(started.out)["entry_id"]
+            # The list, the gates and the entry change by themselves; nothing here is loaded again.
+            page.get_by_role("link", name="Open KYC case for Allianz GmbH").wait_for()
+            watching.goto(f"{home}/entries/{entry_id}")
+            watching.evaluate("window.stayed = true")
+            expect(watching.locator("#waits")).to_contain_text("Awaiting documents", timeout=PATIENCE_MS)
+            page.get_by_role("link", name="Gates").click()
+            expect(page.locator("body")).to_have_attribute("data-live", "yes")
+            session.run("message", "send", "kyc.documents-received", "--key", entry_id, "--payload", papers)
+            page.get_by_label("Reason, kept with the decision").fill("all is in order", timeout=PATIENCE_MS)
+            progress = watching.locator("#progress")
+            expect(progress).to_have_text(re.compile(r"^\d of \d+, awaiting reviewer"), timeout=PATIENCE_MS)
+            page.get_by_role("button", name="approve").click()
+            expect(page.get_by_text("Your decision is kept")).to_be_visible()
+            expect(watching.locator("#standing .badge")).to_have_text("completed", timeout=PATIENCE_MS)
+            told = watching.locator("#timeline").inner_text()
+            stayed = watching.evaluate("window.stayed")
+            page.get_by_role("link", name="Verbs").click()
+            verbs = page.locator("main").inner_text()
+
+    assert stayed is True
+    assert "It ended well" in told
+    assert re.search(r"decided approve at review: all is in order", told)
+    assert "Open KYC case for {entity}" in verbs
+    assert "Traceback" not in session.said
+
+
+# ---- people ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("WAIT-02", "PRX-34")
+def test_of_two_who_decide_at_once_one_hears_who_was_faster(browser: Browser, running: Site, gate: HumanGate) -> None:
+    with somebody(browser, running) as ann, somebody(browser, running, KEYS["bob"]) as bob:
+        for page in (ann, bob):
+            page.goto(f"{running.url}/gates")
+            row(page, gate).get_by_label("Reason").fill("I looked at it")
+        row(ann, gate).get_by_role("button", name="approve").click()
+        expect(ann.get_by_text("Your decision is kept")).to_be_visible()
+        # What bob has begun to type is not taken from him; he is told that the page has changed.
+        expect(bob.get_by_text("This page has changed")).to_be_visible()
+        with bob.expect_navigation() as sent:
+            row(bob, gate).get_by_role("button", name="reject").click()
+        status, words = sent.value.status if sent.value else None, bob.locator("main").inner_text()
+
+    assert status == 409
+    assert "Somebody was faster" in words
+    assert re.search(r"is decided: ann said 'approve' at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.", words)
+
+
+def test_a_gate_that_somebody_takes_is_shown_to_everybody(browser: Browser, running: Site, gate: HumanGate) -> None:
+    with somebody(browser, running) as ann, somebody(browser, running, KEYS["bob"]) as bob:
+        for page in (ann, bob):
+            page.goto(f"{running.url}/gates")
+            expect(page.locator("body")).to_have_attribute("data-live", "yes")
+        row(ann, gate).get_by_role("button", name="Take it in hand").click()
+        expect(row(bob, gate)).to_contain_text("In the hand of ann")
+        bob.goto(f"{running.url}/gates")
+        row(bob, gate).get_by_role("button", name="Give it back").click()
+        expect(row(bob, gate)).not_to_contain_text("In the hand of")
+
+
+def test_the_keyboard_alone_decides(browser: Browser, running: Site, gate: HumanGate) -> None:
+    at = "document.activeElement"
+    with somebody(browser, running) as page:
+        page.goto(f"{running.url}/entries/{gate.entry_id}")
+        page.keyboard.press("Tab")
+        first = page.evaluate(f"{at}.textContent")
+        page.keyboard.press("Enter")
+        is_past = page.evaluate(f"{at}.id")
+        outlines = set()
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            outlines.add(page.evaluate(f"getComputedStyle({at}).outlineStyle"))
+            if page.evaluate(f"{at}.tagName") == "TEXTAREA":
+                page.keyboard.type("by keyboard")
+            if page.evaluate(f"{at}.value") == "approve":
+                break
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("Your decision is kept")).to_be_visible()
+        told = page.locator("#timeline").inner_text()
+
+    assert (first, is_past) == ("Skip to the content", "main")
+    assert outlines == {"solid"}
+    assert "ann decided approve at review: by keyboard" in told
+
+
+def test_without_scripts_everything_can_be_read_and_decided(browser: Browser, running: Site, gate: HumanGate) -> None:
+    with somebody(browser, running, java_script_enabled=False) as page:
+        titles = []
+        for name in ("Runbook", "Gates", "Incidents", "Dead letters", "Verbs", "Load"):
+            page.get_by_role("navigation", name="Pages").get_by_role("link", name=name).click()
+            titles.append(page.get_by_role("heading", level=1).inner_text())
+        page.goto(f"{running.url}/gates")
+        row(page, gate).get_by_label("Reason").fill("without a script")
+        row(page, gate).get_by_role("button", name="reject").click()
+        told = page.locator("main").inner_text()
+
+    assert titles == ["Runbook", "Gates", "Incidents", "Dead letters", "Verbs", "Load"]
+    assert "ann decided reject at review: without a script" in told
+
+
+# ---- what it looks like ---------------------------------------------------------------------------------------------
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Browser, running: Site, shared: str) -> None:
+    long = "x" * 300
+    gate = parked(shared, element=next(_elements), sentence=f"Open {long}", asked_by=long, request_key=long)
+    paths = ("/", "/gates", f"/entries/{gate.entry_id}", "/incidents", "/dead-letters", "/verbs", "/load", "/nowhere")
+    wide = "Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)"
+    with somebody(browser, running, viewport={"width": 360, "height": 740}) as page:
+        widths = {path: page.goto(f"{running.url}{path}") and page.evaluate(wide) for path in paths}
+
+    assert widths == dict.fromkeys(paths, 360)
+
+
+@pytest.mark.parametrize(("scheme", "ground"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 24, 29)")])
+def test_it_is_light_or_dark_as_the_person_likes_it(browser: Browser, running: Site, scheme: Any, ground: str) -> None:
+    with somebody(browser, running, color_scheme=scheme) as page:
+        found = page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    assert found == ground
+
+
+def test_every_field_has_a_name_and_no_two_things_have_one_id(browser: Browser, running: Site, gate: HumanGate) -> None:
+    nameless = """[...document.querySelectorAll("input:not([type=hidden]), textarea, select")]
+        .filter((one) => one.labels.length === 0).map((one) => one.outerHTML)"""
+    doubled = """[...document.querySelectorAll("[id]")].map((one) => one.id)
+        .filter((id, place, all) => all.indexOf(id) !== place)"""
+    with somebody(browser, running) as page:
+        for path in ("/", "/gates", f"/entries/{gate.entry_id}", "/dead-letters", "/incidents", "/load"):
+            page.goto(f"{running.url}{path}")
+            assert (path, page.evaluate(nameless), page.evaluate(doubled)) == (path, [], [])
+            assert page.locator("h1").count() == 1
+
+
+# ---- what must not happen -------------------------------------------------------------------------------------------
+
+
+async def _poisoned(dsn: str, gate: HumanGate, job_key: int) -> None:
+    """Everything else that a person or a message may write, with markup in it."""
+    async with Database(dsn, size=4) as database:
+        runbook = Runbook(database)
+        for number, kind in enumerate(Kind):
+            if kind not in (Kind.RESULT, Kind.CANCELLED):
+                names = (
+                    "reason",
+                    "by",
+                    "gate",
+                    "decision",
+                    "verb",
+                    "undoes",
+                    "message_name",
+                    "code",
+                    "name",
+                    "outcome",
+                )
+                await runbook.append(gate.entry_id, kind, once=f"evil:{number}", detail=dict.fromkeys(names, EVIL))
+        instance = make_instance(instance_uid=gate.instance_uid, entry_id=gate.entry_id)
+        job = make_job(job_key, process_instance_key=gate.element_instance_key, element_id=EVIL)
+        async with working(database) as frames:
+            await frames.boot(name=EVIL, host=EVIL, pid=1)
+            evil = Incident(kind="PermanentContract", code=EVIL, message=EVIL)
+            await frames.pop_incident(await claimed(frames, make_delivery(job, instance)), evil)
+    async with mailroom(dsn) as room:
+        await room.inbox.receive(
+            make_message(tenant_id=TENANT, message_id=EVIL, message_name=EVIL, correlation_key=EVIL),
+            sent_by=EVIL,
+            ttl=HOUR,
+        )
+        await room.messenger.drain()
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
+def test_markup_in_every_field_is_shown_as_text(browser: Browser, running: Site, shared: str, scripts: bool) -> None:
+    element = next(_elements)
+    detail = {"decisions": [EVIL, "no"], "audience": EVIL, "groups": [EVIL]}
+    gate = parked(
+        shared,
+        element=element,
+        token={"gate": EVIL, "reason": EVIL, "detail": detail},
+        sentence=EVIL,
+        asked_by=EVIL,
+        verb=EVIL,
+        verb_version=EVIL,
+        request_key=f"{EVIL}{scripts}",
+        process_id=EVIL,
+    )
+    job = next(_elements)
+    run_apart(_poisoned(shared, gate, job))
+    seen: list[str] = []
+    with somebody(browser, running, "a-key-of-an-odd-name", java_script_enabled=scripts) as page:
+        # Unless somebody listens, Playwright dismisses a dialog by itself.
+        page.on("dialog", lambda dialog: seen.append(dialog.message))
+        page.on("request", lambda request: seen.append(request.url) if request.url.endswith("/x") else None)
+        texts = {}
+        for path in ("/", "/gates", f"/entries/{gate.entry_id}", "/incidents", "/dead-letters", "/load"):
+            page.goto(f"{running.url}{path}")
+            texts[path] = page.locator("main").inner_text()
+            assert page.locator("img, main script").count() == 0, path
+            if scripts:
+                assert page.evaluate("window.pwned") is None
+        page.goto(f"{running.url}/incidents/job?engine={ENGINE}&job={job}")
+        texts["job"] = page.locator("main").inner_text()
+        page.goto(f"{running.url}/gates")
+        row(page, gate).get_by_label("Reason").fill(EVIL)
+        row(page, gate).get_by_role("button").first.click()
+        texts["decided"] = page.locator("main").inner_text()
+        page.goto(f"{running.url}/gates/{gate.token_id}/decide")
+        name = page.locator(".who").inner_text()
+        if scripts:
+            assert page.evaluate("window.pwned") is None
+
+    head = EVIL[:28]
+    assert [path for path, text in texts.items() if path != "/load" and head not in text] == []
+    assert head in name
+    assert "{{7*7}}" in texts["/gates"]
+    assert seen == []
+
+
+def test_no_page_breaks_its_own_policy(browser: Browser, running: Site, gate: HumanGate) -> None:
+    broken: list[str] = []
+    with somebody(browser, running) as page:
+        page.on("console", lambda message: broken.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: broken.append(str(error)))
+        for path in ("/", "/gates", f"/entries/{gate.entry_id}", "/incidents", "/dead-letters", "/verbs", "/load"):
+            page.goto(f"{running.url}{path}")
+        strangers = page.evaluate(
+            "performance.getEntriesByType('resource').filter((one) => !one.name.startsWith(location.origin)).length"
+        )
+
+    assert (broken, strangers) == ([], 0)
+
+
+# ---- pictures for the README ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(SCREENSHOTS not in os.environ, reason=f"{SCREENSHOTS} names no folder for the pictures")
+def test_pictures_of_the_list_and_of_an_entry_are_small(browser: Browser, tmp_path: Path) -> None:
+    folder = Path(os.environ[SCREENSHOTS])
+    papers = json.dumps({"documents": [PASSPORT, EXTRACT]})
+    names = ("Allianz GmbH", "Nordwind AG", "Hafen & Soehne KG", "Meridian Foods Ltd")
+    habits = {"viewport": {"width": 1100, "height": 720}, "color_scheme": "light"}
+    with trail() as found, serve() as provider, dev_with_kyc(tmp_path, found, provider.url) as session:
+        session.until("in a browser: http://")
+        home = re.findall(r"in a browser: (http://\S+)", session.said)[0]
+        ids = []
+        for name in names:
+            asked = f'(kyc.open-case :entity "{name}" :case-type "onboarding")'
+            said = session.run("start", asked, "--app", "verbs:registry", "--by", "ann", "--json")
+            ids.append(json.loads(said.out)["entry_id"])
+        with somewhere(browser, **habits) as context:
+            page = context.new_page()
+            for entry_id in ids[:2]:
+                session.run("message", "send", "kyc.documents-received", "--key", entry_id, "--payload", papers)
+                page.goto(f"{home}/entries/{entry_id}")
+                page.get_by_role("button", name="approve").wait_for()
+            page.screenshot(path=folder / "entry.png")
+            session.run("gates", "decide", ids[0], "approve", "--by", "ada", "--reason", "all is in order")
+            page.goto(home)
+            expect(page.locator("#entries .is-completed")).to_have_count(1, timeout=PATIENCE_MS)
+            expect(page.locator("#entries .is-parked")).to_have_count(3, timeout=PATIENCE_MS)
+            page.screenshot(path=folder / "runbook.png")
+
+    assert [size for name in ("runbook.png", "entry.png") if (size := (folder / name).stat().st_size) > 150_000] == []

@@ -1,0 +1,141 @@
+"""The overview: many entries at once, page by page, with what each waits for; figures that follow what happened."""
+
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import pytest
+
+from tests.support.entries import Book
+from tests.support.frames import (
+    ENGINE,
+    INCIDENT,
+    claimed,
+    make_delivery,
+    make_instance,
+    make_job,
+    make_verdict,
+    working,
+)
+from verbworker.event import Kind, Status, Wait
+from verbworker.stores._database import Database
+from verbworker.stores.overview import Filter, Overview
+
+EVERYTHING = Filter()
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    async with Database(dsn, size=4) as opened:
+        yield opened
+
+
+@pytest.fixture
+def overview(database: Database) -> Overview:
+    return Overview(database)
+
+
+async def pages(overview: Overview, limit: int) -> list[list[UUID]]:
+    found, before = [], None
+    while page := await overview.page("default", EVERYTHING, before=before, limit=limit):
+        found.append([listed.entry_id for listed in page])
+        before = page[-1].key
+    return found
+
+
+async def test_pages_follow_each_other_although_entries_came_at_the_same_moment_or_come_meanwhile(
+    database: Database, overview: Overview
+) -> None:
+    made = [(await Book.open(database)).entry_id for _ in range(7)]
+    await database.execute("UPDATE verbworker.runbook_entry SET created_at = date_trunc('hour', clock_timestamp())")
+    first = await overview.page("default", EVERYTHING, limit=3)
+    await Book.open(database)
+    second = await overview.page("default", EVERYTHING, before=first[-1].key, limit=3)
+    all_of_them = await pages(overview, 3)
+
+    assert not {one.entry_id for one in first} & {one.entry_id for one in second}
+    assert [len(page) for page in all_of_them] == [3, 3, 2]
+    seen = {entry_id for page in all_of_them for entry_id in page}
+    assert set(made) < seen
+    assert len(seen) == 8
+
+
+@pytest.mark.req("EVT-12", "EVT-13")
+async def test_a_listed_entry_says_how_far_it_is_and_what_it_waits_for(database: Database, overview: Overview) -> None:
+    book = await Book.open(database)
+    await book.start()
+    for number, detail in enumerate(({"verb": "a", "element": "x"}, {"verb": "a", "element": "x"}, {"verb": "b"})):
+        await book.runbook.append(book.entry_id, Kind.STEP_COMPLETED, once=f"step:{number}", detail=detail)
+    await book.park(book.token(1, Wait.HUMAN_GATE, reason="Awaiting reviewer", gate="review"))
+    await book.runbook.append(book.entry_id, Kind.PARKED, once="parked", detail={"reason": "Awaiting reviewer"})
+    (listed,) = await overview.page("default", EVERYTHING)
+    counts = await overview.counts("default")
+
+    assert (listed.status, listed.progress.detailed) == (Status.PARKED, "2 of 2, awaiting reviewer")
+    assert (counts[Status.PARKED], counts[Status.EXECUTING], counts[Status.COMPLETED]) == (1, 0, 0)
+    assert await overview.watched([book.entry_id]) == {book.entry_id: 5}
+    assert await overview.page("globex", EVERYTHING) == []
+
+
+async def test_entries_are_counted_where_they_stand(database: Database, overview: Overview) -> None:
+    for number in range(3):
+        book = await Book.open(database, verb=f"kyc.verb-{number}")
+    async with database.transaction() as connection:
+        await book.runbook.end_in(connection, book.entry_id, outcome=None, detail={"result": "ok"})
+    counts = await overview.counts("default")
+
+    assert {status.value: count for status, count in counts.items() if count} == {"executing": 2, "completed": 1}
+    assert await overview.verbs("default") == ["kyc.verb-0", "kyc.verb-1", "kyc.verb-2"]
+
+
+async def test_what_waits_for_an_operator_is_a_held_job_or_one_that_nobody_knows(
+    database: Database, overview: Overview
+) -> None:
+    book = await Book.open(database)
+    await book.start(9000)
+    known = make_instance(instance_uid=book.instance_uid, entry_id=book.entry_id)
+    async with working(database) as frames:
+        await frames.pop_incident(await claimed(frames, make_delivery(make_job(1), known)), INCIDENT)
+        await frames.pop_incident(await claimed(frames, make_delivery(make_job(2))), INCIDENT)
+    mine = await overview.troubles("default", strangers=False)
+    everything = await overview.troubles("default", strangers=True)
+    one = await overview.trouble("default", ENGINE, 1, strangers=False)
+
+    assert [(trouble.job_key, trouble.entry_id, trouble.fail_code) for trouble in mine] == [
+        (1, book.entry_id, INCIDENT.code)
+    ]
+    assert {trouble.job_key for trouble in everything} == {1, 2}
+    assert one == mine[0]
+    assert await overview.trouble("default", ENGINE, 2, strangers=False) is None
+    assert await overview.troubles("globex", strangers=False) == []
+
+
+async def test_the_load_tells_of_this_tenant_alone(database: Database, overview: Overview) -> None:
+    book = await Book.open(database)
+    await book.start(9000)
+    await book.park(book.token(1, Wait.TIMER))
+    known = make_instance(instance_uid=book.instance_uid, entry_id=book.entry_id)
+    async with working(database) as frames:
+        claim = await claimed(frames, make_delivery(make_job(1), known))
+        await frames.pop_completed(make_verdict(claim, book.instance_uid))
+    load, other = await overview.load("default", strangers=False), await overview.load("globex", strangers=False)
+
+    assert (sum(load.arrivals.values()), dict(load.frames)) == (1, {"completed": 1})
+    assert [(wait.kind, wait.waits) for wait in load.waits] == [("timer", 1)]
+    assert [(one.verb, one.frames, 0 <= one.p50 <= one.p95) for one in load.durations] == [("kyc.check", 1, True)]
+    assert (other.arrivals, other.frames, other.waits, other.durations) == ({}, {}, (), ())
+
+
+async def test_the_pulse_changes_with_gates_and_letters(database: Database, overview: Overview) -> None:
+    before = await overview.pulse()
+    book = await Book.open(database)
+    await book.park(book.token(1, Wait.HUMAN_GATE, gate="review", job_key=1))
+    after = await overview.pulse()
+    await database.execute("UPDATE verbworker.parked_token SET claimed_by = 'ann', claimed_at = clock_timestamp()")
+    taken = await overview.pulse()
+    await database.execute(
+        "INSERT INTO verbworker.dead_letter (tenant_id, code, reason, body, sent_by)"
+        " VALUES ('default', 'invalid', 'r', 'b', 's')"
+    )
+
+    assert len({before["gates"], after["gates"], taken["gates"]}) == 3
+    assert (await overview.pulse())["letters"] != before["letters"] == taken["letters"]

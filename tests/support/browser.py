@@ -1,0 +1,76 @@
+"""A real browser: Debian's chromium, driven by Playwright, without a screen and without talking to anybody else."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+_NAMES = ("chromium", "chromium-browser")
+_PATIENCE_S = 600
+_QUIET = (
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--no-first-run",
+    "--no-proxy-server",
+)
+
+
+def find_chromium() -> str:
+    """Where chromium is, installed first where that is possible; without it the test is skipped with the reason."""
+    found = _found()
+    if found is None:
+        found = _install()
+    return found
+
+
+def _found() -> str | None:
+    return next((place for name in _NAMES if (place := shutil.which(name))), None)
+
+
+def _install() -> str:
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return _give_up("there is no chromium, and only root on Debian can have it installed here")
+    # Several test processes want it at the same time; one installs and the others wait.
+    with (Path(tempfile.gettempdir()) / "verbworker-chromium.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (place := _found()) is not None:
+            return place
+        command = ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        done = subprocess.run(command, env=quiet, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+    place = _found()
+    if place is None:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+        return _give_up(f"chromium could not be installed: {' '.join(last)}")
+    return place
+
+
+def _give_up(reason: str) -> str:
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@contextmanager
+def opened_browser() -> Iterator[Browser]:
+    """A browser until the end of the block. Once it is installed, that it does not start is a failure."""
+    place = find_chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=place, headless=True, args=list(_QUIET))
+        try:
+            yield browser
+        finally:
+            browser.close()

@@ -1,0 +1,100 @@
+"""The hub of the console: one change or a thousand are one word, and a reader that never reads stays small."""
+
+import asyncio
+import gc
+import tracemalloc
+from uuid import UUID
+
+from verbworker.ops.console.hub import GATES, RUNBOOK, Hub, Reader
+from verbworker.stores._database import Database
+
+CHANGED = b"event: changed\ndata: \n\n"
+ENTRY, OTHER = UUID(int=1), UUID(int=2)
+
+
+def hub(most: int = 10) -> Hub:
+    return Hub(Database("postgresql://nobody@127.0.0.1:1/none", size=1), most=most)
+
+
+async def heard(reader: Reader, count: int) -> list[bytes]:
+    lines = reader.lines(breath=5)
+    async with asyncio.timeout(5):
+        return [await anext(lines) for _ in range(count)]
+
+
+async def test_many_changes_before_a_reader_looks_are_one_word() -> None:
+    console = hub()
+    with console.reading(RUNBOOK) as reader:
+        for _ in range(1000):
+            console.tell(RUNBOOK)
+        lines = await heard(reader, 2)
+        console.tell(RUNBOOK)
+        after = await heard(reader, 2)
+
+    assert lines[1] == CHANGED
+    assert after[1] == CHANGED
+
+
+async def test_a_reader_hears_of_its_own_topic_alone() -> None:
+    console = hub()
+    with console.reading(ENTRY) as one, console.reading(OTHER) as other:
+        console.tell(ENTRY, GATES)
+        first = await heard(one, 2)
+        lines = other.lines(breath=0.01)
+        second = [await anext(lines) for _ in range(2)]
+
+    assert (first[1], second[1]) == (CHANGED, b": still here\n\n")
+
+
+async def test_a_status_that_changed_is_told_to_the_list_the_gates_and_the_entry() -> None:
+    console = hub()
+    with console.reading(RUNBOOK) as one, console.reading(GATES) as two, console.reading(ENTRY) as three:
+        console._hear(str(ENTRY))
+        lines = [(await heard(reader, 2))[1] for reader in (one, two, three)]
+
+    assert lines == [CHANGED] * 3
+
+
+async def test_the_end_ends_every_stream_and_begins_none() -> None:
+    console = hub()
+    with console.reading(RUNBOOK) as reader:
+        console.end()
+        lines = [line async for line in reader.lines(breath=5)]
+
+    assert lines == [b"retry: 2000\n: hello\n\n"]
+    assert console.is_full
+
+
+async def test_a_stream_ends_by_itself_so_that_a_login_that_ended_is_noticed() -> None:
+    reader = Reader(RUNBOOK)
+    lines = [line async for line in reader.lines(breath=0.01, life=0.02)]
+
+    assert lines[0].startswith(b"retry:")
+    assert set(lines[1:]) <= {b": still here\n\n"}
+
+
+async def test_there_are_never_more_readers_than_allowed() -> None:
+    console = hub(most=2)
+    with console.reading(RUNBOOK):
+        one = console.is_full
+        with console.reading(GATES):
+            two = console.is_full
+        after = console.is_full
+
+    assert (one, two, after) == (False, True, False)
+
+
+async def test_a_reader_that_does_not_read_does_not_grow() -> None:
+    console = hub()
+    with console.reading(RUNBOOK):
+        console.tell(RUNBOOK)
+        gc.collect()
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(20_000):
+            console.tell(RUNBOOK)
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+
+    assert grown < 10_000
