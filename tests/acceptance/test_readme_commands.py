@@ -1,0 +1,80 @@
+"""Every command that the README shows is typed in its order, in a copy of the checkout, with real parts around it.
+
+A command that cannot be is in `ELSEWHERE` with the reason; one that is in neither fails with its own words.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.apart import run_apart
+from tests.support.cli_walk import shell_blocks
+from tests.support.databases import execute
+from tests.support.engines import Gateway
+from tests.support.readme_terminal import opened_terminal
+from tests.support.sessions import trail
+from verbworker.ops.demo import screening
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+LINES = [line for block in shell_blocks(README) for line in block]
+
+# What begins like this is not typed here, and why.
+ELSEWHERE = {
+    "git clone": "needs the repository's address; the terminal stands in a copy of it",
+    "pip install": "needs an index that has verbworker; test_packaging installs the wheels by pip",
+    "python -m pip install": "the same",
+    "python -m venv": "the environment is the one the tests run in; test_init makes one as a user does",
+    "docker": "needs Docker; test_containers holds compose.yaml and the image to their words",
+    "kubectl": "needs a cluster; test_kubernetes holds the manifests to theirs",
+    "make demo ENGINE=zeebe": "test_demo plays it on a real broker",
+    "make test": "this is one of its tests",
+    "make check": "is run before every submission by .ci/run, and takes the whole tree",
+    "make bench": "measures for minutes",
+    "make chaos": "runs for long",
+    "make versions": "runs for long",
+    "make fuzz": "runs for long",
+    "make requirements": "tells of the tests that ran last",
+    "verbworker repl": "needs a terminal; test_repl types into one",
+}
+# What may be typed. A line that begins otherwise was never thought of.
+TYPED = ("verbworker ", "verblint ", "make demo", "export ", ". ", "cd ", "python -m pytest", "python -m mypy")
+
+
+def place_of(line: str) -> str | None:
+    """Where a line is tried: here, elsewhere, or nowhere."""
+    if any(line == start or line.startswith(f"{start} ") for start in ELSEWHERE):
+        return "elsewhere"
+    return "here" if line.startswith(TYPED) else None
+
+
+def test_nobody_shows_a_command_that_is_tried_nowhere() -> None:
+    assert [line for line in LINES if place_of(line) is None] == []
+
+
+def test_shell_commands_stand_in_blocks_that_are_read() -> None:
+    fences = set(re.findall(r"^```(\w*)$", README, re.MULTILINE)) - {""}
+
+    assert not fences & {"bash", "shell", "console", "zsh"}, "write ```sh, so that the block is tried"
+    assert len(LINES) >= 5
+
+
+@pytest.mark.zeebe
+@pytest.mark.timeout(600)
+@pytest.mark.req("TST-15")
+def test_every_command_of_the_readme_works_in_its_order(dsn: str, broker: Gateway) -> None:
+    given = {"VERBWORKER_DSN": dsn, "VERBWORKER_ENGINE_ID": "readme", "ZEEBE_ADDRESS": broker.address}
+    for tables in sorted((ROOT / "verbs").rglob("*.sql")):
+        run_apart(execute(dsn, tables.read_text()))
+    typed = [line for line in LINES if place_of(line) == "here"]
+
+    with (
+        trail() as found,
+        screening() as url,
+        opened_terminal(found.folder, given, KYC_SCREENING_URL=url, VERBWORKER_TEST_DSN=dsn) as terminal,
+    ):
+        for line in typed:
+            terminal.type(line)
+
+    assert len(typed) >= 5

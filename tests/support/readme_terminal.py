@@ -1,0 +1,224 @@
+"""Somebody who types what the README shows, line by line, with a real database and a real broker around them."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from tests.support.children import Child, spawn
+from tests.support.command import environment
+from tests.support.http import ask
+from tests.support.ports import free_ports
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 120.0
+KEY = "vwk_readme_0123456789abcdefghijklmnopqrstuvwxyz"
+SERVICES = ("worker", "dev", "console", "ingress")
+PAPERS = {"documents": [{"kind": kind, "reference": f"store://{kind}"} for kind in ("passport", "register-extract")]}
+_CASE = '(kyc.open-case :entity "Allianz GmbH" :case-type "periodic-review")'
+# No verb can read such a time, so the first step breaks its contract and its job waits for a person.
+_FAULTY = '(kyc.open-case :entity "Ada" :case-type "onboarding" :review-within "soon")'
+
+
+class Typed(AssertionError):
+    """A line of the README that did not work."""
+
+
+class Terminal:
+    """One shell session in a copy of the checkout. What was started in it is ended by `close`."""
+
+    def __init__(self, place: Path, given: Mapping[str, str], variables: Mapping[str, str]) -> None:
+        self.place = place
+        self._given = dict(given)
+        self._running: list[Child] = []
+        http, console, ingress = free_ports(3)
+        self._ports = {"worker": http, "console": console, "ingress": ingress}
+        self._variables = {
+            **environment(),
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+            "VERBWORKER_HTTP_PORT": str(http),
+            "VERBWORKER_CONSOLE_PORT": str(console),
+            "VERBWORKER_INGRESS_PORT": str(ingress),
+            **_credentials(),
+            **variables,
+        }
+
+    def type(self, line: str) -> None:
+        """Do what a line says; raises `Typed` when that ends badly."""
+        words = shlex.split(line, comments=True)
+        match words:
+            case ["export", assignment]:
+                name, _, text = assignment.partition("=")
+                self._variables[name] = self._given.get(name, text)
+            case [".", path] if path.endswith("activate"):
+                return  # what it would put on the path is there
+            case [".", path]:
+                self._source(self.place / path)
+            case ["cd", path]:
+                self.place = (self.place / path).resolve()
+            case ["verbworker", command, *_] if command in SERVICES:
+                self._start(command, line)
+            case _:
+                self._run(self._filled(line, words))
+
+    def close(self) -> None:
+        """End what was started."""
+        for child in reversed(self._running):
+            child.end(patience=PATIENCE)
+
+    # ---- running ---------------------------------------------------------------------------------------------------
+
+    def _run(self, line: str) -> str:
+        done = subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", line],
+            cwd=self.place,
+            env=self._variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=280,
+        )
+        if done.returncode:
+            raise Typed(f"`{line}` ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return done.stdout
+
+    def _start(self, command: str, line: str) -> None:
+        log = self.place / f"{command}.log"
+        child = spawn(
+            ["bash", "-c", f"exec {line.rstrip(' &')}"],
+            log=log,
+            environment=self._variables,
+            directory=self.place,
+            last_signal=signal.SIGTERM,
+        )
+        self._running.append(child)
+        deadline = time.monotonic() + PATIENCE
+        while not self._is_up(command):
+            if child.code() is not None or time.monotonic() > deadline:
+                raise Typed(f"`{line}` did not come up:\n{log.read_text()[-4000:]}")
+            time.sleep(0.05)
+
+    def _is_up(self, command: str) -> bool:
+        if command == "dev":
+            return (self.place / ".verbworker" / "env").exists()
+        try:
+            status, _ = ask("GET", f"127.0.0.1:{self._ports[command]}", "/ready")
+        except OSError:
+            return False
+        return status == 200
+
+    def _source(self, path: Path) -> None:
+        for line in path.read_text().splitlines():
+            name, _, text = line.removeprefix("export ").partition("=")
+            self._variables[name] = "".join(shlex.split(text))
+
+    # ---- what stands for something ---------------------------------------------------------------------------------
+
+    def _filled(self, line: str, words: list[str]) -> str:
+        """The line with a real entry, letter or job where the README has a word in capitals or a job's key."""
+        if "ENTRY" in words:
+            line = line.replace("ENTRY", self._entry_for(words))
+        if "CASE" in words:
+            line = line.replace("CASE", self._newest_entry())
+        if "LETTER" in words:
+            line = line.replace("LETTER", self._letter())
+        if words[:2] == ["verbworker", "frames"] and (key := re.search(r"\b\d{16,19}\b|\bJOB\b", line)):
+            line = line.replace(key[0], str(self._held_job()))
+        return line
+
+    def _entry_for(self, words: list[str]) -> str:
+        match words[1:3]:
+            case ["gates", _]:
+                return str(self._eventually(lambda: self._rows("gates list"), "a gate to decide at")[0]["entry_id"])
+            case ["runbook", "cancel"]:
+                return self._ask_for(_CASE)
+            case _:
+                return self._newest_entry()
+
+    def _newest_entry(self) -> str:
+        rows = self._rows("runbook list")
+        return str(rows[0]["entry_id"]) if rows else self._ask_for(_CASE)
+
+    def _letter(self) -> str:
+        rows = self._rows("dead-letters list")
+        if not rows:
+            self._run("verbworker message send kyc.documents-received --key nobody --ttl 1")
+            rows = self._eventually(lambda: self._rows("dead-letters list"), "a dead letter")
+        return str(rows[0]["letter_id"])
+
+    def _held_job(self) -> int:
+        if not self._rows("frames list --state incident"):
+            self._ask_for(_FAULTY)
+        rows = self._eventually(lambda: self._rows("frames list --state incident"), "a job that waits for a person")
+        return int(rows[0]["job_key"])
+
+    def _ask_for(self, what: str) -> str:
+        told = self._run(f"verbworker start {shlex.quote(what)} --app verbs:registry --json")
+        return str(json.loads(told)["entry_id"])
+
+    def _rows(self, command: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self._run(f"verbworker {command} --json"))
+        return found
+
+    def _eventually(self, look: Callable[[], list[dict[str, Any]]], what: str) -> list[dict[str, Any]]:
+        deadline = time.monotonic() + PATIENCE
+        while not (found := look()):
+            if time.monotonic() > deadline:
+                raise Typed(f"there was never {what}")
+            time.sleep(0.2)
+        return found
+
+
+def _credentials() -> dict[str, str]:
+    keys = {"api_keys": [{"name": "ada", "tenant": "default", "sha256": sha256(KEY.encode()).hexdigest()}]}
+    return {
+        "VERBWORKER_CONSOLE_CREDENTIALS": json.dumps(keys),
+        "VERBWORKER_CONSOLE_SECRET": "0123456789abcdef0123456789abcdef",
+        "VERBWORKER_INGRESS_CREDENTIALS": json.dumps(keys),
+    }
+
+
+@contextmanager
+def opened_terminal(folder: Path, given: Mapping[str, str], **variables: str) -> Iterator[Terminal]:
+    """A terminal in a copy of what git would clone, with the files that the README calls yours.
+
+    What is `given` takes the place of what an `export` says; the variables are there from the beginning.
+    """
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    place = folder / "verbworker"
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, place / name)
+    (place / "papers.json").write_text(json.dumps(PAPERS))
+    _have_environment(place)
+    terminal = Terminal(place, given, variables)
+    try:
+        yield terminal
+    finally:
+        terminal.close()
+
+
+def _have_environment(place: Path) -> None:
+    """An environment that make finds ready: our commands alone, so that nothing could ever be installed through it."""
+    (place / ".venv" / "bin").mkdir(parents=True)
+    for command in ("verbworker", "verblint"):
+        (place / ".venv" / "bin" / command).symlink_to(Path(sys.executable).with_name(command))
+    (place / ".venv" / "ready").touch()
