@@ -482,6 +482,23 @@ async def test_while_much_happens_the_stream_is_closed_and_afterwards_opened_aga
 
 
 @virtual_time
+async def test_waves_of_jobs_close_the_stream_once_and_not_with_every_wave() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine, 32, streaming=True) as running:
+        await seconds(1)
+        for _ in range(10):
+            for _ in range(10):
+                await engine.offer(10)
+                await running.work_off(10)
+                await seconds(0.1)
+            await seconds(3)
+        assert (engine.streams, engine.open_streams) == (1, 0)
+        await seconds(10)
+
+        assert engine.open_streams == 1
+
+
+@virtual_time
 async def test_a_stream_is_read_only_with_a_slot_in_hand() -> None:
     engine = WatchedEngine()
     async with feeding(engine, 4, streaming=True) as running:

@@ -19,7 +19,8 @@ _log = logging.getLogger(__name__)
 
 _TICK = 0.1
 _LINGER = 0.01
-_QUIET = 0.005
+_QUIET = 0.05
+_CALM = 5.0
 _SHORT_LIVED = 1.0
 _BRISK_PAUSE = 0.5
 _STREAM_TIMEOUT_MS = 20_000
@@ -183,7 +184,8 @@ class Feed:
         gauge = metrics.STREAMING.labels(self._ask.type)
         ask = replace(self._ask, timeout_ms=min(self._ask.timeout_ms, _STREAM_TIMEOUT_MS))
         while True:
-            await self._idle.wait()
+            if self._busy.is_set():
+                await self._calm_down()
             opened_at = loop.time()
             gauge.set(1)
             try:
@@ -197,6 +199,16 @@ class Feed:
             in_vain = in_vain + 1 if is_short else 0
             if in_vain:
                 await asyncio.sleep(backoff(in_vain, random.random()))
+
+    async def _calm_down(self) -> None:
+        """Return when little has happened for a while: a job that is on its way to a stream as it closes is locked."""
+        while True:
+            await self._idle.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CALM):
+                    await self._busy.wait()
+                    continue
+            return
 
     async def _read_until_busy(self, ask: Ask) -> None:
         stream = self._engine.stream(ask)

@@ -7,8 +7,9 @@ from typing import Any, Final, TypeVar
 
 import grpc
 
-_QUIET_S: Final = 0.05
-_DRAIN_S: Final = 0.5
+# A gateway that is busy, or whose Java collects garbage, takes its time with what the broker pushed.
+_QUIET_S: Final = 0.25
+_DRAIN_S: Final = 1.0
 
 _Answer = TypeVar("_Answer")
 
