@@ -193,7 +193,9 @@ async def measure(contenders: Sequence[Contender], instances: int, runs: int) ->
     """Run everybody in turn, `runs` times."""
     async with ground(with_broker=any(contender.kind == "zeebe" for contender in contenders)) as place:
         for contender in contenders:
-            await place.run(contender, 60, alone=0)  # compilers, caches and schemas are warm for everybody
+            await place.run(
+                contender, 500 if contender.kind == "zeebe" else 60, alone=0
+            )  # compilers, caches and schemas are warm for everybody
         found: dict[str, list[Figures]] = {contender.name: [] for contender in contenders}
         for number in range(runs):
             for contender in contenders:

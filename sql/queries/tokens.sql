@@ -81,7 +81,8 @@ FOR UPDATE;
 -- about, leaves nothing behind and returns no row. An instance is locked before anything of its own, in key order.
 -- Keys are named as arrays beside their joins: a plan made while a table was empty must never read the whole of it.
 WITH clock AS MATERIALIZED (
-  SELECT verbworker_engine.now() AS now
+  SELECT now, floor(extract(epoch FROM now) * 1000)::bigint AS ms
+  FROM verbworker_engine.now() AS now
 ),
 item AS MATERIALIZED (
   SELECT *
@@ -155,33 +156,36 @@ ended AS (
 ),
 job_made AS (
   INSERT INTO verbworker_engine.job (
-    job_key, instance_key, tenant_id, type, element_id, element_instance_key, retries, headers, due_at
+    job_key, instance_key, tenant_id, type, element_id, element_instance_key, retries, headers, due_at, worker,
+    activated_ms
   )
   SELECT
     made.job_key, ready.instance_key, ready.tenant_id, made.type, made.element_id, made.element_instance_key,
-    made.retries, made.headers, (SELECT now FROM clock)
-  FROM unnest($11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::integer[], $16::text[])
-    AS made (job_key, type, element_id, element_instance_key, retries, headers)
+    made.retries, made.headers, (SELECT now FROM clock) + made.timeout_ms * interval '1 millisecond', made.worker,
+    CASE WHEN made.worker IS NULL THEN 0 ELSE (SELECT ms FROM clock) END
+  FROM unnest(
+    $11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::integer[], $16::text[], $17::text[], $18::bigint[]
+  ) AS made (job_key, type, element_id, element_instance_key, retries, headers, worker, timeout_ms)
   JOIN ready ON ready.instance_key = (made.job_key >> 20) << 20
 ),
 job_gone AS (
   DELETE FROM verbworker_engine.job
-  USING unnest($17::bigint[]) AS gone (job_key), ready
-  WHERE job.job_key = ANY ($17::bigint[]) AND job.job_key = gone.job_key
+  USING unnest($19::bigint[]) AS gone (job_key), ready
+  WHERE job.job_key = ANY ($19::bigint[]) AND job.job_key = gone.job_key
     AND ready.instance_key = (gone.job_key >> 20) << 20
 ),
 job_set AS (
   UPDATE verbworker_engine.job
   SET is_held = wanted.is_held, retries = coalesce(wanted.retries, job.retries), worker = NULL,
     due_at = (SELECT now FROM clock)
-  FROM unnest($18::bigint[], $19::boolean[], $20::integer[]) AS wanted (job_key, is_held, retries), ready
-  WHERE job.job_key = ANY ($18::bigint[]) AND job.job_key = wanted.job_key
+  FROM unnest($20::bigint[], $21::boolean[], $22::integer[]) AS wanted (job_key, is_held, retries), ready
+  WHERE job.job_key = ANY ($20::bigint[]) AND job.job_key = wanted.job_key
     AND ready.instance_key = (wanted.job_key >> 20) << 20
 ),
 timer_set AS (
   INSERT INTO verbworker_engine.timer (wait_key, instance_key, due_at)
   SELECT wanted.wait_key, ready.instance_key, wanted.due_at
-  FROM unnest($21::bigint[], $22::timestamptz[]) AS wanted (wait_key, due_at)
+  FROM unnest($23::bigint[], $24::timestamptz[]) AS wanted (wait_key, due_at)
   JOIN ready ON ready.instance_key = (wanted.wait_key >> 20) << 20
   ON CONFLICT (wait_key) DO UPDATE SET due_at = excluded.due_at
 ),
@@ -192,19 +196,19 @@ subscribed AS (
   SELECT
     wanted.wait_key, ready.instance_key, ready.tenant_id, ready.process_id, wanted.message_name,
     wanted.correlation_key, (SELECT now FROM clock)
-  FROM unnest($23::bigint[], $24::text[], $25::text[]) AS wanted (wait_key, message_name, correlation_key)
+  FROM unnest($25::bigint[], $26::text[], $27::text[]) AS wanted (wait_key, message_name, correlation_key)
   JOIN ready ON ready.instance_key = (wanted.wait_key >> 20) << 20
 ),
 timer_closed AS (
   DELETE FROM verbworker_engine.timer
-  USING unnest($26::bigint[]) AS closed (wait_key), ready
-  WHERE timer.wait_key = ANY ($26::bigint[]) AND timer.wait_key = closed.wait_key
+  USING unnest($28::bigint[]) AS closed (wait_key), ready
+  WHERE timer.wait_key = ANY ($28::bigint[]) AND timer.wait_key = closed.wait_key
     AND ready.instance_key = (closed.wait_key >> 20) << 20
 ),
 subscription_closed AS (
   DELETE FROM verbworker_engine.subscription
-  USING unnest($26::bigint[]) AS closed (wait_key), ready
-  WHERE subscription.wait_key = ANY ($26::bigint[]) AND subscription.wait_key = closed.wait_key
+  USING unnest($28::bigint[]) AS closed (wait_key), ready
+  WHERE subscription.wait_key = ANY ($28::bigint[]) AND subscription.wait_key = closed.wait_key
     AND ready.instance_key = (closed.wait_key >> 20) << 20
 ),
 incident_made AS (
@@ -214,31 +218,32 @@ incident_made AS (
   SELECT
     made.incident_key, ready.instance_key, nullif(made.job_key, 0), made.element_id, made.kind, made.message,
     (SELECT now FROM clock)
-  FROM unnest($27::bigint[], $28::bigint[], $29::text[], $30::text[], $31::text[])
+  FROM unnest($29::bigint[], $30::bigint[], $31::text[], $32::text[], $33::text[])
     AS made (incident_key, job_key, element_id, kind, message)
   JOIN ready ON ready.instance_key = (made.incident_key >> 20) << 20
 ),
 incident_gone AS (
   DELETE FROM verbworker_engine.incident
-  USING unnest($32::bigint[]) AS gone (incident_key), ready
-  WHERE incident.incident_key = ANY ($32::bigint[]) AND incident.incident_key = gone.incident_key
+  USING unnest($34::bigint[]) AS gone (incident_key), ready
+  WHERE incident.incident_key = ANY ($34::bigint[]) AND incident.incident_key = gone.incident_key
     AND ready.instance_key = (gone.incident_key >> 20) << 20
 ),
 message_taken AS (
   UPDATE verbworker_engine.message
   SET taken_by = message.taken_by || ready.process_id
-  FROM unnest($33::bigint[], $34::bigint[]) AS taken (message_key, instance_key)
+  FROM unnest($35::bigint[], $36::bigint[]) AS taken (message_key, instance_key)
   JOIN ready ON ready.instance_key = taken.instance_key
-  WHERE message.message_key = ANY ($33::bigint[]) AND message.message_key = taken.message_key
+  WHERE message.message_key = ANY ($35::bigint[]) AND message.message_key = taken.message_key
 )
-SELECT instance_key
+SELECT instance_key, (SELECT ms FROM clock) AS at_ms
 FROM ready;
 
 -- name: save_plain
 -- The same for steps that only end jobs and make new ones, as nearly all do: each part of a statement costs Postgres
 -- something before its first row.
 WITH clock AS MATERIALIZED (
-  SELECT verbworker_engine.now() AS now
+  SELECT now, floor(extract(epoch FROM now) * 1000)::bigint AS ms
+  FROM verbworker_engine.now() AS now
 ),
 item AS MATERIALIZED (
   SELECT *
@@ -312,22 +317,25 @@ ended AS (
 ),
 job_made AS (
   INSERT INTO verbworker_engine.job (
-    job_key, instance_key, tenant_id, type, element_id, element_instance_key, retries, headers, due_at
+    job_key, instance_key, tenant_id, type, element_id, element_instance_key, retries, headers, due_at, worker,
+    activated_ms
   )
   SELECT
     made.job_key, ready.instance_key, ready.tenant_id, made.type, made.element_id, made.element_instance_key,
-    made.retries, made.headers, (SELECT now FROM clock)
-  FROM unnest($11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::integer[], $16::text[])
-    AS made (job_key, type, element_id, element_instance_key, retries, headers)
+    made.retries, made.headers, (SELECT now FROM clock) + made.timeout_ms * interval '1 millisecond', made.worker,
+    CASE WHEN made.worker IS NULL THEN 0 ELSE (SELECT ms FROM clock) END
+  FROM unnest(
+    $11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::integer[], $16::text[], $17::text[], $18::bigint[]
+  ) AS made (job_key, type, element_id, element_instance_key, retries, headers, worker, timeout_ms)
   JOIN ready ON ready.instance_key = (made.job_key >> 20) << 20
 ),
 job_gone AS (
   DELETE FROM verbworker_engine.job
-  USING unnest($17::bigint[]) AS gone (job_key), ready
-  WHERE job.job_key = ANY ($17::bigint[]) AND job.job_key = gone.job_key
+  USING unnest($19::bigint[]) AS gone (job_key), ready
+  WHERE job.job_key = ANY ($19::bigint[]) AND job.job_key = gone.job_key
     AND ready.instance_key = (gone.job_key >> 20) << 20
 )
-SELECT instance_key
+SELECT instance_key, (SELECT ms FROM clock) AS at_ms
 FROM ready;
 
 -- name: activate

@@ -61,7 +61,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class JobMade:
-    """A new job."""
+    """A new job; one that is made for a `worker` who waits for it is handed out as it is made."""
 
     key: int
     type: str
@@ -69,6 +69,8 @@ class JobMade:
     element_instance_key: int
     retries: int
     headers: str
+    worker: str | None = None
+    timeout_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,18 +206,18 @@ class Tokens:
         row = await connection.fetchrow(query("tokens", "load_locked"), key)
         return None if row is None else _kept(row, row["now"])
 
-    async def save(self, changes: list[Change]) -> list[bool]:
-        """Save steps, each whole or not at all: False for one whose instance or job is not as it was."""
+    async def save(self, changes: list[Change]) -> list[int]:
+        """Save steps, each whole or not at all: when, in ms, or 0 for one whose instance or job is not as it was."""
         return await self.save_in(self._database, changes)
 
-    async def save_in(self, connection: Connection | Database, changes: list[Change]) -> list[bool]:
+    async def save_in(self, connection: Connection | Database, changes: list[Change]) -> list[int]:
         """The same inside a transaction."""
         if any(change.is_rich for change in changes):
             rows = await connection.fetch(query("tokens", "save"), *_plain_rows(changes), *_rich_rows(changes))
         else:
             rows = await connection.fetch(query("tokens", "save_plain"), *_plain_rows(changes))
-        saved = {row["instance_key"] for row in rows}
-        return [change.kept.instance_key in saved for change in changes]
+        saved = {row["instance_key"]: row["at_ms"] for row in rows}
+        return [saved.get(change.kept.instance_key, 0) for change in changes]
 
     async def is_there(self, instance_key: int) -> bool:
         """Whether an instance has not ended."""
@@ -327,11 +329,14 @@ def _plain_rows(changes: list[Change]) -> list[list[object]]:
         for c in changes
     ]
     jobs = [
-        (job.key, job.type, job.element_id, job.element_instance_key, job.retries, job.headers)
+        (
+            *(job.key, job.type, job.element_id, job.element_instance_key, job.retries, job.headers),
+            *(job.worker, job.timeout_ms),
+        )
         for c in changes
         for job in c.jobs.values()
     ]
-    return [*columns(kept, 10), *columns(jobs, 6), [key for c in changes for key in c.jobs_gone]]
+    return [*columns(kept, 10), *columns(jobs, 8), [key for c in changes for key in c.jobs_gone]]
 
 
 def _rich_rows(changes: list[Change]) -> list[list[object]]:

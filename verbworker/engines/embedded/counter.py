@@ -8,7 +8,8 @@ from typing import Any, Final
 import orjson
 
 from verbworker.engine import Ask
-from verbworker.engines.embedded.hall import Hall
+from verbworker.engines.embedded.hall import Guest, Hall
+from verbworker.engines.embedded.handover import job_of
 from verbworker.engines.embedded.library import Library
 from verbworker.engines.embedded.memory import Memory, Remembered
 from verbworker.errors import CommandInvalid, StoreError
@@ -31,7 +32,7 @@ class Counter:
         self._memory = memory
         # Two wishes for one type in one statement would be given the same jobs.
         self._wishes: Batch[tuple[Wish, Ask], list[Job]] = Batch(
-            self._hand_out, lambda wish: wish[0].type, unread=self._returned
+            self._hand_out, lambda wish: wish[0].type, unread=self.returned
         )
         self._unread: asyncio.Queue[list[Job]] = asyncio.Queue()
 
@@ -46,18 +47,31 @@ class Counter:
         if not ask.type:
             raise CommandInvalid("a poll needs a type to be present")
         tenants = tuple(ask.tenant_ids) or (DEFAULT_TENANT,)
-        wish = Wish(ask.type, tenants, ask.worker, ask.timeout_ms, limit)
-        clock = asyncio.get_running_loop().time
-        give_up = clock() + max(wait_ms, 0) / 1000
-        with self._hall.attending(ask.type, tenants) as bell:
-            while True:
-                bell.clear()
-                jobs = await self._wishes.add((wish, ask))
+        guest = Guest(ask, tenants, limit)
+        give_up = asyncio.get_running_loop().time() + max(wait_ms, 0) / 1000
+        with self._hall.attending(guest):
+            try:
+                return await self._wait(guest, give_up)
+            except BaseException:
+                self.returned(guest.brought)
+                raise
+
+    async def _wait(self, guest: Guest, give_up: float) -> list[Job]:
+        ask, clock = guest.ask, asyncio.get_running_loop().time
+        wish = Wish(ask.type, guest.tenant_ids, ask.worker, ask.timeout_ms, guest.most)
+        while True:
+            guest.bell.clear()
+            if not guest.promised:
+                jobs = guest.brought or await self._wishes.add((wish, ask))
                 if jobs or clock() >= give_up:
                     return jobs
-                with suppress(TimeoutError):
-                    async with asyncio.timeout_at(give_up):
-                        await bell.wait()
+            elif clock() >= give_up:
+                return guest.brought
+            guest.is_waiting = True
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(give_up):
+                    await guest.bell.wait()
+            guest.is_waiting = False
 
     async def _hand_out(self, wishes: list[tuple[Wish, Ask]]) -> list[list[Job]]:
         given = await self._tokens.activate([wish for wish, _ in wishes])
@@ -68,25 +82,10 @@ class Counter:
         book = await self._library.find(kept.definition_key)
         variables: dict[str, Any] = orjson.loads(kept.variables)
         self._memory.keep(Remembered(kept, variables))
-        wanted = {name: variables[name] for name in ask.variables if name in variables} if ask.variables else variables
-        return Job(
-            key=taken.key,
-            type=taken.type,
-            retries=taken.retries,
-            activated_ms=taken.activated_ms,
-            timeout_ms=ask.timeout_ms,
-            process_instance_key=kept.instance_key,
-            element_instance_key=taken.element_instance_key,
-            process_definition_key=kept.definition_key,
-            process_version=book.version,
-            process_id=kept.process_id,
-            element_id=taken.element_id,
-            tenant_id=kept.tenant_id,
-            variables=wanted,
-            headers=orjson.loads(taken.headers),
-        )
+        return job_of(taken, variables, ask, book.version)
 
-    def _returned(self, jobs: list[Job]) -> None:
+    def returned(self, jobs: list[Job]) -> None:
+        """Take back what nobody was there to receive."""
         if jobs:
             self._unread.put_nowait(jobs)
 

@@ -19,10 +19,11 @@ from verbworker.engines.embedded.clockwork import Clockwork
 from verbworker.engines.embedded.commands import NothingThere
 from verbworker.engines.embedded.counter import DEFAULT_TENANT, Counter
 from verbworker.engines.embedded.hall import Hall
+from verbworker.engines.embedded.handover import Handover
 from verbworker.engines.embedded.library import Library
 from verbworker.engines.embedded.memory import Memory, Remembered
 from verbworker.engines.embedded.moving import Moving, Shelf
-from verbworker.engines.embedded.turn import Turn, cut, written
+from verbworker.engines.embedded.turn import Turn, checked, cut, written
 from verbworker.errors import (
     CommandInvalid,
     EngineError,
@@ -71,8 +72,9 @@ class EmbeddedEngine:
         self._hall = Hall(database, self._tokens)
         self._memory = Memory()
         self._loads: Batch[int, Kept | None] = Batch(self._tokens.load, lambda key: key)
-        self._saves: Batch[Change, bool] = Batch(self._tokens.save, lambda change: change.kept.instance_key)
+        self._saves: Batch[Change, int] = Batch(self._tokens.save, lambda change: change.kept.instance_key)
         self._counter = Counter(self._tokens, self._library, self._hall, self._memory)
+        self._handover = Handover(self._hall, self._counter.returned)
         self.clockwork = Clockwork(database, self._shelf, made=self._made, retention=retention)
         self._has_clockwork = clockwork
         self._room: asyncio.Task[None] | None = None
@@ -101,16 +103,14 @@ class EmbeddedEngine:
             if not book.definition.root.starts:
                 raise CommandInvalid(f"the process {opening.process_id} has no none start event; a message starts it")
             kept = opened(opening, start.tenant_id or DEFAULT_TENANT)
-            begin = told.Begin(_checked(start.variables))
+            begin = told.Begin(checked(start.variables))
             turn = Turn(book.definition, kept)
             try:
                 turn.tell(begin, opening.now)
             except NothingThere as error:
                 raise CommandInvalid(f"the process {opening.process_id} cannot be started: {error}") from error
         if turn.is_quiet:
-            with _in_our_words():
-                await self._saves.add(turn.finish())
-            self._made([turn.change])
+            await self._is_saved(turn, book.version)
         else:
             await self._begin(book.definition, kept, begin, opening.now)
         return Started(opening.instance_key, opening.definition_key, opening.process_id, opening.version)
@@ -152,7 +152,7 @@ class EmbeddedEngine:
 
     async def complete(self, job_key: int, variables: Variables) -> None:
         """Complete a job with these variables."""
-        await self._tell(job_key, told.CompleteJob(job_key, _checked(variables)), is_job=True)
+        await self._tell(job_key, told.CompleteJob(job_key, checked(variables)), is_job=True)
 
     def shares(self, database: Database) -> bool:
         """Whether a transaction on this database can move tokens."""
@@ -160,9 +160,12 @@ class EmbeddedEngine:
 
     async def complete_in(self, connection: Connection, job_key: int, variables: Variables) -> Callable[[], None]:
         """Complete a job inside the caller's transaction; refused, it leaves that transaction as it was."""
-        command = told.CompleteJob(job_key, _checked(variables))
+        command = told.CompleteJob(job_key, checked(variables))
         known = self._memory.take(instance_of(job_key))
-        turn = None if known is None else await self._turned(known, command, job_key)
+        turn = None
+        if known is not None:
+            book = await self._library.find(known.kept.definition_key)
+            turn = known.turned(book.definition, command, job_key)
         if turn is not None and (await self._tokens.save_in(connection, [turn.finish()]))[0]:
             return lambda: self._moved(turn)
         moving = Moving(connection, self._shelf)
@@ -217,7 +220,7 @@ class EmbeddedEngine:
 
     async def set_variables(self, instance_key: int, variables: Variables) -> None:
         """Change variables as a person does from outside the model; `JobGone` when the instance has ended."""
-        values = _checked(variables)
+        values = checked(variables)
 
         async def put(moving: Moving) -> None:
             try:
@@ -280,17 +283,18 @@ class EmbeddedEngine:
 
     async def _is_told(self, known: Remembered, command: told.Command, guard: int) -> bool:
         """Try the short way. False when what is known is old, or when others must be asked."""
-        turn = await self._turned(known, command, guard)
-        if turn is None:
-            return False
-        with _in_our_words():
-            if not await self._saves.add(turn.finish()):
-                return False
-        self._moved(turn)
-        return True
+        book = await self._library.find(known.kept.definition_key)
+        turn = known.turned(book.definition, command, guard)
+        return turn is not None and await self._is_saved(turn, book.version)
 
-    async def _turned(self, known: Remembered, command: told.Command, guard: int) -> Turn | None:
-        return known.turned((await self._library.find(known.kept.definition_key)).definition, command, guard)
+    async def _is_saved(self, turn: Turn, version: int) -> bool:
+        """Save a turn by one statement, and hand its jobs to those who wait for them here."""
+        with _in_our_words(), self._handover.promised(turn) as promises:
+            at_ms = await self._saves.add(turn.finish())
+            if at_ms:
+                self._moved(turn)
+                promises.keep(version, at_ms)
+        return bool(at_ms)
 
     def _moved(self, turn: Turn) -> None:
         """Remember an instance as it was saved, and wake who waits for its jobs."""
@@ -330,7 +334,7 @@ class EmbeddedEngine:
             raise StoreConflict("the command collided with others again and again")
 
     def _made(self, changes: list[Change]) -> None:
-        kinds = {job.type for change in changes for job in change.jobs.values()}
+        kinds = {job.type for change in changes for job in change.jobs.values() if job.worker is None}
         if kinds:
             self._hall.tell(kinds)
 
@@ -380,12 +384,6 @@ async def _resolved(moving: Moving, incident_key: int) -> None:
         await moving.tell(instance_of(incident_key), told.Resolve(incident_key))
     except NothingThere as error:
         raise JobGone(f"no such incident: {incident_key}") from error
-
-
-def _checked(variables: Variables) -> dict[str, Any]:
-    """The variables as they will be read again: JSON and nothing else."""
-    checked: dict[str, Any] = orjson.loads(written(variables))
-    return checked
 
 
 @contextmanager

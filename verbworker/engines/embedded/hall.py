@@ -3,13 +3,16 @@
 import asyncio
 import logging
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import orjson
 
 from verbworker.backoff import backoff
+from verbworker.engine import Ask
 from verbworker.errors import StoreError
+from verbworker.job import Job
 from verbworker.stores._database import Database
 from verbworker.stores.tokens import Tokens
 
@@ -21,6 +24,42 @@ _GATHER = 0.02
 _LONGEST = 7000
 
 
+@dataclass(slots=True, eq=False)
+class Guest:
+    """Somebody who asked for jobs. While they wait, jobs may be promised to them; what is promised comes, or does not.
+
+    The bell rings when it is worth asking again, and when the last promise was kept or withdrawn.
+    """
+
+    ask: Ask
+    tenant_ids: tuple[str, ...]
+    most: int
+    bell: asyncio.Event = field(default_factory=asyncio.Event)
+    brought: list[Job] = field(default_factory=list)
+    promised: int = 0
+    is_waiting: bool = False
+    is_gone: bool = False
+
+    def has_room(self, tenant_id: str) -> bool:
+        """Whether a job of this tenant may be promised to them."""
+        is_free = self.is_waiting and not self.brought and self.promised < self.most
+        return is_free and tenant_id in self.tenant_ids
+
+    def bring(self, job: Job) -> bool:
+        """Keep a promise; False when they have left meanwhile."""
+        if self.is_gone:
+            return False
+        self.brought.append(job)
+        self.withdraw()
+        return True
+
+    def withdraw(self) -> None:
+        """One promise less."""
+        self.promised -= 1
+        if not self.promised:
+            self.bell.set()
+
+
 class Hall:
     """Wakes whoever waits for a type of job: at once for what this process made, by a hint for what others made.
 
@@ -30,30 +69,39 @@ class Hall:
     def __init__(self, database: Database, tokens: Tokens) -> None:
         self._database = database
         self._tokens = tokens
-        self._bells: dict[str, dict[asyncio.Event, Sequence[str]]] = {}
+        self._guests: dict[str, list[Guest]] = {}
         self._untold: set[str] = set()
         self._has_untold = asyncio.Event()
         self._has_guests = asyncio.Event()
 
     @contextmanager
-    def attending(self, kind: str, tenant_ids: Sequence[str]) -> Iterator[asyncio.Event]:
-        """A bell that rings when there may be a job of this type. Clear it, ask, and only then wait for it."""
-        bell = asyncio.Event()
-        self._bells.setdefault(kind, {})[bell] = tenant_ids
+    def attending(self, guest: Guest) -> Iterator[None]:
+        """Be in the hall. Clear the bell, ask, and only then wait for it."""
+        kind = guest.ask.type
+        self._guests.setdefault(kind, []).append(guest)
         self._has_guests.set()
         try:
-            yield bell
+            yield
         finally:
-            del self._bells[kind][bell]
-            if not self._bells[kind]:
-                del self._bells[kind]
-            if not self._bells:
+            guest.is_gone = True
+            self._guests[kind].remove(guest)
+            if not self._guests[kind]:
+                del self._guests[kind]
+            if not self._guests:
                 self._has_guests.clear()
+
+    def promise(self, kind: str, tenant_id: str) -> Guest | None:
+        """Promise a job to somebody who waits for its type, if there is somebody."""
+        for guest in self._guests.get(kind, ()):
+            if guest.has_room(tenant_id):
+                guest.promised += 1
+                return guest
+        return None
 
     def tell(self, kinds: Iterable[str]) -> None:
         """This process made jobs of these types: who waits here hears it now, the others soon."""
         for kind in kinds:
-            if kind in self._bells:
+            if kind in self._guests:
                 self._ring(kind)
             else:
                 # The announcement costs a commit, so it is made only for what nobody here will take.
@@ -61,8 +109,8 @@ class Hall:
                 self._has_untold.set()
 
     def _ring(self, kind: str) -> None:
-        for bell in self._bells.get(kind, ()):
-            bell.set()
+        for guest in self._guests.get(kind, ()):
+            guest.bell.set()
 
     async def run(self) -> None:
         """Listen, look and announce until cancelled."""
@@ -83,14 +131,15 @@ class Hall:
             await asyncio.sleep(backoff(failures, random.random()))
 
     def _heard(self, words: str) -> None:
-        for kind in orjson.loads(words) if words.startswith("[") else list(self._bells):
+        for kind in orjson.loads(words) if words.startswith("[") else list(self._guests):
             self._ring(kind)
 
     async def _look(self) -> None:
         while True:
             await self._has_guests.wait()
             await asyncio.sleep(_LOOK)
-            wanted = {(kind, tenant) for kind, bells in self._bells.items() for ids in bells.values() for tenant in ids}
+            guests = [(kind, guest) for kind, some in self._guests.items() for guest in some]
+            wanted = {(kind, tenant) for kind, guest in guests for tenant in guest.tenant_ids}
             try:
                 for kind in await self._tokens.due_types(sorted(wanted)) if wanted else ():
                     self._ring(kind)

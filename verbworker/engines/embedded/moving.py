@@ -94,7 +94,7 @@ class Moving:
         (saved,) = await self._tokens.save_in(self.connection, [change])
         if saved:
             self.changes.append(change)
-        return saved
+        return bool(saved)
 
     async def _meet(self, turn: Turn, now: datetime) -> None:
         taken_turns: set[tuple[str, str]] = set()

@@ -24,6 +24,12 @@ def written(variables: Variables) -> bytes:
         raise CommandInvalid(f"variables cannot be written as JSON: {error}") from error
 
 
+def checked(variables: Variables) -> dict[str, Any]:
+    """The variables as they will be read again: JSON and nothing else."""
+    values: dict[str, Any] = orjson.loads(written(variables))
+    return values
+
+
 def cut(words: str) -> str:
     """An error message of bounded length, in characters that a text column can hold."""
     legible = words.encode(errors="replace").decode().replace("\x00", "\N{REPLACEMENT CHARACTER}")
