@@ -19,6 +19,7 @@ _NO_ANSWER = (OSError, http.client.HTTPException)
 _SIGNS = (" bug", "never awaited", "never retrieved")
 _LOOK = 0.1
 _PATIENCE = 60.0
+_WORKING = '"working"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,12 @@ class Death:
     name: str
     code: int
     last_words: str
+    was_working: bool
+
+    @property
+    def is_refused_start(self) -> bool:
+        """Whether it only could not begin: the database was cut off from it before it took its first job."""
+        return self.code == 2 and not self.was_working
 
 
 @dataclass(slots=True)
@@ -40,6 +47,7 @@ class Hand:
     child: Child | None = None
     is_spared: bool = False
     boots: int = 0
+    read_from: int = 0
     counters: dict[tuple[int, str], float] = field(default_factory=dict)
 
     @property
@@ -69,6 +77,7 @@ class Crew:
 
     def start(self, hand: Hand, **environment: str) -> None:
         """Start the process of one place, with a few settings of its own."""
+        hand.read_from = len(_read(hand.log))
         own = {"VERBWORKER_WORKER_NAME": hand.name, "VERBWORKER_HTTP_PORT": str(hand.port)}
         hand.child = spawn(
             self._command,
@@ -147,7 +156,8 @@ class Crew:
             for hand in self.hands:
                 code = None if hand.child is None else hand.child.code()
                 if hand.child is not None and code is not None:
-                    self.deaths.append(Death(hand.name, code, last_words(hand.log)))
+                    was_working = _WORKING in _read(hand.log)[hand.read_from :]
+                    self.deaths.append(Death(hand.name, code, last_words(hand.log), was_working))
                     hand.child.end()
                     self.start(hand)
             await asyncio.sleep(_LOOK)
