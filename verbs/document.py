@@ -18,7 +18,10 @@ class Collection(BaseModel):
 
 @verbs.verb("document.solicit", mode="transactional", writes=("request_id",), policy="standard")
 async def solicit(collection: Collection, call: Call) -> Result[Collection]:
-    """Note what is wanted from a client. However often this job is delivered, there is one note."""
+    """Note what is wanted from a client.
+
+    However often this job is delivered, there is one note.
+    """
     if not collection.document.strip():
         raise PermanentBusiness("there is nothing to ask for", code="NOTHING_WANTED")
     number = await call.db.fetchval(

@@ -14,7 +14,8 @@ from verbworker.errors import ContractInvalid
 from verbworker.policy import DEFAULT_POLICY, Policy, load_policies
 from verbworker.upgrade import Change, Upgrade, Upgrades
 from verbworker.verb import Act, Call, Mode, OnUnknown, Verb
-from verbworker.workflow import WorkflowVerb, load_workflow_verbs
+from verbworker.workflow import WorkflowVerb, load_verbs, say_step
+from verbworker.workflow_contract import Sentences
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -31,6 +32,7 @@ class Registry:
         self._workflows: dict[str, WorkflowVerb] = {}
         self._policies: dict[str, Policy] = {}
         self._upgrades = Upgrades()
+        self._sentences: dict[str, Sentences] = {}
 
     @classmethod
     def of(cls, *parts: "Registry") -> "Registry":
@@ -40,6 +42,7 @@ class Registry:
             for verb in part:
                 merged.add(verb)
             merged.declare(*part._workflows.values(), policies=part._policies.values(), upgrades=part._upgrades)
+            merged._sentences |= part._sentences
         return merged
 
     def verb(
@@ -97,7 +100,9 @@ class Registry:
         A policies file counts only when it is named here, even when it lies in the folder.
         """
         found = load_policies(Path(policies)).values() if policies is not None else ()
-        return self.declare(*load_workflow_verbs(Path(folder)), policies=found)
+        loaded = load_verbs(Path(folder))
+        self._sentences |= loaded.sentences
+        return self.declare(*loaded.workflows, policies=found)
 
     def add(self, verb: Verb) -> None:
         """Add a direct verb that is registered already, in another registry for one."""
@@ -156,6 +161,18 @@ class Registry:
     def workflows(self) -> Mapping[str, WorkflowVerb]:
         """The workflow verbs by name."""
         return MappingProxyType(self._workflows)
+
+    def sentences_of(self, name: str) -> Sentences | None:
+        """What a verb's contract says to people, when it says anything."""
+        workflow = self._workflows.get(name)
+        return self._sentences.get(name) if workflow is None else workflow.sentences
+
+    def say(self, name: str, args: Mapping[str, object]) -> str:
+        """A verb as a sentence with the arguments in their places: by its contract, else by its first line of doc."""
+        sentences, verb = self.sentences_of(name), self._verbs.get(name)
+        if sentences is not None:
+            return say_step(sentences, args)
+        return name if verb is None else verb.sentence
 
     @property
     def upgrades(self) -> Upgrades:

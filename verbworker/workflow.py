@@ -73,9 +73,13 @@ class WorkflowVerb:
             if name not in args:
                 if argument.required:
                     found.append(f"the argument {name} is missing")
-            elif (misfit := _misfit(argument, args[name])) is not None:
+            elif (misfit := self.misfit(name, args[name])) is not None:
                 found.append(f"the argument {name} {misfit}")
         return found
+
+    def misfit(self, name: str, value: object) -> str | None:
+        """Why a value is none of the argument's, as `must be of type integer`, or None when it is."""
+        return _misfit(self.args[name], value)
 
     def initial_data(self, args: Mapping[str, object]) -> dict[str, Any]:
         """The data an instance starts with, made from arguments without problems."""
@@ -99,21 +103,37 @@ class WorkflowVerb:
 
     def say(self, args: Mapping[str, object]) -> str:
         """The step's sentence with the arguments in their places."""
-        if self.sentences is None:
-            return self.name
-        return _PLACE.sub(lambda place: str(args.get(place[1], "…")), self.sentences.step)
+        return self.name if self.sentences is None else say_step(self.sentences, args)
 
 
-def load_workflow_verbs(folder: Path) -> list[WorkflowVerb]:
-    """Every workflow verb below a folder, by name, or `ContractInvalid` with each problem at its line.
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a folder of contracts holds: its workflow verbs, and the sentences of its direct verbs by name."""
 
-    Direct verbs in the same files are checked and left out; policy files are not looked at.
+    workflows: list[WorkflowVerb]
+    sentences: Mapping[str, Sentences]
+
+
+def say_step(sentences: Sentences, args: Mapping[str, object]) -> str:
+    """The step's sentence with the arguments in their places."""
+    return _PLACE.sub(lambda place: str(args.get(place[1], "…")), sentences.step)
+
+
+def load_verbs(folder: Path) -> Loaded:
+    """What the contracts below a folder say, or `ContractInvalid` with each problem at its line.
+
+    Of direct verbs only the sentences are taken: their code says the rest. Policy files are not looked at.
     """
     loading = _Loading()
     for file in sorted(p for p in folder.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file()):
         if file.name != POLICY_FILE:
             loading.add(file)
     return loading.finish()
+
+
+def load_workflow_verbs(folder: Path) -> list[WorkflowVerb]:
+    """Every workflow verb below a folder, by name; raises as `load_verbs` does."""
+    return load_verbs(folder).workflows
 
 
 def json_schema() -> dict[str, Any]:
@@ -145,6 +165,7 @@ class _Loading:
         self._faults: list[Fault] = []
         self._places: dict[str, tuple[Document, Steps]] = {}
         self._workflows: dict[str, WorkflowContract] = {}
+        self._sentences: dict[str, Sentences] = {}
 
     def add(self, file: Path) -> None:
         """Read the verb or the verbs of a file."""
@@ -184,9 +205,11 @@ class _Loading:
         self._faults += [contract_file.fault(document, (*at, *steps), words) for steps, words in _misfits(contract)]
         if isinstance(contract, WorkflowContract):
             self._workflows[contract.verb] = contract
+        elif contract.sentences is not None:
+            self._sentences[contract.verb] = contract.sentences
 
-    def finish(self) -> list[WorkflowVerb]:
-        """Check what only the whole can show, then hand the workflow verbs over."""
+    def finish(self) -> Loaded:
+        """Check what only the whole can show, then hand the verbs over."""
         owners: dict[str, str] = {}
         for contract in self._workflows.values():
             document, at = self._places[contract.verb]
@@ -199,7 +222,7 @@ class _Loading:
                     self._fault(document, (*at, *steps), message)
         if self._faults:
             raise contract_file.invalid(self._faults)
-        return [_verb(self._workflows[name]) for name in sorted(self._workflows)]
+        return Loaded([_verb(self._workflows[name]) for name in sorted(self._workflows)], self._sentences)
 
     def _fault(self, document: Document, steps: Steps, message: str) -> None:
         self._faults.append(contract_file.fault(document, steps, message))

@@ -15,6 +15,7 @@ from verbworker.policy import DEFAULT_POLICY, Policy
 from verbworker.registry import Registry
 from verbworker.verb import Call, Mode, OnUnknown, Result, Verb
 from verbworker.workflow import WorkflowVerb
+from verbworker.workflow_contract import Sentences
 
 
 class Case(BaseModel):
@@ -437,3 +438,30 @@ def test_a_policies_file_that_is_not_named_does_not_count(tmp_path: Path) -> Non
     (tmp_path / "policies.yaml").write_text(POLICIES)
 
     assert "names the policy slow" in refusal(Registry().load(tmp_path).check)
+
+
+SPOKEN = """\
+verb: kyc.note
+sentences: {step: "Note {note}", clarify: {note: "What is to be noted?"}}
+args: {note: {type: string}}
+"""
+
+
+@pytest.mark.req("REG-01", "REG-03")
+def test_a_direct_verb_is_said_by_its_contract_also_after_a_merge(tmp_path: Path) -> None:
+    (tmp_path / "kyc.yaml").write_text(SPOKEN)
+    merged = Registry.of(make_registry("kyc.note").load(tmp_path), make_registry("kyc.other"))
+
+    said, sentences = merged.say("kyc.note", {"note": "a rise"}), merged.sentences_of("kyc.note")
+    assert said == "Note a rise"
+    assert sentences is not None
+    assert sentences.clarify == {"note": "What is to be noted?"}
+
+
+@pytest.mark.req("REG-01")
+def test_a_verb_without_sentences_is_said_by_its_documentation_or_its_name() -> None:
+    spoken = make_workflow("kyc.spoken", sentences=Sentences(step="Speak of {whom}"))
+    verbs = make_registry("kyc.note").declare(make_workflow("kyc.silent"), spoken)
+
+    said = [verbs.say(name, {"whom": "Ann"}) for name in ("kyc.note", "kyc.silent", "kyc.spoken")]
+    assert said == ["Do the work.", "kyc.silent", "Speak of Ann"]

@@ -21,7 +21,6 @@ from verbworker.stores._database import Database
 from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.instances import Instance, Instances
 from verbworker.stores.runbook import Request, Runbook
-from verbworker.verb import Verb
 from verbworker.work.direct import Direct
 from verbworker.work.dispatcher import Dispatcher
 from verbworker.workflow import WorkflowVerb
@@ -82,7 +81,7 @@ class Router:
         verb = self._registry.find(asked.verb)
         if verb is not None:
             case = self._direct.case_of(verb, asked.args)
-            entry_id = await self._open(_direct_request(verb, asked, caller))
+            entry_id = await self._open(_direct_request(self._registry.say(verb.name, asked.args), asked, caller))
             await self._direct.perform(verb, entry_id, case, caller.tenant_id)
             return await self._entry(entry_id)
         workflow = self._workflow(asked)
@@ -178,8 +177,8 @@ class Router:
         return entry
 
 
-def _direct_request(verb: Verb, asked: Invocation, caller: Caller) -> Request:
-    return _request(asked, caller, version="1", mode=EntryMode.SYNC, sentence=verb.sentence)
+def _direct_request(sentence: str, asked: Invocation, caller: Caller) -> Request:
+    return _request(asked, caller, version="1", mode=EntryMode.SYNC, sentence=sentence)
 
 
 def _workflow_request(workflow: WorkflowVerb, asked: Invocation, caller: Caller) -> Request:
