@@ -251,3 +251,13 @@ SELECT entry_id, sentence, last_seq, updated_at
 FROM verbworker.runbook_entry
 WHERE tenant_id = $1 AND ($2::timestamptz IS NULL OR updated_at >= $2)
 ORDER BY updated_at, entry_id;
+
+-- name: count_parked
+-- How many of a tenant's entries wait for something; counting stops where nobody reads the difference any more.
+SELECT count(*) AS parked
+FROM (
+  SELECT entry_id
+  FROM verbworker.runbook_entry
+  WHERE tenant_id = $1 AND status = 'parked' AND ended_at IS NULL
+  LIMIT $2
+) AS waiting;

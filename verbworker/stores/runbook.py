@@ -268,6 +268,13 @@ class Runbook:
         rows = await self._database.fetch(query("runbook", "list"), tenant_id, state, verb, limit)
         return [_entry(row) for row in rows]
 
+    async def count_parked(self, tenant_id: str, *, most: int) -> int:
+        """How many of a tenant's entries wait for something; not more than `most` are counted."""
+        row = await self._database.fetchrow(query("runbook", "count_parked"), tenant_id, most)
+        assert row is not None
+        counted: int = row["parked"]
+        return counted
+
     async def stuck(self, tenant_id: str, *, longer_than: timedelta, limit: int = 100) -> list[Entry]:
         """Entries that wait for nothing and nobody works on, the longest silence first."""
         rows = await self._database.fetch(query("runbook", "stuck"), tenant_id, longer_than, limit)

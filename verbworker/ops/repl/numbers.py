@@ -1,0 +1,39 @@
+"""Numbers: what a session calls the entries it has shown, so that nobody types an id."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from verbworker.errors import NotFound
+
+_MOST_DIGITS = 9
+
+
+class Numbers:
+    """A number for each entry that was shown; it stays the entry's own as long as the session lasts."""
+
+    def __init__(self) -> None:
+        self._entries: list[UUID] = []
+        self._numbers: dict[UUID, int] = {}
+
+    def __call__(self, entry_id: UUID) -> int:
+        """The number of an entry, a new one when it was not shown before."""
+        if entry_id not in self._numbers:
+            self._entries.append(entry_id)
+            self._numbers[entry_id] = len(self._entries)
+        return self._numbers[entry_id]
+
+    @property
+    def given(self) -> Sequence[str]:
+        """Every number there is, the youngest first."""
+        return [str(number) for number in range(len(self._entries), 0, -1)]
+
+    def find(self, text: str) -> UUID:
+        """The entry that a number or an id names; raises `NotFound`."""
+        if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
+            if 1 <= int(text) <= len(self._entries):
+                return self._entries[int(text) - 1]
+            raise NotFound(f"nothing here has the number {int(text)}; runbook and gates show the numbers")
+        try:
+            return UUID(text)
+        except ValueError:
+            raise NotFound(f"{text[:60]!a} is neither a number nor an id; runbook and gates show the numbers") from None
