@@ -1,17 +1,21 @@
 """Durable verbs for Camunda 8: this is everything a verb's author needs."""
 
-from verbworker.engine import Signal
-from verbworker.errors import (
-    Failure,
-    OutcomeUnknown,
-    PermanentBusiness,
-    PermanentContract,
-    TransientExternal,
-    TransientInfrastructure,
-)
-from verbworker.registry import Registry
-from verbworker.stores.handoff import hand_off
-from verbworker.verb import Call, Decision, ReceivedMessage, Result
+import importlib
+import typing
+
+if typing.TYPE_CHECKING:
+    from verbworker.engine import Signal
+    from verbworker.errors import (
+        Failure,
+        OutcomeUnknown,
+        PermanentBusiness,
+        PermanentContract,
+        TransientExternal,
+        TransientInfrastructure,
+    )
+    from verbworker.registry import Registry
+    from verbworker.stores.handoff import hand_off
+    from verbworker.verb import Call, Decision, ReceivedMessage, Result
 
 __all__ = [
     "Call",
@@ -28,3 +32,21 @@ __all__ = [
     "TransientInfrastructure",
     "hand_off",
 ]
+
+_PLACES = {
+    **dict.fromkeys(("Call", "Decision", "ReceivedMessage", "Result"), "verbworker.verb"),
+    "Registry": "verbworker.registry",
+    "Signal": "verbworker.engine",
+    "hand_off": "verbworker.stores.handoff",
+}
+
+# Hidden from type checkers, who would else believe that every name is here.
+if not typing.TYPE_CHECKING:
+
+    def __getattr__(name):
+        """A name of the front door, loaded when it is first asked for: the help of the command line needs none."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(importlib.import_module(_PLACES.get(name, "verbworker.errors")), name)
+        globals()[name] = found
+        return found

@@ -11,6 +11,8 @@ import verbworker
 
 @pytest.mark.req("REG-12")
 def test_the_front_door_is_sorted_and_exact() -> None:
+    for name in verbworker.__all__:
+        getattr(verbworker, name)
     public = [
         name
         for name, value in vars(verbworker).items()
@@ -32,3 +34,8 @@ def test_the_front_door_opens_without_an_engine_or_a_database() -> None:
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
 
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_a_name_that_is_not_at_the_front_door_is_none() -> None:
+    with pytest.raises(AttributeError, match="module 'verbworker' has no attribute 'Frames'"):
+        _ = verbworker.Frames  # type: ignore[attr-defined]
