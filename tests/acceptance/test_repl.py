@@ -15,10 +15,12 @@ import pytest
 from tests.support.children import spawn
 from tests.support.command import COMMAND, Said, environment, verbworker
 from tests.support.databases import execute, value
+from tests.support.eventually import eventually
 from tests.support.kyc import EXTRACT, PASSPORT, TABLES
 from tests.support.kyc_provider import serve
 from tests.support.proxy import proxied
 from tests.support.screen import CTRL_C, CTRL_D, TAB, Seat, seated
+from tests.support.shop import make_shop
 from verbs.kyc.screening import URL
 
 ROOT = Path(__file__).parents[2]
@@ -256,3 +258,24 @@ async def test_a_registry_that_is_not_there_is_told(dsn: str) -> None:
 
     assert said.code == 2
     assert said.sentence().startswith("verbworker: --app nothing:registry: there is no module nothing")
+
+
+async def test_ctrl_c_ends_the_wait_for_a_verb_and_not_the_session(dsn: str, tmp_path: Path) -> None:
+    shop = make_shop(tmp_path, "slow")
+    shop.put("hold")
+    asked = ("repl", "--app", "shop:registry")
+    with seated(*asked, directory=tmp_path, state=tmp_path / "state", dsn=dsn, **SETTINGS) as seat:
+        seat.until_prompted(PROMPT)
+        seat.enter(f'({shop.verb} :item "a ring")')
+        seat.until("Go on? [Y/n]")
+        seat.enter("")
+        await eventually(lambda: asyncio.to_thread(shop.has_begun))
+        seat.press(CTRL_C)
+        seat.until("You stopped waiting; what was asked for may go on. The runbook tells.")
+        seat.enter("runbook")
+        seat.until("1  executing  Charge an order")
+        seat.enter("quit")
+        code = seat.exit_code()
+
+    assert code == 0
+    assert "Traceback" not in seat.screen.text
