@@ -11,23 +11,31 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.support.issuer import CLIENT, SECRET, Issuer, issuer
+from tests.support.postgres import Template
 from tests.support.site import Answer, Site, Visitor, site
 
 
-@pytest.fixture
-def known() -> Iterator[Issuer]:
+@pytest.fixture(scope="module")
+def issuing() -> Iterator[Issuer]:
     with issuer() as made:
         made.claims["tenant_id"] = "default"
         yield made
+
+
+@pytest.fixture
+def known(issuing: Issuer) -> Issuer:
+    issuing.lies, issuing.refused = {}, []
+    return issuing
 
 
 def logins(known: Issuer, **changes: Any) -> str:
     return json.dumps({"oidc": {"issuer": known.url, "client_id": CLIENT, "client_secret": SECRET, **changes}})
 
 
-@pytest.fixture
-def running(known: Issuer, tmp_path: Path, dsn: str) -> Iterator[Site]:
-    with site(tmp_path, dsn, VERBWORKER_CONSOLE_CREDENTIALS=logins(known)) as opened:
+@pytest.fixture(scope="module")
+def running(issuing: Issuer, tmp_path_factory: pytest.TempPathFactory, database_template: Template) -> Iterator[Site]:
+    folder, settings = tmp_path_factory.mktemp("console"), {"VERBWORKER_CONSOLE_CREDENTIALS": logins(issuing)}
+    with database_template.clone() as dsn, site(folder, dsn, directory=folder, **settings) as opened:
         yield opened
 
 
@@ -50,7 +58,7 @@ def log_in(visitor: Visitor, path: str = "/login/issuer?next=%2Fgates") -> Answe
     return visitor.get(at_issuer(visitor.get(path).headers["location"]))
 
 
-def test_somebody_logs_in_at_the_issuer_and_is_known_by_name(running: Site) -> None:
+def test_somebody_logs_in_at_the_issuer_and_is_known_by_name(running: Site, known: Issuer) -> None:
     visitor = running.visitor()
     offered = visitor.get("/login").text
     back = log_in(visitor)
@@ -100,7 +108,7 @@ def test_a_token_with_anything_wrong_lets_nobody_in(
     assert visitor.get("/gates").status == 303
 
 
-def test_an_answer_to_somebody_elses_login_is_refused(running: Site) -> None:
+def test_an_answer_to_somebody_elses_login_is_refused(running: Site, known: Issuer) -> None:
     mallory, ann = running.visitor(), running.visitor()
     planted = at_issuer(mallory.get("/login/issuer").headers["location"])
     ann.get("/login/issuer")

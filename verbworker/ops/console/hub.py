@@ -170,6 +170,5 @@ class Hub:
         entries = {reader.topic for reader in self._readers if isinstance(reader.topic, UUID)}
         told = await self._overview.watched(entries) if entries else {}
         pulse = await self._overview.pulse()
-        seen: dict[Topic, object] = {GATES: pulse["gates"], LETTERS: pulse["letters"]}
-        seen.update(told)
-        return seen
+        seen: list[tuple[Topic, object]] = [*told.items(), (GATES, pulse["gates"]), (LETTERS, pulse["letters"])]
+        return dict(seen)

@@ -69,7 +69,7 @@ class OidcClient:
             # Here and not above: its cryptography takes a moment to import, and who has a key does without.
             from verbworker.ops.ingress.oidc import Issuer
         except ModuleNotFoundError as error:
-            raise CannotRun("login by OIDC is not installed; run: pip install 'verbworker[ingress]'") from error
+            raise CannotRun("login by OIDC is not installed; run: pip install 'verbworker[console]'") from error
         require_safe(settings.issuer)
         self._checks = Issuer
         self._settings = settings

@@ -92,6 +92,7 @@ def _door(
         settings=console,
         tenant=settings.tenant,
         engine_id=_cluster(settings),
+        resolves=settings.engine == "embedded",
         choose_engine=lambda: choose_engine(settings),
         catalogue=catalogue,
     )

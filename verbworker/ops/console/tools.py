@@ -39,6 +39,8 @@ class Tools:
     settings: ConsoleSettings
     tenant: str
     engine_id: str | None
+    resolves: bool
+    """Whether the engine resolves an incident by itself when its job is released."""
     choose_engine: Callable[[], Engine]
     catalogue: Callable[[], list[Card] | None]
 

@@ -80,7 +80,9 @@ async def release(tools: Tools, visit: Visit) -> Response:
     answer = await _released(tools, trouble, wanted)
     if not answer.done:
         raise RequestConflict(answer.sentence)
-    return visit.page(tools, "said", here="/incidents", sentence=answer.sentence, back="/incidents")
+    is_all = tools.resolves and trouble.engine_id.removesuffix(UNDO) == tools.engine_id
+    sentence = "the job is released and runs with its next delivery" if is_all else answer.sentence
+    return visit.page(tools, "said", here="/incidents", sentence=sentence, back="/incidents")
 
 
 async def _released(tools: Tools, trouble: Trouble, wanted: Release) -> Answer:
