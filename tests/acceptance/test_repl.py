@@ -66,6 +66,7 @@ def piped(lines: str | bytes, *options: str, dsn: str | None, **settings: str) -
 async def test_a_case_is_asked_for_by_answers_decided_at_its_gate_and_seen_to_end(dsn: str, tmp_path: Path) -> None:
     await execute(dsn, TABLES.read_text())
     with worker(dsn, tmp_path / "worker.log"), repl(dsn, tmp_path) as seat:
+        seat.until("Ask for a verb or say help. Tab completes, Ctrl-D leaves.")
         seat.until_prompted(PROMPT)
         seat.enter("(kyc.open-case)")
         seat.until("Who is the case about?")

@@ -43,6 +43,14 @@ def test_the_line_of_hints_begins_with_what_must_be_there(shapes: dict[str, Shap
     )
 
 
+def test_a_verb_is_summed_up_by_its_contract_else_by_its_sentence_without_arguments(shapes: dict[str, Shape]) -> None:
+    assert [shape.summary for shape in shapes.values()] == [
+        "Opens a case",
+        "Charge amount to customer",
+        "Pay a bill back.",
+    ]
+
+
 @pytest.mark.req("REG-03")
 def test_questions_come_from_the_contract_else_from_what_is_known(shapes: dict[str, Shape]) -> None:
     asked = [

@@ -105,13 +105,20 @@ def _workflow(registry: Registry, verb: WorkflowVerb) -> Shape:
         for name, argument in verb.args.items()
     )
     step = verb.name if sentences is None else sentences.step
-    return Shape(verb.name, partial(registry.say, verb.name), verb.summary or step, step, slots)
+    return Shape(verb.name, partial(registry.say, verb.name), verb.summary or _unfilled(step), step, slots)
 
 
 def _direct(registry: Registry, verb: Verb) -> Shape:
     sentences = registry.sentences_of(verb.name)
     step = verb.sentence if sentences is None else sentences.step
-    return Shape(verb.name, partial(registry.say, verb.name), step, step, tuple(_fields(verb.model, sentences)))
+    return Shape(
+        verb.name, partial(registry.say, verb.name), _unfilled(step), step, tuple(_fields(verb.model, sentences))
+    )
+
+
+def _unfilled(step: str) -> str:
+    """The sentence while nothing is known: the arguments' names in their places."""
+    return step.replace("{", "").replace("}", "")
 
 
 def _question(sentences: Sentences | None, name: str, note: str) -> str:

@@ -29,6 +29,7 @@ T = TypeVar("T")
 PROMPT = "verbs> "
 _CONTINUED = "  ...> "
 _REFRESH = 1.0
+_GREETING = "Ask for a verb or say help. Tab completes, Ctrl-D leaves."
 _STOPPED = "You stopped waiting; what was asked for may go on. The runbook tells."
 
 
@@ -147,6 +148,7 @@ async def converse(session: Session, terminal: Terminal, watch: Watch) -> None:
         return Known(ORDERS, session.numbers.given, {**session.takes, **watch.takes})
 
     terminal.show(known, lambda: watch.line)
+    _say(_GREETING)
     async with asyncio.TaskGroup() as tasks:
         watching = tasks.create_task(watch.run(terminal.refresh))
         try:
