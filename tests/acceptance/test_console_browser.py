@@ -303,16 +303,21 @@ def test_it_is_light_or_dark_as_the_person_likes_it(browser: Browser, running: S
     assert found == ground
 
 
-def test_every_field_has_a_name_and_no_two_things_have_one_id(browser: Browser, running: Site, gate: HumanGate) -> None:
+def test_every_field_has_a_name_every_id_one_thing_and_headings_skip_no_level(
+    browser: Browser, running: Site, gate: HumanGate
+) -> None:
     nameless = """[...document.querySelectorAll("input:not([type=hidden]), textarea, select")]
         .filter((one) => one.labels.length === 0).map((one) => one.outerHTML)"""
     doubled = """[...document.querySelectorAll("[id]")].map((one) => one.id)
         .filter((id, place, all) => all.indexOf(id) !== place)"""
+    headings = """[...document.querySelectorAll("h1, h2, h3, h4")].map((one) => one.tagName)"""
     with somebody(browser, running) as page:
         for path in ("/", "/gates", f"/entries/{gate.entry_id}", "/dead-letters", "/incidents", "/load"):
             page.goto(f"{running.url}{path}")
             assert (path, page.evaluate(nameless), page.evaluate(doubled)) == (path, [], [])
-            assert page.locator("h1").count() == 1
+            levels = [int(name[1]) for name in page.evaluate(headings)]
+            assert levels.count(1) == 1
+            assert [pair for pair in itertools.pairwise(levels) if pair[1] > pair[0] + 1] == []
 
 
 # ---- what must not happen -------------------------------------------------------------------------------------------

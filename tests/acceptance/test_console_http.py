@@ -545,16 +545,21 @@ async def test_while_the_database_is_away_a_page_says_so_and_afterwards_all_is_w
         try:
             ann = await asyncio.to_thread(opened.visitor, "ann")
             before = await asyncio.to_thread(ann.get, "/")
+            stream = await asyncio.to_thread(Listener, opened, "ann", "runbook")
+            await asyncio.to_thread(stream.until, b"event: changed")
             proxy.go_away()
             during = await asyncio.to_thread(ann.get, "/")
             ready = await asyncio.to_thread(opened.ask, "GET", "/ready")
             live = await asyncio.to_thread(opened.ask, "GET", "/live")
             await proxy.come()
             after = await asyncio.to_thread(ann.get, "/")
+            # The page that was open all the time hears that it should look again.
+            is_told = await asyncio.to_thread(stream.until, b"event: changed")
+            stream.close()
         finally:
             await asyncio.to_thread(running.__exit__, None, None, None)
 
-    assert [before.status, during.status, after.status] == [200, 503, 200]
+    assert [before.status, during.status, after.status, is_told] == [200, 503, 200, True]
     assert during.sentence == "The database does not answer just now; try again in a moment."
     assert (during.headers["retry-after"], ready.status, live.status) == ("5", 503, 200)
 

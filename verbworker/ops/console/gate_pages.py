@@ -8,11 +8,14 @@ from verbworker.ops.console.hub import GATES
 from verbworker.ops.console.tools import Tools, Visit, see_other
 from verbworker.work.gates import Gates
 
+_ON_A_PAGE = 100
+
 
 async def inbox(tools: Tools, visit: Visit) -> Response:
     """The gates that wait, the longest wait first."""
     gates = await Gates(tools.database).list(visit.session.tenant)
-    return visit.page(tools, "gates", here="/gates", live=GATES, gates=gates)
+    more = max(0, len(gates) - _ON_A_PAGE)
+    return visit.page(tools, "gates", here="/gates", live=GATES, gates=gates[:_ON_A_PAGE], more=more)
 
 
 async def claim(tools: Tools, visit: Visit) -> Response:
