@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
+import psutil
 import pytest
 
 from tests.support.apart import run_apart
@@ -533,6 +534,27 @@ def test_more_streams_than_allowed_are_refused_and_pages_go_on(tmp_path: Path, d
         stream.close()
 
     assert (second.status, page.status) == (503, 200)
+
+
+SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+TELL = "SELECT count(pg_notify('verbworker_runbook', gen_random_uuid()::text)) FROM generate_series(1, 20000)"
+
+
+def test_many_pages_that_nobody_reads_cost_one_connection_and_no_memory(tmp_path: Path, dsn: str) -> None:
+    with site(tmp_path, dsn) as running:
+        streams = [Listener(running, "ann", "runbook") for _ in range(60)]
+        before = psutil.Process(running.pid).memory_info().rss
+        for _ in range(5):
+            run_apart(execute(dsn, TELL))
+        heard = [stream.until(b"event: changed") for stream in streams]
+        sessions = run_apart(value(dsn, SESSIONS))
+        grown = psutil.Process(running.pid).memory_info().rss - before
+        for stream in streams:
+            stream.close()
+
+    assert heard == [True] * 60
+    assert sessions <= 7
+    assert grown < 20_000_000
 
 
 # ---- trouble --------------------------------------------------------------------------------------------------------

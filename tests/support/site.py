@@ -83,6 +83,11 @@ class Site:
         self._logins: dict[str, dict[str, str]] = {}
 
     @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._child.pid
+
+    @property
     def url(self) -> str:
         """Where it is."""
         return f"http://{LOOPBACK}:{self.port}"
