@@ -27,6 +27,9 @@ from verbworker.ops.ingress.settings import IngressSettings
 
 ROOT = Path(__file__).parents[2]
 IMAGE_EXTRAS = "verbworker[console,ingress,otel]"
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if service["image"].startswith("verbworker")}
 
 # ---- the image ------------------------------------------------------------------------------------------------------
 
@@ -142,6 +145,34 @@ async def test_the_health_check_believes_what_live_says(trouble: str | None, cod
     assert done.returncode == code, done.stderr
 
 
+@pytest.mark.parametrize("name", ["console", "ingress"])
+@pytest.mark.parametrize(("trouble", "code"), [(None, 0), ("stuck", 1)])
+async def test_the_health_checks_of_the_others_do_too(name: str, trouble: str | None, code: int) -> None:
+    (port,) = free_ports(1)
+    command = SERVICES[name]["healthcheck"]["test"]
+    listens = SERVICES[name]["ports"][0].rpartition(":")[2]
+    words = [sys.executable, *(word.replace(listens, str(port)) for word in command[2:])]
+
+    async with Health("127.0.0.1", port, Probed(trouble)):
+        done = await asyncio.to_thread(subprocess.run, words, capture_output=True, timeout=30, check=False)
+
+    assert command[:2] == ["CMD", "python"]
+    assert done.returncode == code, done.stderr
+
+
+@pytest.mark.parametrize(("trouble", "code"), [(None, 0), ("starting", 1)])
+async def test_the_engines_health_check_reads_the_answer(trouble: str | None, code: int) -> None:
+    (port,) = free_ports(1)
+    command = [word.replace("$$", "$") for word in SERVICES["camunda"]["healthcheck"]["test"]]
+    script = command[-1].replace("9600", str(port)).replace("/actuator/health/readiness", "/live")
+
+    async with Health("127.0.0.1", port, Probed(trouble)):
+        done = await asyncio.to_thread(subprocess.run, [*command[1:-1], script], timeout=30, check=False)
+
+    assert command[:3] == ["CMD", "bash", "-c"]
+    assert done.returncode == code
+
+
 # ---- its packages ---------------------------------------------------------------------------------------------------
 
 
@@ -187,9 +218,6 @@ def test_the_image_has_what_it_runs_with_and_no_more() -> None:
 
 # ---- compose --------------------------------------------------------------------------------------------------------
 
-COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
-SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = {name: service for name, service in SERVICES.items() if service["image"].startswith("verbworker")}
 # The keys of the Compose specification that may be needed here.
 KNOWN = {
     *("image", "build", "command", "environment", "depends_on", "ports", "volumes", "healthcheck", "restart", "init"),
