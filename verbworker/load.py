@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-BUSY_RATE = 40.0
-IDLE_RATE = 20.0
+BUSY_RATE = 100.0
+IDLE_RATE = 50.0
 _HALF_LIFE = 0.5
 
 
