@@ -471,8 +471,8 @@ async def test_while_much_happens_the_stream_is_closed_and_afterwards_opened_aga
         await seconds(1)
         assert engine.open_streams == 1
         for _ in range(30):
-            await engine.offer(10)
-            await running.work_off(10)
+            await engine.offer(20)
+            await running.work_off(20)
             await seconds(0.1)
         assert engine.open_streams == 0
         assert metrics.REGISTRY.get_sample_value("verbworker_streaming", {"verb": VERB}) == 0
@@ -488,8 +488,8 @@ async def test_waves_of_jobs_close_the_stream_once_and_not_with_every_wave() -> 
         await seconds(1)
         for _ in range(10):
             for _ in range(10):
-                await engine.offer(10)
-                await running.work_off(10)
+                await engine.offer(20)
+                await running.work_off(20)
                 await seconds(0.1)
             await seconds(3)
         assert (engine.streams, engine.open_streams) == (1, 0)
