@@ -4,6 +4,7 @@ import getpass
 import io
 import logging
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -49,6 +50,8 @@ def repl(
     if sys.stdin.isatty() and sys.stdout.isatty():
         run(_talk(settings, registry, who))
     else:
+        # A thread that waits for a line cannot be woken, so Ctrl-C ends the process as it ends `cat`.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         raise typer.Exit(run(_read(settings, registry, who, yes=yes)))
 
 
