@@ -207,6 +207,16 @@ async def test_lines_from_a_pipe_run_when_that_is_agreed_to(dsn: str) -> None:
     assert await value(dsn, "SELECT client FROM document_request") == "Ann"
 
 
+async def test_what_somebody_typed_cannot_steer_the_terminal_that_shows_it(dsn: str) -> None:
+    await execute(dsn, DOCUMENTS.read_text())
+
+    said = piped('(document.solicit :client "\\u001b[31mAnn" :document x)\nrunbook 1\nevents 1\n', "--yes", dsn=dsn)
+
+    assert said.code == 0
+    assert "\x1b" not in said.out + said.err
+    assert "client      \\x1b[31mAnn" in said.out
+
+
 async def test_lines_from_a_pipe_are_only_played_back_when_nobody_agreed(dsn: str) -> None:
     await execute(dsn, DOCUMENTS.read_text())
 
