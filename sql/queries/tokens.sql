@@ -472,7 +472,7 @@ SELECT
   instance.start_key, instance.variables, instance.state, instance.revision, verbworker_engine.now() AS now
 FROM verbworker_engine.timer
 JOIN verbworker_engine.instance ON instance.instance_key = timer.instance_key
-WHERE timer.due_at <= (SELECT verbworker_engine.now())
+WHERE timer.due_at <= (SELECT verbworker_engine.now()) AND timer.wait_key <> ALL ($2::bigint[])
 ORDER BY timer.due_at
 LIMIT $1
 FOR UPDATE OF instance SKIP LOCKED;

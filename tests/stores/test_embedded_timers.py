@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from tests.support.databases import plain, value
+from tests.support.databases import execute, plain, value
 from tests.support.drawing import Drawing
 from tests.support.embedded import EmbeddedPlace, embedded
 from tests.support.eventually import eventually
@@ -68,6 +68,22 @@ async def test_a_timer_that_fell_due_while_everything_was_down_fires_on_start(ds
 
     assert job.process_instance_key == started.instance_key
     assert await value(dsn, TIMERS) == 0
+
+
+async def test_timers_that_can_never_fire_do_not_keep_others_from_it(dsn: str) -> None:
+    async with embedded(dsn, clockwork=False) as quiet:
+        await deploy(quiet)
+        started = await quiet.start(Start("p", {}))
+    strays = "SELECT 1 + i, $1, now() FROM generate_series(1, 250) AS i"
+    await execute(
+        dsn, f"INSERT INTO verbworker_engine.timer (wait_key, instance_key, due_at) {strays}", started.instance_key
+    )
+    await EmbeddedPlace(dsn).moved(3601)
+
+    async with embedded(dsn) as engine:
+        (job,) = await engine.activate(Ask("work", "w", 60_000, ()), 1, 20_000)
+
+    assert job.process_instance_key == started.instance_key
 
 
 @pytest.mark.req("EVO-17")

@@ -1,6 +1,6 @@
 """The embedded engine's tokens: instances, their jobs and their timers, each step saved by one statement."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -275,9 +275,9 @@ class Tokens:
 
     # ---- timers --------------------------------------------------------------------------------------------------
 
-    async def due_timers(self, connection: Connection, limit: int) -> list[tuple[int, Kept]]:
+    async def due_timers(self, connection: Connection, limit: int, *, but: Collection[int]) -> list[tuple[int, Kept]]:
         """Timers that are due, with their instances, held until the transaction ends; busy instances are left out."""
-        rows = await connection.fetch(query("tokens", "due_timers"), limit)
+        rows = await connection.fetch(query("tokens", "due_timers"), limit, list(but))
         return [(row["wait_key"], _kept(row, row["now"])) for row in rows]
 
     async def next_timer(self) -> float | None:

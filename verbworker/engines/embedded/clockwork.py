@@ -36,6 +36,7 @@ class Clockwork:
         self._shelf = shelf
         self._made = made
         self._retention = retention
+        self._strays: set[int] = set()
 
     async def run(self) -> None:
         """Tick until cancelled, at once for what fell due while nobody ran."""
@@ -65,35 +66,38 @@ class Clockwork:
         await asyncio.sleep(rest)
 
     async def fire(self) -> int:
-        """Fire timers that are due, one transaction for up to a hundred; returns how many were fired."""
+        """Look at timers that are due, one transaction for up to a hundred; returns how many were fired or left."""
         async with self._database.transaction() as connection:
             moving = Moving(connection, self._shelf)
             turns: dict[int, Turn] = {}
-            fired = 0
-            for wait, kept in await self._shelf.tokens.due_timers(connection, _TIMERS):
+            due = await self._shelf.tokens.due_timers(connection, _TIMERS, but=self._strays)
+            for wait, kept in due:
                 turn = turns.get(kept.instance_key) or await moving.turn(kept)
                 if self._ring(turn, wait, kept):
                     turns[kept.instance_key] = turn
-                    fired += 1
             await moving.settle_all(list(turns.values()))
         self._made(moving.changes)
-        return fired
+        return len(due)
 
     def _ring(self, turn: Turn, wait: int, kept: Kept) -> bool:
         waiting = turn.state.waits.get(wait)
-        if waiting is None or waiting.due is None or kept.now is None or waiting.due > kept.now:
-            # It was rung or closed between our look and our lock; whoever did that left its row as it must be.
-            _log.info("a timer came late", extra={"wait_key": wait, "instance_key": kept.instance_key})
-            return False
+        if waiting is not None and waiting.due is not None and kept.now is not None and waiting.due > kept.now:
+            return False  # somebody rang it between our look and our lock, and it is set anew
         try:
+            if waiting is None or waiting.due is None or kept.now is None:
+                raise NothingThere("nobody waits for it")
             turn.tell(Fire(wait), kept.now)
         except (NothingThere, EngineError) as error:
-            _log.error("a timer cannot fire", extra={"wait_key": wait, "reason": str(error)})
+            # Closed meanwhile, most likely; one that stays must not stand in the way of the others.
+            self._strays.add(wait)
+            said = {"wait_key": wait, "instance_key": kept.instance_key, "reason": str(error)}
+            _log.warning("a timer cannot fire", extra=said)
             return False
         return True
 
     async def _sweep_and_rest(self) -> None:
         await self.sweep()
+        self._strays.clear()  # time to look at them again
         await asyncio.sleep(_SWEEP * (0.75 + 0.5 * random.random()))
 
     async def sweep(self) -> tuple[int, int]:
