@@ -16,10 +16,11 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.support.apart import run_apart
-from tests.support.browser import opened_browser
+from tests.support.browser import PATIENCE_MS, opened_browser
 from tests.support.children import spawn
 from tests.support.command import COMMAND, environment
 from tests.support.frames import ENGINE, claimed, make_delivery, make_instance, make_job, working
+from tests.support.issuer import CLIENT, SECRET, issuer
 from tests.support.kyc import EXTRACT, PASSPORT
 from tests.support.kyc_provider import Provider, serve
 from tests.support.mail import HOUR, mailroom, make_message
@@ -34,7 +35,6 @@ from verbworker.stores.gates import HumanGate
 from verbworker.stores.runbook import Runbook
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_MS = 60_000
 SCREENSHOTS = "VERBWORKER_SCREENSHOTS"
 EVIL = """<script>window.pwned=1</script><img src=x onerror="window.pwned=2">"'`--></title>{{7*7}}${1}"""
 _elements = itertools.count(500)
@@ -158,17 +158,17 @@ def test_a_case_is_seen_decided_and_finished_by_clicking(browser: Browser, livin
         page.get_by_role("link", name="Open KYC case for Allianz GmbH").wait_for()
         watching.goto(f"{living.home}/entries/{entry_id}")
         watching.evaluate("window.stayed = true")
-        expect(watching.locator("#waits")).to_contain_text("Awaiting documents", timeout=PATIENCE_MS)
+        expect(watching.locator("#waits")).to_contain_text("Awaiting documents")
         page.get_by_role("link", name="Gates").click()
         expect(page.locator("body")).to_have_attribute("data-live", "yes")
         living.send_papers(entry_id)
-        page.get_by_label("Reason, kept with the decision").fill("all is in order", timeout=PATIENCE_MS)
+        page.get_by_label("Reason, kept with the decision").fill("all is in order")
         progress = watching.locator("#progress")
-        expect(progress).to_have_text(re.compile(r"^\d of \d+, awaiting reviewer"), timeout=PATIENCE_MS)
+        expect(progress).to_have_text(re.compile(r"^\d of \d+, awaiting reviewer"))
         picture(watching, "entry")
         page.get_by_role("button", name="approve").click()
         expect(page.get_by_text("Your decision is kept")).to_be_visible()
-        expect(watching.locator("#standing .badge")).to_have_text("completed", timeout=PATIENCE_MS)
+        expect(watching.locator("#standing .badge")).to_have_text("completed")
         told = watching.locator("#timeline").inner_text()
         stayed = watching.evaluate("window.stayed")
         page.get_by_role("link", name="Runbook").click()
@@ -191,9 +191,9 @@ def test_a_case_that_stopped_is_understood_and_released_by_clicking(browser: Bro
     with somewhere(browser) as context:
         page = context.new_page()
         page.goto(f"{living.home}/entries/{entry_id}")
-        expect(page.locator("#waits")).to_contain_text("Awaiting documents", timeout=PATIENCE_MS)
+        expect(page.locator("#waits")).to_contain_text("Awaiting documents")
         living.send_papers(entry_id)
-        expect(page.locator("#waits")).to_contain_text("Waiting for an operator", timeout=PATIENCE_MS)
+        expect(page.locator("#waits")).to_contain_text("Waiting for an operator")
         page.get_by_role("link", name="Incidents").click()
         page.get_by_role("link", name="Waiting for an operator: kyc.screen-sanctions").click()
         story = page.locator("main").inner_text()
@@ -201,10 +201,34 @@ def test_a_case_that_stopped_is_understood_and_released_by_clicking(browser: Bro
         page.get_by_role("button", name="Release it").click()
         said = page.locator("#sentence").inner_text()
         page.goto(f"{living.home}/entries/{entry_id}")
-        expect(page.locator("#waits")).to_contain_text("Awaiting reviewer", timeout=PATIENCE_MS)
+        expect(page.locator("#waits")).to_contain_text("Awaiting reviewer")
 
     assert "ScreeningRefused: the screening provider refused with 403" in story
     assert said == "The job is released and runs with its next delivery."
+
+
+def test_somebody_logs_in_at_the_issuer_and_is_back_where_they_wanted_to_be(
+    browser: Browser, shared: str, tmp_path: Path
+) -> None:
+    with issuer() as known:
+        known.claims |= {"tenant_id": TENANT, "preferred_username": "ada"}
+        logins = {"issuer": known.url, "client_id": CLIENT, "client_secret": SECRET}
+        credentials = json.dumps({"oidc": logins})
+        with (
+            site(tmp_path, shared, VERBWORKER_CONSOLE_CREDENTIALS=credentials) as opened,
+            somewhere(browser) as context,
+        ):
+            page = context.new_page()
+            page.goto(f"{opened.url}/dead-letters")
+            page.get_by_role("link", name="Log in with your organisation").click()
+            expect(page.get_by_role("heading", level=1, name="Dead letters")).to_be_visible()
+            who = page.locator(".who").inner_text()
+            page.get_by_role("button", name="Log out").click()
+            page.goto(f"{opened.url}/dead-letters")
+            asked = page.get_by_role("heading", level=1).inner_text()
+
+    assert "ada" in who
+    assert asked == "Log in"
 
 
 # ---- people ---------------------------------------------------------------------------------------------------------

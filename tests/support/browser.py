@@ -10,9 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 _NAMES = ("chromium", "chromium-browser")
+PATIENCE_MS = 60_000
+"""How long a page may take to show something, on a machine that has more to do."""
+
 _PATIENCE_S = 600
 _QUIET = (
     "--no-sandbox",
@@ -68,6 +71,7 @@ def _give_up(reason: str) -> str:
 def opened_browser() -> Iterator[Browser]:
     """A browser until the end of the block. Once it is installed, that it does not start is a failure."""
     place = find_chromium()
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=place, headless=True, args=list(_QUIET))
         try:
