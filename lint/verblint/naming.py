@@ -7,6 +7,8 @@ from verblint.element import BPMN, ZEEBE, Element
 # Job types that begin like this are the runtime's own: its listeners, and the task that undoes what was done.
 OWN_JOBS = "verbworker."
 COMPENSATE = "verbworker.compensate"
+# Element templates whose ids begin like this are made by `verbworker verbs templates`.
+OWN_TEMPLATES = "io.verbworker."
 # Job types that begin like this belong to connectors.
 FOREIGN_JOBS = "io.camunda"
 
