@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -156,3 +157,11 @@ class SameDatabase(Protocol):
 
         A job that is gone or not active raises as in `complete` and leaves the transaction as it was.
         """
+
+
+@runtime_checkable
+class TellsTime(Protocol):
+    """An engine on another machine that can say what time it is there."""
+
+    async def now(self) -> datetime | None:
+        """Its clock, to the second; None where it does not tell."""

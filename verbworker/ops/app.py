@@ -71,8 +71,11 @@ def _missing(error: ModuleNotFoundError, module_name: str, place: str) -> str:
     return f"--app {place}: {module_name} imports {error.name}, which is not installed"
 
 
-def choose_engine(settings: Settings) -> Engine:
-    """The engine the settings name; its address and credentials come from the engine's own variables."""
+def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:
+    """The engine the settings name; its address and credentials come from the engine's own variables.
+
+    For those who only look it is not at work: an embedded engine then fires no timers.
+    """
     match settings.engine:
         case "zeebe":
             # Here and not above: gRPC takes a third of a second to import, and most commands do without.
@@ -84,7 +87,10 @@ def choose_engine(settings: Settings) -> Engine:
             from verbworker.engines.embedded.engine import EmbeddedEngine
 
             return EmbeddedEngine(
-                engine_pool(settings), engine_id=settings.cluster(), retention=settings.engine_retention
+                engine_pool(settings),
+                engine_id=settings.cluster(),
+                retention=settings.engine_retention,
+                clockwork=is_working,
             )
 
 

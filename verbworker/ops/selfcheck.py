@@ -12,7 +12,7 @@ from verbworker.stores._database import Database
 
 _log = logging.getLogger(__name__)
 
-_NOBODY = "verbworker.self-check"
+NOBODY = "verbworker.self-check"
 """A job type no model has: asking for it shows whether we may ask at all."""
 
 
@@ -42,7 +42,7 @@ async def greet(engine: Engine, settings: Settings) -> None:
     """Tell wrong credentials or tenants now. An engine that is away is no reason to end: it may come back."""
     try:
         facts = await engine.facts()
-        await engine.activate(Ask(_NOBODY, settings.worker_name, 1000, (), settings.tenant_ids), 1, 0)
+        await engine.activate(Ask(NOBODY, settings.worker_name, 1000, (), settings.tenant_ids), 1, 0)
     except EngineUnavailable as error:
         _log.warning("the engine is away; asking again until it is back", extra={"reason": str(error)})
     except EngineError as error:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -44,6 +45,10 @@ class ZeebeEngine:
     async def facts(self) -> EngineFacts:
         """Ask the gateway for its version and the size of the cluster."""
         return wire.facts(await self._send("Topology", wire.message(pb.TopologyRequest)))
+
+    async def now(self) -> datetime | None:
+        """The gateway's clock as its REST answers date themselves; None when there is no REST address."""
+        return await self._rest.date()
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Deploy the models together; unchanged ones keep their version."""

@@ -3,6 +3,10 @@
 import asyncio
 import http.client
 import ssl
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -39,6 +43,16 @@ class Rest:
         except (KeyError, TypeError, ValueError) as error:
             raise EngineUnavailable("Zeebe correlated a message and did not say with which instance") from error
 
+    async def date(self) -> datetime | None:
+        """What time it is at the gateway, to the second; None when there is no address or its answer has no date."""
+        url, timeout = self._connection.rest_url, self._connection.call_timeout_s
+        if url is None:
+            return None
+        header = await self._access.header()
+        with _in_our_words():
+            async with asyncio.timeout(timeout + 2):
+                return await asyncio.to_thread(_dated, url, header, self._connection.tls, timeout)
+
     async def _post(self, path: str, body: object) -> tuple[int, Any]:
         try:
             content = orjson.dumps(body)
@@ -54,44 +68,64 @@ class Rest:
         url, timeout = self._connection.rest_url, self._connection.call_timeout_s
         if url is None:
             raise CommandInvalid("this needs Zeebe's REST address: set ZEEBE_REST_ADDRESS")
-        try:
+        with _in_our_words():
             # The outer clock is for what a socket's own cannot stop, such as a name server that hangs.
             async with asyncio.timeout(timeout + 2):
                 return await asyncio.to_thread(
                     _exchange, url, _PREFIX + path, content, header, self._connection.tls, timeout
                 )
-        except TimeoutError as error:
-            raise EngineUnavailable("Zeebe's REST gateway did not answer in time") from error
-        except (OSError, http.client.HTTPException) as error:
-            raise EngineUnavailable(
-                f"Zeebe's REST gateway cannot be reached: {error or type(error).__name__}"
-            ) from error
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError as error:
+        raise EngineUnavailable("Zeebe's REST gateway did not answer in time") from error
+    except (OSError, http.client.HTTPException) as error:
+        raise EngineUnavailable(f"Zeebe's REST gateway cannot be reached: {error or type(error).__name__}") from error
 
 
 def _exchange(
     url: str, path: str, content: bytes, header: Header | None, tls: Tls | None, timeout: float
 ) -> tuple[int, Any]:
     """One request, for a thread: it blocks."""
-    parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port
-    connection = (
-        http.client.HTTPSConnection(host, port, timeout=timeout, context=_context(tls or Tls()))
-        if parts.scheme == "https"
-        else http.client.HTTPConnection(host, port, timeout=timeout)
-    )
-    headers = {"Content-Type": "application/json", "Accept": "application/json"}
-    if header is not None:
-        headers[header[0]] = header[1]
-    try:
-        connection.request("POST", parts.path.rstrip("/") + path, content, headers)
+    headers = {"Content-Type": "application/json", "Accept": "application/json", **_headers(header)}
+    with closing(_connected(url, tls, timeout)) as connection:
+        connection.request("POST", _path(url, path), content, headers)
         response = connection.getresponse()
         answer = response.read(_LARGEST_ANSWER)
-    finally:
-        connection.close()
     try:
         return response.status, orjson.loads(answer)
     except orjson.JSONDecodeError:
         return response.status, None
+
+
+def _dated(url: str, header: Header | None, tls: Tls | None, timeout: float) -> datetime | None:
+    """The date of an answer, whatever it answers; for a thread: it blocks."""
+    with closing(_connected(url, tls, timeout)) as connection:
+        connection.request("GET", _path(url, f"{_PREFIX}/topology"), headers=_headers(header))
+        told = connection.getresponse().headers["Date"]
+    try:
+        return None if told is None else parsedate_to_datetime(told)
+    except ValueError:
+        return None
+
+
+def _connected(url: str, tls: Tls | None, timeout: float) -> http.client.HTTPConnection:
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "https":
+        return http.client.HTTPSConnection(host, port, timeout=timeout, context=_context(tls or Tls()))
+    return http.client.HTTPConnection(host, port, timeout=timeout)
+
+
+def _path(url: str, path: str) -> str:
+    return urlsplit(url).path.rstrip("/") + path
+
+
+def _headers(header: Header | None) -> dict[str, str]:
+    return {} if header is None else {header[0]: header[1]}
 
 
 def _context(tls: Tls) -> ssl.SSLContext:

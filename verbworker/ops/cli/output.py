@@ -3,13 +3,14 @@
 import asyncio
 import json
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from rich.console import Console
-from rich.table import Table
-
 T = TypeVar("T")
+
+# What a cell holds may come from outside: it must neither break a line nor steer a terminal.
+_CONTROL = dict.fromkeys((*range(32), *range(127, 160)), " ")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -27,19 +28,67 @@ def complain(sentence: str) -> None:
     sys.stderr.write(f"verbworker: {sentence}\n")
 
 
+def print_json(told: object) -> None:
+    """Print something for programs."""
+    say(json.dumps(told, default=_plain, indent=2))
+
+
+def answer(sentence: str, told: Mapping[str, object], *, as_json: bool) -> None:
+    """Print what was done: a sentence for people, or all there is to know of it for programs."""
+    if as_json:
+        print_json(dict(told))
+    else:
+        say(sentence)
+
+
 def show(rows: Sequence[Mapping[str, object]], *, columns: Sequence[str], as_json: bool) -> None:
     """Print rows: JSON when asked, a table on a terminal, tab-separated lines in a pipe."""
     if as_json:
-        say(json.dumps([dict(row) for row in rows], default=str, indent=2))
+        print_json([dict(row) for row in rows])
     elif sys.stdout.isatty():
-        table = Table(*columns)
-        for row in rows:
-            table.add_row(*(_cell(row.get(column)) for column in columns))
-        Console().print(table)
+        _show_table(rows, columns)
     else:
         for row in rows:
             say("\t".join(_cell(row.get(column)) for column in columns))
 
 
+@contextmanager
+def busy(words: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal that something goes on, until it is over; in a pipe, nothing. The callable changes the words.
+
+    It moves on standard error, so what the command prints is the same either way.
+    """
+    # A command that another one started has the terminal, but nobody who types.
+    if not (sys.stderr.isatty() and sys.stdin.isatty()):
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    with Console(stderr=True).status(escape(words), spinner="dots") as moving:
+        yield lambda changed: moving.update(escape(changed))
+
+
+def _show_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns)
+    for row in rows:
+        # As text, not as markup: brackets stay what they are.
+        table.add_row(
+            *(Text(_cell(row.get(column)), style=_STYLES.get(str(row.get(column)), "")) for column in columns)
+        )
+    Console().print(table)
+
+
+_STYLES = {"ok": "green", "warn": "yellow", "wrong": "bold red"}
+
+
 def _cell(value: object) -> str:
-    return "" if value is None else str(value)
+    return "" if value is None else str(value).translate(_CONTROL)
+
+
+def _plain(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -21,6 +21,7 @@ class Place:
     help: str
     is_hidden: bool = False
     settings: dict[str, Any] | None = None
+    example: str = ""
 
     def load(self, name: str) -> Command:
         """The command itself."""
@@ -28,7 +29,8 @@ class Place:
         if isinstance(found, typer.Typer):
             return _named(typer.main.get_group(found), name)
         alone = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
-        alone.command(name, context_settings=self.settings)(found)
+        epilog = f"Example: {self.example}" if self.example else None
+        alone.command(name, context_settings=self.settings, epilog=epilog)(found)
         return _named(typer.main.get_command(alone), name)
 
 
@@ -39,13 +41,44 @@ def _named(command: Command, name: str) -> Command:
 
 PLACES: Mapping[str, Place] = {
     "demo": Place(
-        "demo", "demo", "Play one KYC case of the example from the question to the decision, then leave nothing behind."
+        "demo",
+        "demo",
+        "Play one KYC case of the example from the question to the decision, then leave nothing behind.",
+        example="verbworker demo --engine embedded",
     ),
-    "dev": Place("dev", "dev", "Run a database, an engine and a worker here until Ctrl-C, and show what happens."),
-    "start": Place("start", "start", "Have a verb performed; exit 1 when it is refused or ended badly."),
+    "init": Place(
+        "init",
+        "init",
+        "Write a new project whose tests pass; exit 1 when one of its files is there.",
+        example="verbworker init my-app",
+    ),
+    "dev": Place(
+        "dev",
+        "dev",
+        "Run a database, an engine and a worker here until Ctrl-C, and show what happens.",
+        example="verbworker dev --app verbs:registry --processes processes",
+    ),
+    "start": Place(
+        "start",
+        "start",
+        "Have a verb performed; exit 1 when it is refused or ended badly.",
+        example="""verbworker start '(document.collect :client "Allianz" :document "passport")' --app verbs:registry""",
+    ),
+    "repl": Place(
+        "repl",
+        "repl",
+        "Ask for verbs, decide at gates and read the runbook, one sentence at a time.",
+        example="verbworker repl --app verbs:registry",
+    ),
     "runbook": Place("runbook", "app", "The runbook: what was asked, what waits for whom, what happened."),
     "gates": Place("gates", "app", "Gates: what waits for a person to decide."),
     "message": Place("messages", "message", "Messages to cases that wait for them."),
+    "console": Place(
+        "console",
+        "console",
+        "Show the runbook in a browser: entries, gates to decide, incidents, dead letters, verbs.",
+        example="verbworker console --app verbs:registry --port 8092",
+    ),
     "dead-letters": Place("messages", "dead_letters", "Messages that could not be delivered."),
     "lint": Place(
         "lint",
@@ -53,13 +86,33 @@ PLACES: Mapping[str, Place] = {
         "Check that models are hollow. Takes every option of `verblint check`.",
         settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     ),
+    "verbs": Place("verbs", "app", "Verbs: what there is to ask for, and templates for modellers."),
     "deploy": Place(
-        "deploy", "deploy", "Lint, weave and deploy models; exit 1 when the linter or the engine refuses one."
+        "deploy",
+        "deploy",
+        "Lint, weave and deploy models; exit 1 when the linter or the engine refuses one.",
+        example="verbworker deploy processes --app verbs:registry",
     ),
-    "worker": Place("worker", "worker", "Work for every verb of a registry."),
-    "ingress": Place("messages", "ingress", "Take messages by HTTP: POST /messages, answered when they are kept."),
+    "worker": Place(
+        "worker",
+        "worker",
+        "Work for every verb of a registry.",
+        example="verbworker worker --app verbs:registry --engine-id kyc-production",
+    ),
+    "ingress": Place(
+        "messages",
+        "ingress",
+        "Take messages by HTTP: POST /messages, answered when they are kept.",
+        example="verbworker ingress --app verbs:registry --port 8091",
+    ),
     "frames": Place("frames", "app", "The frames of jobs: what happened to each, and those that wait for a person."),
     "db": Place("db", "app", "The database and its migrations."),
+    "doctor": Place(
+        "doctor",
+        "doctor",
+        "Look at everything a worker stands on; exit 1 when something is wrong.",
+        example="verbworker doctor processes --app verbs:registry",
+    ),
     "dev-hand": Place(
         "dev", "dev_hand", "Deploy models and work, for `verbworker dev`, until it is gone.", is_hidden=True
     ),

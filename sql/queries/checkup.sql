@@ -1,0 +1,95 @@
+-- name: server
+-- Who answers, and as whom we speak to it.
+SELECT
+  current_setting('server_version_num')::integer AS number,
+  current_setting('server_version') AS version,
+  current_user::text AS role;
+
+-- name: clock
+-- The database's clock, which every lease goes by.
+SELECT clock_timestamp() AS now;
+
+-- name: engine_clock
+-- How far the embedded engine's clock is from the database's.
+SELECT extract(epoch FROM verbworker_engine.now() - clock_timestamp())::float8 AS ahead;
+
+-- name: closed_schemas
+-- The schemas that this role may not look into.
+SELECT name
+FROM unnest($1::text[]) AS name
+WHERE NOT has_schema_privilege(name, 'USAGE');
+
+-- name: missing_privileges
+-- What this role must do to a table or a sequence and may not.
+SELECT needed.relation, needed.privilege
+FROM unnest($1::text[], $2::text[]) AS needed (relation, privilege)
+WHERE NOT CASE needed.privilege
+  WHEN 'USAGE' THEN has_sequence_privilege(needed.relation, needed.privilege)
+  ELSE has_table_privilege(needed.relation, needed.privilege)
+END
+ORDER BY needed.relation, needed.privilege;
+
+-- name: may_archive
+-- Whether this role can add a month to the archive: a partition is attached by the owner alone.
+SELECT pg_has_role(archive.relowner, 'USAGE') AND has_schema_privilege('verbworker', 'CREATE') AS may
+FROM pg_class AS archive
+WHERE archive.oid = 'verbworker.job_frame_archive'::regclass;
+
+-- name: pinned
+-- The definitions that running instances are made of, besides the newest ones.
+SELECT DISTINCT definition_key
+FROM verbworker.workflow_instance
+WHERE engine_id = $1 AND ended_at IS NULL AND definition_key IS NOT NULL;
+
+-- name: gates
+-- How many gates wait for a person, how many of them for long, and the longest wait.
+SELECT
+  count(*) AS number,
+  count(*) FILTER (WHERE opened_at < clock_timestamp() - $2::interval) AS late,
+  clock_timestamp() - min(opened_at) AS longest,
+  NULL::text AS word
+FROM verbworker.parked_token
+WHERE engine_id = $1 AND kind = 'human_gate' AND closed_at IS NULL;
+
+-- name: held
+-- How many jobs are held for a person, those of undos too.
+SELECT
+  count(*) AS number,
+  count(*) FILTER (WHERE coalesce(popped_at, pushed_at) < clock_timestamp() - $2::interval) AS late,
+  clock_timestamp() - min(coalesce(popped_at, pushed_at)) AS longest,
+  (array_agg(verb || ' ' || coalesce(fail_code, '') ORDER BY coalesce(popped_at, pushed_at)))[1] AS word
+FROM verbworker.job_frame
+WHERE engine_id IN ($1, $1 || '/undo') AND state = 'incident';
+
+-- name: dispatches
+-- How many starts the engine has not taken yet, and what it said of the oldest.
+SELECT
+  count(*) AS number,
+  count(*) FILTER (WHERE created_at < clock_timestamp() - $2::interval) AS late,
+  clock_timestamp() - min(created_at) AS longest,
+  (array_agg(last_error ORDER BY created_at))[1] AS word
+FROM verbworker.dispatch
+WHERE engine_id = $1 AND done_at IS NULL;
+
+-- name: decisions
+-- How many decisions of people the engine has not heard of yet.
+SELECT
+  count(*) AS number,
+  count(*) FILTER (WHERE decision.decided_at < clock_timestamp() - $2::interval) AS late,
+  clock_timestamp() - min(decision.decided_at) AS longest,
+  NULL::text AS word
+FROM verbworker.gate_decision AS decision
+JOIN verbworker.parked_token AS token ON token.token_id = decision.token_id
+WHERE token.engine_id = $1 AND decision.acked_at IS NULL;
+
+-- name: letters
+-- How many messages could not be delivered and wait for a person, whoever's they are.
+SELECT
+  count(*) AS number,
+  count(*) FILTER (WHERE letter.created_at < clock_timestamp() - $2::interval) AS late,
+  clock_timestamp() - min(letter.created_at) AS longest,
+  (array_agg(letter.code ORDER BY letter.created_at))[1] AS word
+FROM verbworker.dead_letter AS letter
+LEFT JOIN verbworker.inbox_message AS message
+  ON message.tenant_id = letter.tenant_id AND message.message_id = letter.message_id
+WHERE letter.state = 'open' AND coalesce(message.engine_id, $1) = $1;

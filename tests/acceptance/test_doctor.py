@@ -1,0 +1,327 @@
+"""`verbworker doctor`: what an operator reads before the first job, and when something is wrong."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import pytest
+
+from tests.support.clinic import EMBEDDED, Clinic, grants, report
+from tests.support.command import verbworker
+from tests.support.databases import empty_database, execute
+from tests.support.embedded import EmbeddedPlace
+from tests.support.engines import Gateway
+from tests.support.models import one_task
+from tests.support.ports import LOOPBACK, free_ports
+from tests.support.postgres import ForeignPostgres, Postgres, run_apart
+from tests.support.shop import make_shop
+from tests.support.zeebe import Broker
+
+SECRET = "s3cr3t-w0rd"
+KEYS = json.dumps({"k1": "a-key-of-more-than-thirty-two-letters"})
+
+
+@pytest.fixture
+def clinic(tmp_path: Path, dsn: str, unique: Callable[[str], str]) -> Clinic:
+    return Clinic(make_shop(tmp_path, unique("x").removeprefix("x-")), dsn)
+
+
+def changed(dsn: str, **parts: str) -> str:
+    return urlunsplit(urlsplit(dsn)._replace(**parts))
+
+
+def test_where_all_is_well_every_line_says_so(clinic: Clinic) -> None:
+    clinic.deploy()
+
+    told = clinic.full()
+
+    assert (told.said.code, told.of("warn", "wrong")) == (0, [])
+    assert list(told.lines) == [
+        *("database", "postgres version", "durability", "migrations", "permissions", "clock"),
+        *("engine id", "engine", "engine version", "streaming", "engine clock", "application", "keys"),
+        *(f"model {clinic.shop.process}", "verbs"),
+        *("gates", "held frames", "dispatches", "decisions", "dead letters"),
+    ]
+
+
+def test_a_program_gets_the_same_as_json(clinic: Clinic) -> None:
+    clinic.deploy()
+
+    rows = clinic.json("doctor", "processes", "--app", "shop:registry")
+
+    assert {row["verdict"] for row in rows} == {"ok"}
+    assert all(row["check"] and row["found"] for row in rows)
+
+
+def test_without_a_database_there_is_nothing_to_look_at(tmp_path: Path) -> None:
+    said = verbworker("doctor", directory=tmp_path, **EMBEDDED)
+
+    assert said.code == 2
+    assert said.sentence() == "verbworker: no database is set; set VERBWORKER_DSN or pass --dsn"
+
+
+def test_what_stands_on_a_lost_database_is_not_called_well(clinic: Clinic) -> None:
+    lost = f"postgresql://kyc:{SECRET}@{LOOPBACK}:{free_ports(1)[0]}/cases"
+
+    told = clinic.full(VERBWORKER_DSN=lost)
+
+    assert told.said.code == 1
+    assert "cannot be reached" in told.lines["database"].found
+    assert told.of("ok") == ["engine id", "application", "keys"]
+    for name in ("migrations", "permissions", "clock", "models", "verbs", "gates", "dispatches"):
+        assert told.lines[name].verdict == "warn"
+        assert told.lines[name].found.startswith("not checked: ")
+    assert SECRET not in told.said.out
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_no_secret_is_ever_shown(clinic: Clinic, form: tuple[str, ...]) -> None:
+    secret = urlsplit(clinic.dsn).password or "no password at all"
+    wrong_password = clinic.dsn.replace(secret, SECRET)
+    unreadable = f"postgresql://kyc:{SECRET}/{SECRET}@{LOOPBACK}/cases"
+
+    for dsn in (clinic.dsn, wrong_password, unreadable):
+        said = clinic.run(
+            *("doctor", "--app", "shop:registry", *form), VERBWORKER_DSN=dsn, VERBWORKER_INTEGRITY_KEYS=KEYS
+        )
+
+        assert "database" in said.out
+        for word in (secret, SECRET, "a-key-of-more"):
+            assert word not in said.out + said.err
+
+
+def test_a_server_that_never_answers_costs_no_more_than_the_time_limit(clinic: Clinic) -> None:
+    with socket.create_server((LOOPBACK, 0)) as deaf:
+        address = f"postgresql://kyc:{SECRET}@{LOOPBACK}:{deaf.getsockname()[1]}/cases"
+        told = clinic.doctor("--timeout", "0.3", VERBWORKER_DSN=address)
+
+    assert told.said.code == 1
+    assert told.lines["database"].found == "no answer within 0.3 s"
+
+
+def test_a_database_that_was_never_migrated_says_what_to_run(
+    clinic: Clinic, postgres: Postgres | ForeignPostgres
+) -> None:
+    with empty_database(postgres.dsn) as empty:
+        told = clinic.doctor(VERBWORKER_DSN=empty)
+
+    assert told.said.code == 1
+    assert (told.lines["migrations"].verdict, told.lines["migrations"].fix) == ("wrong", "run: verbworker db migrate")
+    assert told.lines["gates"].found == "not checked: it needs migrations, which is not well"
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE verbworker.migration SET checksum = 'x' WHERE name LIKE '0001%'", "changed after it was applied"),
+        ("INSERT INTO verbworker.migration (name, checksum) VALUES ('9999_later', 'x')", "does not know"),
+        ("DELETE FROM verbworker.migration WHERE name LIKE '0008%'", "1 missing: 0008_embedded_engine"),
+    ],
+)
+def test_a_schema_that_is_not_as_shipped_is_wrong(clinic: Clinic, statement: str, words: str) -> None:
+    run_apart(execute(clinic.dsn, statement))
+
+    told = clinic.doctor()
+
+    assert (told.said.code, told.lines["migrations"].verdict) == (1, "wrong")
+    assert words in told.lines["migrations"].found
+
+
+@pytest.fixture
+def role(dsn: str) -> Iterator[str]:
+    """A role that may do what a worker does, and no more."""
+    name = f"worker_{uuid4().hex[:8]}"
+    run_apart(execute(dsn, f"CREATE ROLE {name} LOGIN PASSWORD '{SECRET}'; {grants(name)}"))
+    yield name
+    run_apart(execute(dsn, f"DROP OWNED BY {name}; DROP ROLE {name}"))
+
+
+def as_role(dsn: str, name: str) -> str:
+    parts = urlsplit(dsn)
+    return changed(dsn, netloc=f"{name}:{SECRET}@{parts.hostname}:{parts.port}")
+
+
+def test_a_role_with_the_rights_of_a_worker_is_told_of_the_archive_alone(clinic: Clinic, role: str) -> None:
+    told = clinic.doctor(VERBWORKER_DSN=as_role(clinic.dsn, role))
+
+    assert told.lines["permissions"].verdict == "warn"
+    assert "not add months to the archive" in told.lines["permissions"].found
+    assert (told.of("wrong"), SECRET in told.said.out) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("taken", "named"),
+    [
+        ("UPDATE ON verbworker.job_frame", "UPDATE ON verbworker.job_frame"),
+        ("USAGE ON SEQUENCE verbworker_engine.instance_number", "USAGE ON SEQUENCE verbworker_engine.instance_number"),
+        ("USAGE ON SCHEMA verbworker_engine", "USAGE ON SCHEMA verbworker_engine"),
+    ],
+)
+def test_a_right_that_is_missing_is_named_with_its_grant(clinic: Clinic, role: str, taken: str, named: str) -> None:
+    run_apart(execute(clinic.dsn, f"REVOKE {taken} FROM {role}"))
+
+    told = clinic.doctor(VERBWORKER_DSN=as_role(clinic.dsn, role))
+
+    assert (told.said.code, told.lines["permissions"].verdict) == (1, "wrong")
+    assert told.lines["permissions"].fix == f'as the owner: GRANT {named} TO "{role}"'
+
+
+def test_a_clock_that_somebody_moved_is_seen(clinic: Clinic) -> None:
+    EmbeddedPlace(clinic.dsn).advance(3600)
+
+    told = clinic.doctor()
+
+    assert told.lines["engine clock"].verdict == "wrong"
+    assert "3600 s" in told.lines["engine clock"].found
+    assert told.lines["clock"].verdict == "ok"
+
+
+def test_a_model_that_is_not_deployed_is_wrong(clinic: Clinic) -> None:
+    clinic.write_model()
+
+    told = clinic.full()
+
+    line = told.lines[f"model {clinic.shop.process}"]
+    assert (told.said.code, line.verdict) == (1, "wrong")
+    assert line.found == "processes/order/process.bpmn is not deployed"
+    assert line.fix == "deploy it: verbworker deploy processes/order/process.bpmn --app ..."
+
+
+def test_a_model_that_was_edited_since_is_told_apart_from_what_runs(clinic: Clinic) -> None:
+    clinic.deploy()
+    clinic.write_model(one_task(clinic.shop.process, clinic.shop.verb).replace(b'id="end"', b'id="end" name="Done"'))
+
+    told = clinic.full()
+
+    line = told.lines[f"model {clinic.shop.process}"]
+    assert (told.said.code, line.verdict) == (0, "warn")
+    assert line.found.startswith("processes/order/process.bpmn is another than version 1, deployed ")
+
+
+def test_a_workflow_verb_that_no_model_performs_is_wrong(clinic: Clinic) -> None:
+    told = clinic.doctor("--app", "shop:registry")
+
+    line = told.lines[f"model {clinic.shop.process}"]
+    assert (told.said.code, line.verdict) == (1, "wrong")
+    assert line.found == "shop.order has no deployed model: nobody can start it"
+
+
+def test_a_job_that_no_verb_serves_is_found_in_what_is_deployed(clinic: Clinic) -> None:
+    clinic.deploy()
+    clinic.shop.rewrite(clinic.shop.verb, "shop.renamed", sleep="await asyncio.sleep(0.02)")
+
+    told = clinic.doctor("--app", "shop:registry")
+
+    line = told.lines[f"verb {clinic.shop.verb}"]
+    assert (told.said.code, line.verdict) == (1, "wrong")
+    assert line.found == f"no verb of this registry serves task of {clinic.shop.process}, version 1"
+
+
+def test_an_application_that_cannot_be_imported_is_a_line_and_no_end(clinic: Clinic) -> None:
+    told = clinic.doctor("--app", "nowhere:registry")
+
+    assert told.said.code == 1
+    assert told.lines["application"].verdict == "wrong"
+    assert told.lines["verbs"].found == "not checked: it needs application, which is not well"
+    assert told.lines["gates"].verdict == "ok"
+
+
+def test_without_an_application_its_verbs_are_not_called_well(clinic: Clinic) -> None:
+    told = clinic.doctor()
+
+    assert told.said.code == 0
+    assert told.of("warn") == ["application", "keys", "models", "verbs"]
+    assert told.lines["application"].fix == "pass --app module:attribute"
+
+
+def test_signed_payloads_without_a_key_are_wrong(tmp_path: Path, dsn: str, unique: Callable[[str], str]) -> None:
+    clinic = Clinic(make_shop(tmp_path, unique("x").removeprefix("x-"), integrity="signed"), dsn)
+
+    without = clinic.doctor("--app", "shop:registry")
+    with_key = clinic.doctor("--app", "shop:registry", VERBWORKER_INTEGRITY_KEYS=KEYS)
+
+    assert (without.lines["keys"].verdict, "VERBWORKER_INTEGRITY_KEYS" in without.lines["keys"].fix) == ("wrong", True)
+    assert with_key.lines["keys"].found == "1 workflow verb(s) are signed; k1 signs, 1 key(s) verify"
+
+
+def test_a_gate_that_waits_for_days_is_worth_a_look(clinic: Clinic) -> None:
+    clinic.put_gate(hours=1)
+    fresh = clinic.doctor().lines["gates"]
+    clinic.put_gate(hours=48)
+    late = clinic.doctor().lines["gates"]
+
+    assert (fresh.verdict, fresh.found) == ("ok", "1 gate(s) wait for a person, the longest for 1 h")
+    assert late.verdict == "warn"
+    assert late.found == "2 gate(s) wait for a person, the longest for 2 d; 1 for more than 1 d"
+    assert late.fix == "see who is asked: verbworker gates list"
+
+
+def test_what_is_held_or_undeliverable_is_worth_a_look(clinic: Clinic) -> None:
+    clinic.put_held(7)
+    clinic.put_letter()
+
+    told = clinic.doctor()
+
+    assert told.said.code == 0
+    assert told.lines["held frames"].found.endswith("(shop.charge NoCustomer)")
+    assert told.lines["dead letters"].found.endswith("(invalid)")
+    assert (told.lines["held frames"].verdict, told.lines["dead letters"].verdict) == ("warn", "warn")
+
+
+def test_a_start_that_nobody_brought_to_the_engine_is_worth_a_look(clinic: Clinic) -> None:
+    asked = clinic.run("start", '(shop.order :item "a ring")', "--app", "shop:registry")
+    assert asked.code == 0, asked.err
+    run_apart(execute(clinic.dsn, "UPDATE verbworker.dispatch SET created_at = created_at - interval '5 minutes'"))
+
+    line = clinic.doctor().lines["dispatches"]
+
+    assert line.verdict == "warn"
+    assert line.found.startswith("1 start(s) wait for the engine, the longest for 5")
+    assert line.fix == "see that a worker runs and the model is deployed"
+
+
+def test_an_engine_without_a_name_stops_what_is_kept_under_it(clinic: Clinic) -> None:
+    told = clinic.doctor(VERBWORKER_ENGINE="zeebe")
+
+    assert (told.said.code, told.of("wrong")) == (1, ["engine id"])
+    assert told.lines["engine"].found == "not checked: it needs engine id, which is not well"
+
+
+def test_an_engine_that_nobody_serves_is_wrong(clinic: Clinic) -> None:
+    away = f"{LOOPBACK}:{free_ports(1)[0]}"
+
+    told = clinic.doctor("--timeout", "3", VERBWORKER_ENGINE="zeebe", VERBWORKER_ENGINE_ID="away", ZEEBE_ADDRESS=away)
+
+    assert (told.said.code, told.of("wrong")) == (1, ["engine"])
+    assert told.lines["streaming"].found == "not checked: it needs engine, which is not well"
+    assert told.lines["migrations"].verdict == "ok"
+
+
+@pytest.mark.zeebe
+def test_a_real_broker_is_told_with_its_version_and_what_it_can_do(clinic: Clinic, broker: Gateway) -> None:
+    settings = {"VERBWORKER_ENGINE": "zeebe", "VERBWORKER_ENGINE_ID": f"doctor-{uuid4().hex[:8]}"}
+    settings["ZEEBE_ADDRESS"] = broker.address
+    if isinstance(broker, Broker):
+        settings["ZEEBE_REST_ADDRESS"] = broker.rest_address
+    clinic.deploy(**settings)
+
+    told = clinic.full(**settings)
+
+    assert (told.said.code, told.of("wrong")) == (0, [])
+    assert "lets us in: 1 broker(s), 1 partition(s)" in told.lines["engine"].found
+    assert told.lines["engine version"].found.startswith("Zeebe 8.6.0: execution listeners yes, cancel listeners no")
+    assert told.lines["engine version"].fix == "upgrade the cluster to 8.8 or newer"
+    assert told.lines["streaming"].found == "the engine keeps a stream open"
+    assert told.lines["engine clock"].verdict == "ok" or not isinstance(broker, Broker)
+    assert told.lines[f"model {clinic.shop.process}"].verdict == "ok"
+
+
+def test_an_unknown_option_is_no_traceback(tmp_path: Path) -> None:
+    said = verbworker("doctor", "--colour", directory=tmp_path)
+
+    assert said.code == 2
+    assert "Traceback" not in said.err + said.out
+    assert report(verbworker("doctor", directory=tmp_path, dsn="postgresql://x@127.0.0.1:9/x", **EMBEDDED)).of("wrong")

@@ -1,0 +1,101 @@
+"""The doctor's judgement, where no clock can be moved and no engine of that age is at hand."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from verbworker.engine import EngineFacts
+from verbworker.ops.config import Settings
+from verbworker.ops.doctor.database import judged
+from verbworker.ops.doctor.engine import version
+from verbworker.ops.doctor.examination import CHECKS, worst
+from verbworker.ops.doctor.finding import Finding, Verdict, ok, unknown, warn, wrong
+from verbworker.ops.doctor.patient import Patient
+from verbworker.testing import InlineEngine
+
+LEASE = timedelta(seconds=30)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "doubt", "verdict"),
+    [
+        (0.1, 0.01, "ok"),
+        (1.9, 0.0, "ok"),
+        (2.5, 0.1, "warn"),
+        (-2.5, 0.1, "warn"),
+        (2.5, 1.0, "ok"),  # the way there and back took too long to say
+        (31.0, 0.1, "wrong"),
+        (-31.0, 0.1, "wrong"),
+    ],
+)
+def test_a_clock_is_judged_by_what_it_is_surely_off(ahead: float, doubt: float, verdict: str) -> None:
+    found = judged("clock", "the database's", timedelta(seconds=ahead), timedelta(seconds=doubt), LEASE)
+
+    assert found.verdict == verdict
+    assert bool(found.fix) == (verdict != "ok")
+
+
+def test_a_clock_is_told_with_its_direction() -> None:
+    behind = judged("clock", "the database's", timedelta(seconds=-40), timedelta(0), LEASE)
+
+    assert behind.found == "the database's clock is 40.00 s behind this machine's"
+
+
+class OldEngine(InlineEngine):
+    """The engine in memory, under the version of another."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__()
+        self._version = version
+
+    async def facts(self) -> EngineFacts:
+        return EngineFacts(self._version, brokers=1, partitions=1)
+
+
+class PatientOf(Patient):
+    """A patient whose engine is at hand."""
+
+    def __init__(self, engine: OldEngine) -> None:
+        super().__init__(Settings.model_validate({"engine_id": "old"}), app=None, models=())
+        self._engine = engine
+
+
+async def look(said: str) -> Sequence[Finding]:
+    return await version(PatientOf(OldEngine(said)))
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict", "words"),
+    [
+        ("8.5.9", "wrong", "no execution listeners"),
+        ("8.6.0", "warn", "not maintained since 14 April 2026"),
+        ("8.7.37", "warn", "not maintained since 13 October 2026"),
+        ("8.8.36", "ok", "cancel listeners no"),
+        ("8.9.17", "ok", "execution listeners yes"),
+        ("8.10.0-alpha4", "ok", "cancel listeners yes"),
+        ("9.0.0", "ok", "cancel listeners yes"),
+        ("development", "warn", "says nothing"),
+    ],
+)
+async def test_an_engine_is_judged_by_its_version(said: str, verdict: str, words: str) -> None:
+    (found,) = await look(said)
+
+    assert (found.verdict, words in found.found) == (verdict, True)
+    assert bool(found.fix) == (verdict != "ok")
+
+
+def test_one_wrong_line_makes_the_whole_wrong() -> None:
+    lines = [ok("a", "x"), wrong("b", "y", "z"), warn("c", "x", "y"), unknown("d", "x", "y")]
+
+    assert worst(lines) is Verdict.WRONG
+    assert worst([lines[0], lines[2]]) is Verdict.WARN
+    assert worst([]) is Verdict.OK
+
+
+def test_what_a_check_stands_on_is_looked_at_before() -> None:
+    seen: list[str] = []
+    for check in CHECKS:
+        assert set(check.needs) <= set(seen), check.name
+        assert check.fix
+        seen.append(check.name)

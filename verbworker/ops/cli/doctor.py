@@ -1,0 +1,44 @@
+"""`verbworker doctor`: looks at everything a worker stands on; one line per thing, with what to do about it."""
+
+from dataclasses import asdict
+
+import typer
+
+from verbworker.ops import config
+from verbworker.ops.cli.db import DSN
+from verbworker.ops.cli.output import busy, run, show
+
+MODELS = typer.Argument(None, help="Models to compare with what is deployed: files or folders.", show_default=False)
+APP = typer.Option(None, "--app", help="Your registry, as module:attribute.", show_default=False)
+
+
+def doctor(
+    models: list[str] = MODELS,
+    app: str | None = APP,
+    dsn: str | None = DSN,
+    engine: str | None = typer.Option(None, "--engine", help="zeebe or embedded; else VERBWORKER_ENGINE."),
+    engine_id: str | None = typer.Option(None, "--engine-id", help="The cluster's name; else VERBWORKER_ENGINE_ID."),
+    timeout: float = typer.Option(10.0, "--timeout", min=0.1, max=600.0, help="Seconds that each check may take."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """Look at everything a worker stands on; exit 1 when something is wrong.
+
+    Nothing is changed. Each line has a verdict (ok, warn or wrong), what was found, and what to do. Exit 2 means that
+    there was nothing to look at: no database is set, or the settings cannot be read.
+    """
+    settings = config.load(dsn=dsn, engine=engine, engine_id=engine_id)
+    settings.database()
+    # Here and not above: they bring the engine's client.
+    from verbworker.ops.doctor.examination import examine, worst
+    from verbworker.ops.doctor.finding import Finding, Verdict
+    from verbworker.ops.doctor.patient import Patient
+
+    async def look() -> list[Finding]:
+        with busy("looking") as tell:
+            async with Patient(settings, app=app, models=models or ()) as patient:
+                return await examine(patient, timeout=timeout, tell=tell)
+
+    findings = run(look())
+    show([asdict(finding) for finding in findings], columns=("check", "verdict", "found", "fix"), as_json=as_json)
+    if worst(findings) is Verdict.WRONG:
+        raise typer.Exit(1)

@@ -1,0 +1,132 @@
+"""A checkup: what the doctor asks of the database, and what a worker's role must be allowed to do there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from verbworker.stores._database import Database
+from verbworker.stores._sql import query
+
+Queue = Literal["gates", "held", "dispatches", "decisions", "letters"]
+
+_APPENDED = ("SELECT", "INSERT")
+_KEPT = (*_APPENDED, "UPDATE")
+_MOVED = (*_APPENDED, "DELETE")
+_ALL = (*_KEPT, "DELETE")
+
+NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "verbworker": {
+        "migration": ("SELECT",),
+        "workflow_instance": _KEPT,
+        "payload_head": _KEPT,
+        "payload_version": _APPENDED,
+        "job_frame": _ALL,
+        "job_frame_archive": _APPENDED,
+        "frame_event": _APPENDED,
+        "frame_conflict": _APPENDED,
+        "worker_boot": _APPENDED,
+        "runbook_entry": _KEPT,
+        "runbook_event": _APPENDED,
+        "parked_token": _KEPT,
+        "gate_decision": _KEPT,
+        "dispatch": _KEPT,
+        "inbox_message": _KEPT,
+        "dead_letter": _KEPT,
+        "compensation_record": _KEPT,
+        "process_deployment": _APPENDED,
+    },
+    "verbworker_engine": {
+        "definition": _APPENDED,
+        "message_start": _ALL,
+        "instance": _ALL,
+        "instance_number": ("USAGE",),
+        "ended_instance": _ALL,
+        "job": _ALL,
+        "timer": _ALL,
+        "subscription": _MOVED,
+        "message": _ALL,
+        "incident": _MOVED,
+    },
+}
+"""What the shipped statements do to each table, by schema; a test compares this with the statements themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Who answers: its version, and the role we have there."""
+
+    number: int
+    version: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How much waits in one place, how much of it for long, the longest wait, and a word on what waits longest."""
+
+    number: int
+    late: int
+    longest: timedelta | None
+    word: str | None
+
+
+class Checkup:
+    """The doctor's questions. None of them changes anything."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def server(self) -> Server:
+        """Who answers."""
+        row = await self._database.fetchrow(query("checkup", "server"))
+        assert row is not None, "a query without a table has one row"
+        return Server(**row)
+
+    async def clock(self) -> datetime:
+        """The database's clock."""
+        row = await self._database.fetchrow(query("checkup", "clock"))
+        assert row is not None, "a query without a table has one row"
+        now: datetime = row["now"]
+        return now
+
+    async def engine_ahead(self) -> timedelta:
+        """How far the embedded engine's clock is ahead of the database's."""
+        row = await self._database.fetchrow(query("checkup", "engine_clock"))
+        assert row is not None, "a query without a table has one row"
+        return timedelta(seconds=row["ahead"])
+
+    async def missing(self, *schemas: str) -> list[str]:
+        """What our role lacks to work in these schemas, as the words of a grant."""
+        rows = await self._database.fetch(query("checkup", "closed_schemas"), list(schemas))
+        if rows:
+            return [f"USAGE ON SCHEMA {row['name']}" for row in rows]
+        needed = [
+            (f"{schema}.{table}", privilege)
+            for schema in schemas
+            for table, privileges in NEEDS[schema].items()
+            for privilege in privileges
+        ]
+        relations, privileges = [pair[0] for pair in needed], [pair[1] for pair in needed]
+        rows = await self._database.fetch(query("checkup", "missing_privileges"), relations, privileges)
+        return [f"{row['privilege']} ON {_kind(row['privilege'])}{row['relation']}" for row in rows]
+
+    async def may_archive(self) -> bool:
+        """Whether our role can add a month to the archive of frames."""
+        row = await self._database.fetchrow(query("checkup", "may_archive"))
+        return row is not None and bool(row["may"])
+
+    async def pinned(self, engine_id: str) -> set[int]:
+        """The definitions that running instances are made of."""
+        rows = await self._database.fetch(query("checkup", "pinned"), engine_id)
+        return {row["definition_key"] for row in rows}
+
+    async def waiting(self, queue: Queue, engine_id: str, *, longer_than: timedelta) -> Waiting:
+        """What waits in one place of one engine."""
+        row = await self._database.fetchrow(query("checkup", queue), engine_id, longer_than)
+        assert row is not None, "an aggregate has one row"
+        return Waiting(**row)
+
+
+def _kind(privilege: str) -> str:
+    return "SEQUENCE " if privilege == "USAGE" else ""
