@@ -1,0 +1,98 @@
+"""The catalogue: every verb as people look it up, with what it takes and which models ask for it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from verbworker.ops.uses import Outline, Use
+from verbworker.policy import DEFAULT_POLICY
+from verbworker.registry import Registry
+from verbworker.verb import Verb
+from verbworker.workflow import WorkflowVerb
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One thing a verb takes: an argument of the caller, or a field of the case."""
+
+    name: str
+    type: str
+    is_required: bool
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type}{'' if self.is_required else '?'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """All there is to say about a verb on one card."""
+
+    verb: str
+    kind: str
+    sentence: str
+    arguments: tuple[Parameter, ...]
+    policy: str
+    callers: tuple[str, ...] = ()
+    process: str | None = None
+    models: tuple[str, ...] = ()
+    uses: tuple[Use, ...] = ()
+
+    @property
+    def used_by(self) -> str:
+        """Who asks for it, as shortly as it is known: elements of models, their files, or workflow verbs."""
+        places = (f"{use.process_id}/{use.element_id}" for use in self.uses)
+        return ", ".join(places) or ", ".join(self.models) or ", ".join(self.callers)
+
+
+def cards(registry: Registry, outlines: Sequence[Outline] = ()) -> list[Card]:
+    """A card for every verb, by name; with the outlines of models also where each is used."""
+    uses = [use for outline in outlines for use in outline.uses]
+    direct = (_direct(verb, registry, uses) for verb in registry)
+    workflows = (_workflow(verb, outlines) for verb in registry.workflows.values())
+    return sorted([*direct, *workflows], key=lambda card: card.verb)
+
+
+def _direct(verb: Verb, registry: Registry, uses: Iterable[Use]) -> Card:
+    callers = registry.callers(verb.name)
+    policies = {registry.policy_of(verb, caller).name for caller in callers} or {registry.policy_of(verb).name}
+    return Card(
+        verb=verb.name,
+        kind=verb.mode.value,
+        sentence=verb.sentence,
+        arguments=tuple(_fields(verb.model.model_json_schema())),
+        policy=", ".join(sorted(policies)),
+        callers=tuple(sorted(caller.name for caller in callers)),
+        uses=tuple(use for use in uses if use.verb == verb.name),
+    )
+
+
+def _workflow(verb: WorkflowVerb, outlines: Iterable[Outline]) -> Card:
+    return Card(
+        verb=verb.name,
+        kind="workflow",
+        sentence=verb.name if verb.sentences is None else verb.sentences.step,
+        arguments=tuple(
+            Parameter(name, "|".join(argument.values) or argument.type, argument.required)
+            for name, argument in verb.args.items()
+        ),
+        policy=verb.policy or DEFAULT_POLICY.name,
+        process=verb.process,
+        models=tuple(outline.resource for outline in outlines if verb.process in outline.processes),
+    )
+
+
+def _fields(schema: Mapping[str, Any]) -> Iterable[Parameter]:
+    required = schema.get("required", ())
+    for name, field in schema.get("properties", {}).items():
+        yield Parameter(name, _type(field), name in required)
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    if "anyOf" in field:
+        # That a field may be empty is said by its being optional.
+        return "|".join(named for named in map(_type, field["anyOf"]) if named != "null") or "null"
+    if "$ref" in field:
+        return str(field["$ref"]).rpartition("/")[2]
+    if "enum" in field:
+        return "|".join(str(choice) for choice in field["enum"])
+    return str(field.get("format") or field.get("type") or "any")
