@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 from typing import NoReturn
 
 import typer
@@ -28,13 +29,11 @@ def options(debug: bool = typer.Option(False, "--debug", help="Show the tracebac
 def main() -> NoReturn:
     """Run the command line. Every error a user can cause ends in one sentence: 1 is a no, 2 could not run."""
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    sys.argv[1:] = _without_debug(sys.argv[1:])
     try:
         app()
     except VerbworkerError as error:
-        if os.environ.pop("VERBWORKER_DEBUG", ""):
-            raise
-        sys.stderr.write(f"verbworker: {error}\n")
-        sys.exit(1 if isinstance(error, Refused) else 2)
+        _end(str(error), 1 if isinstance(error, Refused) else 2)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -42,8 +41,20 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
-        if os.environ.pop("VERBWORKER_DEBUG", ""):
-            raise
-        sys.stderr.write(f"verbworker: a bug ended this command ({type(error).__name__}); --debug shows where\n")
-        sys.exit(2)
+        _end(f"a bug ended this command ({type(error).__name__}); --debug shows where", 2)
     sys.exit(0)
+
+
+def _end(sentence: str, code: int) -> NoReturn:
+    if os.environ.pop("VERBWORKER_DEBUG", ""):
+        traceback.print_exc()
+    sys.stderr.write(f"verbworker: {sentence}\n")
+    sys.exit(code)
+
+
+def _without_debug(words: list[str]) -> list[str]:
+    """What was typed without --debug, which may stand anywhere; behind -- it is somebody's word."""
+    end = words.index("--") if "--" in words else len(words)
+    if "--debug" in words[:end]:
+        os.environ["VERBWORKER_DEBUG"] = "1"
+    return [word for word in words[:end] if word != "--debug"] + words[end:]

@@ -4,7 +4,7 @@ import getpass
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from verbworker.errors import CannotRun, CommandInvalid
 from verbworker.ops import config
 from verbworker.ops.cli.db import DSN
 from verbworker.ops.cli.frames import ENGINE_ID, JSON
-from verbworker.ops.cli.output import complain, run, say
+from verbworker.ops.cli.output import busy, complain, print_json, run, say
 from verbworker.ops.config import Settings
 from verbworker.stores import _schema
 from verbworker.stores._database import Database
@@ -55,13 +55,15 @@ def deploy(
     if out is not None and not dry_run:
         raise CannotRun("--out is where a dry run writes; pass --dry-run too")
     settings = config.load(dsn=dsn, engine_id=engine_id)
-    prepared = prepare(read_models(paths), open_linter(verbs), load_app(app))
+    with busy("linting and weaving"):
+        prepared = prepare(read_models(paths), open_linter(verbs), load_app(app))
     code = _judge(prepared)
     rows: list[Row] = []
     if code == 0 and dry_run:
         rows = _write(prepared.ready, out, as_json=as_json)
     elif code == 0:
-        rows = run(_deploy(settings, prepared.ready, by or getpass.getuser()))
+        with busy("deploying") as tell:
+            rows = run(_deploy(settings, prepared.ready, by or getpass.getuser(), tell))
         code = int(any(row["state"] == "refused" for row in rows))
     _show(prepared, rows, as_json=as_json)
     raise typer.Exit(code)
@@ -78,7 +80,7 @@ def _judge(prepared: "Prepared") -> int:
     return int(bool(prepared.report.errors or prepared.refusals))
 
 
-async def _deploy(settings: Settings, ready: "Sequence[Ready]", by: str) -> list[Row]:
+async def _deploy(settings: Settings, ready: "Sequence[Ready]", by: str, tell: Callable[[str], None]) -> list[Row]:
     from verbworker.ops.app import choose_engine
     from verbworker.stores.deployments import Deployments
     from verbworker.work.deploy import Deploy
@@ -91,6 +93,7 @@ async def _deploy(settings: Settings, ready: "Sequence[Ready]", by: str) -> list
         engine = await stack.enter_async_context(choose_engine(settings))
         desk = Deploy(engine, Deployments(database, engine_id=engine.engine_id))
         for model in ready:
+            tell(f"deploying {model.woven.process_id} ({len(rows) + 1} of {len(ready)})")
             try:
                 landed = await desk.deploy(model, by=by)
             except CommandInvalid as refusal:
@@ -138,7 +141,7 @@ def _show(prepared: "Prepared", rows: Sequence[Row], *, as_json: bool) -> None:
     report = prepared.report
     if as_json:
         lint: Any = json.loads(render(report, "json"))
-        say(json.dumps({"deployments": rows, "refusals": prepared.refusals, "lint": lint}, indent=2))
+        print_json({"deployments": rows, "refusals": prepared.refusals, "lint": lint})
         return
     if report.findings:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ

@@ -1,7 +1,6 @@
 """`verbworker frames`: look at one job, hear its story, and let a held one run again."""
 
 import getpass
-import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict
@@ -13,7 +12,7 @@ import typer
 from verbworker.frame import FrameState
 from verbworker.ops import config
 from verbworker.ops.cli.db import DSN
-from verbworker.ops.cli.output import complain, run, say, show
+from verbworker.ops.cli.output import answer, busy, complain, print_json, run, say, show
 from verbworker.ops.config import Settings
 from verbworker.ops.explain import explain as story
 from verbworker.ops.explain import headline
@@ -36,34 +35,34 @@ STATE = typer.Option(FrameState.INCIDENT, "--state", help="The state the frames 
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
 
-@app.command("show")
+@app.command("show", epilog="Example: verbworker frames show 2251799813685312")
 def show_frame(
     job_key: int = JOB, dsn: str | None = DSN, engine_id: str | None = ENGINE_ID, as_json: bool = JSON
 ) -> None:
     """Print everything a frame says but its payload; exit 1 when there is no such frame."""
     frame = asdict(_history(config.load(dsn=dsn, engine_id=engine_id), job_key).frame)
     if as_json:
-        say(json.dumps(frame, default=str, indent=2))
+        print_json(frame)
     else:
         show(
             [{"name": name, "value": value} for name, value in frame.items()], columns=("name", "value"), as_json=False
         )
 
 
-@app.command()
+@app.command(epilog="Example: verbworker frames explain 2251799813685312")
 def explain(job_key: int = JOB, dsn: str | None = DSN, engine_id: str | None = ENGINE_ID, as_json: bool = JSON) -> None:
     """Tell what happened to a job, in order, and why; exit 1 when there is no such frame."""
     history = _history(config.load(dsn=dsn, engine_id=engine_id), job_key)
     lines = story(history)
     if as_json:
-        say(json.dumps([asdict(line) for line in lines], default=str, indent=2))
+        print_json([asdict(line) for line in lines])
         return
     say(f"{headline(history.frame)} Times are UTC.")
     for line in lines:
         say(f"{line.at:%Y-%m-%d %H:%M:%S}.{line.at.microsecond // 1000:03d}  {line.text}")
 
 
-@app.command("list")
+@app.command("list", epilog="Example: verbworker frames list --state incident --json")
 def list_frames(
     state: FrameState = STATE,
     limit: int = typer.Option(100, "--limit", min=1, max=10_000, help="At most this many."),
@@ -82,7 +81,7 @@ def list_frames(
     show(run(read()), columns=tuple(names.split()), as_json=as_json)
 
 
-@app.command()
+@app.command(epilog="Example: verbworker frames release 2251799813685312 --reason 'the provider is back'")
 def release(
     job_key: int = JOB,
     reason: str = typer.Option(..., "--reason", help="Why; kept with the frame.", show_default=False),
@@ -94,16 +93,18 @@ def release(
     yes: bool = typer.Option(False, "--yes", help="Do not ask before --as-new."),
     dsn: str | None = DSN,
     engine_id: str | None = ENGINE_ID,
+    as_json: bool = JSON,
 ) -> None:
     """Let a held job run again; exit 1 when it is not held or the engine was not told."""
     settings = config.load(dsn=dsn, engine_id=engine_id)
     if as_new and not yes:
         typer.confirm("The job's effect on the outside may happen a second time. Release it as new?", abort=True)
     wanted = Release(job_key, by or getpass.getuser(), reason, retries, as_new, incident_key)
-    answer = run(_release(settings, wanted, frame_only=frame_only))
-    if not answer.done:
-        _refuse(answer.sentence)
-    say(answer.sentence)
+    with busy(f"releasing {job_key}"):
+        done = run(_release(settings, wanted, frame_only=frame_only))
+    if not done.done:
+        _refuse(done.sentence)
+    answer(done.sentence, {"job_key": job_key, "by": wanted.by, **asdict(done)}, as_json=as_json)
 
 
 async def _release(settings: Settings, wanted: Release, *, frame_only: bool) -> Answer:

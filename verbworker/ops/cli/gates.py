@@ -2,7 +2,6 @@
 
 import asyncio
 import getpass
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -14,7 +13,7 @@ import typer
 from verbworker.errors import RequestConflict
 from verbworker.ops import config
 from verbworker.ops.cli.db import DSN
-from verbworker.ops.cli.output import run, say, show
+from verbworker.ops.cli.output import answer, busy, run, show
 from verbworker.ops.config import Settings
 from verbworker.stores import _schema
 from verbworker.stores._database import Database
@@ -31,9 +30,10 @@ TENANT = typer.Option(None, "--tenant", help="Whose; else VERBWORKER_TENANT.", s
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
 _LOOK_EVERY = 0.2
+_ANY = "8b1f6a52-0d0e-4c55-9a6e-3f2a7c1d9e40"
 
 
-@app.command("list")
+@app.command("list", epilog="Example: verbworker gates list --gate review --json")
 def list_gates(
     gate: str | None = typer.Option(None, "--gate", help="Only those of this name.", show_default=False),
     entry_id: UUID | None = ENTRY,
@@ -54,7 +54,7 @@ def list_gates(
     show(rows, columns=columns, as_json=as_json)
 
 
-@app.command()
+@app.command(epilog=f"Example: verbworker gates decide {_ANY} approve --reason 'papers seen' --by ada")
 def decide(
     where: UUID = WHERE,
     decision: str = typer.Argument(help="The decision, one of those the gate takes.", show_default=False),
@@ -76,18 +76,22 @@ def decide(
             )
             return await _told(gates, decided, wait)
 
-    decided = run(work())
-    if as_json:
-        say(json.dumps(_shown(decided), default=str, indent=2))
-    else:
-        say(f"{_who(by)} decided {decision} at {decided.gate} of entry {decided.entry_id}; {_engine_knows(decided)}")
+    with busy(f"deciding {decision}"):
+        decided = run(work())
+    sentence = f"{_who(by)} decided {decision} at {decided.gate} of entry {decided.entry_id}; {_engine_knows(decided)}"
+    answer(sentence, _shown(decided), as_json=as_json)
     if decided.verdict is not None and decided.verdict.answer == "gone":
         raise RequestConflict(f"the decision at {decided.gate} is kept, but came too late: nobody waited for it")
 
 
-@app.command()
+@app.command(epilog=f"Example: verbworker gates claim {_ANY} --by ada")
 def claim(
-    where: UUID = WHERE, gate: str | None = GATE, by: str = BY, tenant: str | None = TENANT, dsn: str | None = DSN
+    where: UUID = WHERE,
+    gate: str | None = GATE,
+    by: str = BY,
+    tenant: str | None = TENANT,
+    dsn: str | None = DSN,
+    as_json: bool = JSON,
 ) -> None:
     """Take a gate in hand, so that nobody else decides there; exit 1 when somebody has it."""
     settings = config.load(dsn=dsn, tenant=tenant)
@@ -97,12 +101,18 @@ def claim(
             return await gates.claim(where, _who(by), settings.tenant, gate=gate)
 
     claimed = run(work())
-    say(f"{claimed.claimed_by} has {claimed.gate} of entry {claimed.entry_id} in hand")
+    sentence = f"{claimed.claimed_by} has {claimed.gate} of entry {claimed.entry_id} in hand"
+    answer(sentence, _shown(claimed), as_json=as_json)
 
 
-@app.command()
+@app.command(epilog=f"Example: verbworker gates release {_ANY}")
 def release(
-    where: UUID = WHERE, gate: str | None = GATE, by: str = BY, tenant: str | None = TENANT, dsn: str | None = DSN
+    where: UUID = WHERE,
+    gate: str | None = GATE,
+    by: str = BY,
+    tenant: str | None = TENANT,
+    dsn: str | None = DSN,
+    as_json: bool = JSON,
 ) -> None:
     """Give a gate back, whoever has it in hand."""
     settings = config.load(dsn=dsn, tenant=tenant)
@@ -112,7 +122,8 @@ def release(
             return await gates.release(where, _who(by), settings.tenant, gate=gate)
 
     released = run(work())
-    say(f"{released.gate} of entry {released.entry_id} is in nobody's hand")
+    sentence = f"{released.gate} of entry {released.entry_id} is in nobody's hand"
+    answer(sentence, _shown(released), as_json=as_json)
 
 
 @asynccontextmanager

@@ -2,7 +2,6 @@
 
 import asyncio
 import getpass
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -17,7 +16,7 @@ from verbworker.errors import CannotRun, MessageInvalid, PermanentContract
 from verbworker.message import LARGEST, validate
 from verbworker.ops import config, log
 from verbworker.ops.cli.db import DSN
-from verbworker.ops.cli.output import run, say, show
+from verbworker.ops.cli.output import answer, run, show
 from verbworker.ops.config import Settings
 from verbworker.ops.signals import drain_on_signal
 from verbworker.stores import _schema
@@ -34,8 +33,10 @@ REASON = typer.Option(..., "--reason", help="Why; kept with the letter.", show_d
 LETTER = typer.Argument(help="The letter's id.", show_default=False)
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
+_ANY = "8b1f6a52-0d0e-4c55-9a6e-3f2a7c1d9e40"
 
-@message.command()
+
+@message.command(epilog="Example: verbworker message send kyc.documents-received --key case-7 --payload @papers.json")
 def send(
     name: str = typer.Argument(help="The message's name.", show_default=False),
     key: str = typer.Option(..., "--key", help="The correlation key.", show_default=False),
@@ -76,13 +77,11 @@ def send(
             return receipt.is_new
 
     is_new = run(keep())
-    if as_json:
-        say(json.dumps({"message_id": envelope.message_id, "is_new": is_new}))
-    else:
-        say(envelope.message_id if is_new else f"{envelope.message_id} was sent before")
+    sentence = envelope.message_id if is_new else f"{envelope.message_id} was sent before"
+    answer(sentence, {"message_id": envelope.message_id, "is_new": is_new}, as_json=as_json)
 
 
-@dead_letters.command("list")
+@dead_letters.command("list", epilog="Example: verbworker dead-letters list --all --json")
 def list_letters(
     every: bool = typer.Option(False, "--all", help="Also those that were redelivered or discarded."),
     limit: int = typer.Option(100, "--limit", min=1, max=10_000, help="At most this many."),
@@ -101,7 +100,7 @@ def list_letters(
     show([asdict(letter) for letter in run(read())], columns=columns, as_json=as_json)
 
 
-@dead_letters.command()
+@dead_letters.command(epilog=f"Example: verbworker dead-letters redeliver {_ANY} --reason 'the case is open now'")
 def redeliver(
     letter_id: UUID = LETTER,
     reason: str = REASON,
@@ -109,36 +108,40 @@ def redeliver(
     by: str = BY,
     tenant: str | None = TENANT,
     dsn: str | None = DSN,
+    as_json: bool = JSON,
 ) -> None:
     """Have a message delivered again; exit 1 when somebody decided before."""
     settings = config.load(dsn=dsn, tenant=tenant)
 
     async def again() -> DeadLetter:
         async with _database(settings) as database:
-            who = by or getpass.getuser()
-            return await DeadLetters(database).redeliver(letter_id, settings.tenant, by=who, reason=reason, key=key)
+            letters, who = DeadLetters(database), by or getpass.getuser()
+            await letters.redeliver(letter_id, settings.tenant, by=who, reason=reason, key=key)
+            return await letters.read(letter_id, settings.tenant)
 
-    say(f"{run(again()).message_id} is on its way again")
+    letter = run(again())
+    answer(f"{letter.message_id} is on its way again", asdict(letter), as_json=as_json)
 
 
-@dead_letters.command()
+@dead_letters.command(epilog=f"Example: verbworker dead-letters discard {_ANY} --reason 'sent twice'")
 def discard(
     letter_id: UUID = LETTER,
     reason: str = REASON,
     by: str = BY,
     tenant: str | None = TENANT,
     dsn: str | None = DSN,
+    as_json: bool = JSON,
 ) -> None:
     """Give a message up for good; exit 1 when somebody decided before."""
     settings = config.load(dsn=dsn, tenant=tenant)
 
-    async def drop() -> None:
+    async def drop() -> DeadLetter:
         async with _database(settings) as database:
-            who = by or getpass.getuser()
-            await DeadLetters(database).discard(letter_id, settings.tenant, by=who, reason=reason)
+            letters, who = DeadLetters(database), by or getpass.getuser()
+            await letters.discard(letter_id, settings.tenant, by=who, reason=reason)
+            return await letters.read(letter_id, settings.tenant)
 
-    run(drop())
-    say(f"{letter_id} is discarded")
+    answer(f"{letter_id} is discarded", asdict(run(drop())), as_json=as_json)
 
 
 def ingress(

@@ -1,7 +1,6 @@
 """`verbworker runbook`: what was asked, what waits for whom, what happened, and whether the record was touched."""
 
 import getpass
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -14,7 +13,7 @@ import typer
 from verbworker.event import Entry, Status, told
 from verbworker.ops import config
 from verbworker.ops.cli.db import DSN
-from verbworker.ops.cli.output import complain, run, say, show
+from verbworker.ops.cli.output import answer, busy, complain, print_json, run, say, show
 from verbworker.ops.config import Settings
 from verbworker.ops.reading import Found, Reading
 from verbworker.stores import _schema
@@ -31,13 +30,15 @@ STATUS = typer.Option(None, "--status", help="Only those in this status.", show_
 ANY_ENTRY = typer.Argument(None, help="One entry; else all of the tenant.", show_default=False)
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
+_ANY = "8b1f6a52-0d0e-4c55-9a6e-3f2a7c1d9e40"
+
 
 def shown(entry: Entry) -> dict[str, Any]:
     """An entry as JSON shows it."""
     return asdict(entry)
 
 
-@app.command("list")
+@app.command("list", epilog="Example: verbworker runbook list --status parked --json")
 def list_entries(
     status: Status | None = STATUS,
     verb: str | None = typer.Option(None, "--verb", help="Only those of this verb.", show_default=False),
@@ -64,7 +65,7 @@ def list_entries(
     show(run(read()), columns=("entry_id", "status", "sentence", "progress", "created_at"), as_json=as_json)
 
 
-@app.command("show")
+@app.command("show", epilog=f"Example: verbworker runbook show {_ANY}")
 def show_entry(
     entry_id: UUID = ENTRY, tenant: str | None = TENANT, dsn: str | None = DSN, as_json: bool = JSON
 ) -> None:
@@ -78,7 +79,7 @@ def show_entry(
             "waits": [asdict(wait) for wait in waits],
             "trouble": found.trouble,
         }
-        say(json.dumps(shown(entry) | more, default=str, indent=2))
+        print_json(shown(entry) | more)
         return
     say(f"{entry.sentence}: {entry.status}, {found.progress.detailed}")
     rows = [{"name": name, "value": value} for name, value in shown(entry).items() if value not in (None, {})]
@@ -88,7 +89,7 @@ def show_entry(
     show(rows, columns=("name", "value"), as_json=False)
 
 
-@app.command("events")
+@app.command("events", epilog=f"Example: verbworker runbook events {_ANY}")
 def show_events(
     entry_id: UUID = ENTRY, tenant: str | None = TENANT, dsn: str | None = DSN, as_json: bool = JSON
 ) -> None:
@@ -96,13 +97,13 @@ def show_events(
     settings = config.load(dsn=dsn, tenant=tenant)
     events = run(_read(settings, entry_id)).events
     if as_json:
-        say(json.dumps([asdict(event) | {"hash": event.hash.hex()} for event in events], default=str, indent=2))
+        print_json([asdict(event) for event in events])
         return
     for event in events:
         say(f"{event.at:%Y-%m-%d %H:%M:%S}.{event.at.microsecond // 1000:03d}  {told(event)}")
 
 
-@app.command()
+@app.command(epilog="Example: verbworker runbook verify --json")
 def verify(
     entry_id: UUID | None = ANY_ENTRY,
     tenant: str | None = TENANT,
@@ -116,10 +117,11 @@ def verify(
         async with opened_database(settings) as database:
             return await Runbook(database).verify(settings.tenant, entry_id)
 
-    found = run(read())
+    with busy("recomputing the chains"):
+        found = run(read())
     if as_json:
         broken = {str(entry): seq for entry, seq in found.broken.items()}
-        say(json.dumps({"entries": found.entries, "events": found.events, "broken": broken}, indent=2))
+        print_json({"entries": found.entries, "events": found.events, "broken": broken})
     else:
         say(f"{found.events} events of {found.entries} entries: {len(found.broken)} chains are broken")
         for entry, seq in found.broken.items():
@@ -128,7 +130,7 @@ def verify(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog=f"Example: verbworker runbook cancel {_ANY} --reason 'opened twice'")
 def cancel(
     entry_id: UUID = ENTRY,
     reason: str = typer.Option(..., "--reason", help="Why; kept in the runbook.", show_default=False),
@@ -136,6 +138,7 @@ def cancel(
     tenant: str | None = TENANT,
     dsn: str | None = DSN,
     engine_id: str | None = ENGINE_ID,
+    as_json: bool = JSON,
 ) -> None:
     """Ask for the end of an entry; what it did stays done. Exit 1 when it has ended already.
 
@@ -154,7 +157,8 @@ def cancel(
             )
 
     entry = run(ask())
-    say("cancelled" if entry.status is Status.CANCELLED else "asked for; a worker carries it out")
+    sentence = "cancelled" if entry.status is Status.CANCELLED else "asked for; a worker carries it out"
+    answer(sentence, shown(entry), as_json=as_json)
 
 
 @asynccontextmanager

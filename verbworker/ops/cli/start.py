@@ -9,7 +9,7 @@ import typer
 from verbworker.event import Entry
 from verbworker.ops import config
 from verbworker.ops.cli.db import DSN
-from verbworker.ops.cli.output import complain, run, say
+from verbworker.ops.cli.output import busy, complain, print_json, run, say
 from verbworker.ops.cli.runbook import ENGINE_ID, JSON, TENANT, shown
 from verbworker.ops.config import Settings
 from verbworker.registry import Registry
@@ -35,9 +35,11 @@ def start(
     settings = config.load(dsn=dsn, engine_id=engine_id, tenant=tenant)
     from verbworker.ops.app import load_app  # a quarter of a second that other commands need not wait
 
-    entry = run(_ask(settings, load_app(app), invocation, by or getpass.getuser(), request_key, wait))
+    registry = load_app(app)
+    with busy("waiting for its end" if wait else "asking for it"):
+        entry = run(_ask(settings, registry, invocation, by or getpass.getuser(), request_key, wait))
     if as_json:
-        say(json.dumps(shown(entry), default=str, indent=2))
+        print_json(shown(entry))
     else:
         say(f"{entry.status}: {entry.sentence} (entry {entry.entry_id})")
         if entry.outcome is not None:

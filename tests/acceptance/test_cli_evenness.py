@@ -1,0 +1,354 @@
+"""The whole command line, walked: every command helps, refuses, fails and answers in the same way."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pexpect  # type: ignore[import-untyped]  # it ships no types
+import pytest
+
+from tests.support.clinic import EMBEDDED, Clinic
+from tests.support.command import COMMAND, environment, verbworker
+from tests.support.databases import empty_database
+from tests.support.ports import LOOPBACK, free_ports
+from tests.support.postgres import ForeignPostgres, Postgres
+from tests.support.shop import make_shop
+from verbworker.ops.cli import app
+from verbworker.ops.cli.shelf import PLACES
+
+SECRET = "s3cr3t-w0rd"
+ID = str(uuid4())
+SHOP = ("--app", "shop:registry")
+
+
+def leaves(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield path, command
+    for name, below in (inner or {}).items():
+        yield from leaves(below, (*path, name))
+
+
+COMMANDS = dict(
+    leaf for name, place in PLACES.items() if not place.is_hidden for leaf in leaves(place.load(name), (name,))
+)
+# These talk to people, or until they are stopped; `lint` has --format json as verblint has.
+SPOKEN = {("demo",), ("dev",), ("init",), ("lint",), ("repl",), ("console",), ("worker",), ("ingress",)}
+LISTINGS = [path for path in COMMANDS if path[-1] in ("list", "status", "doctor")]
+# What each needs besides the address of a database, to get as far as asking for it.
+ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("start",): ('(shop.order :item "a ring")', *SHOP),
+    ("repl",): SHOP,
+    ("runbook", "list"): (),
+    ("runbook", "show"): (ID,),
+    ("runbook", "events"): (ID,),
+    ("runbook", "verify"): (),
+    ("runbook", "cancel"): (ID, "--reason", "twice"),
+    ("gates", "list"): (),
+    ("gates", "decide"): (ID, "approve"),
+    ("gates", "claim"): (ID,),
+    ("gates", "release"): (ID,),
+    ("message", "send"): ("shop.paid", "--key", "1"),
+    ("dead-letters", "list"): (),
+    ("dead-letters", "redeliver"): (ID, "--reason", "again"),
+    ("dead-letters", "discard"): (ID, "--reason", "twice"),
+    ("frames", "list"): (),
+    ("frames", "show"): ("7",),
+    ("frames", "explain"): ("7",),
+    ("frames", "release"): ("7", "--reason", "again", "--frame-only"),
+    ("deploy",): ("processes", *SHOP),
+    ("worker",): SHOP,
+    ("ingress",): (*SHOP, "--insecure-no-auth"),
+    ("db", "migrate"): (),
+    ("db", "status"): (),
+}
+# The doctor tells it as a line; the others have no database, bring their own, or are tried where they are tested.
+OTHERS = {("doctor",), ("demo",), ("dev",), ("init",), ("lint",), ("console",)} | {
+    ("verbs", "list"),
+    ("verbs", "templates"),
+}
+
+
+def words(path: tuple[str, ...]) -> str:
+    return " ".join(path)
+
+
+@pytest.fixture
+def clinic(tmp_path: Path, dsn: str, unique: Callable[[str], str]) -> Clinic:
+    return Clinic(make_shop(tmp_path, unique("x").removeprefix("x-")), dsn)
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
+    """The command line in this process, which is quicker where nothing but words are asked for."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    for name in [name for name in os.environ if name.startswith("VERBWORKER_")]:
+        monkeypatch.delenv(name)
+
+    def run(*arguments: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["verbworker", *arguments])
+        with pytest.raises(SystemExit) as end:
+            app.main()
+        return int(end.value.code or 0)
+
+    return run
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=words)
+def test_a_command_helps_with_an_example(
+    path: tuple[str, ...], call: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = call(*path, "--help")
+
+    said = capsys.readouterr()
+    assert (code, said.err) == (0, "")
+    assert "usage:" in said.out.lower()
+    assert path == ("lint",) or f"Example: verbworker {words(path)}" in said.out
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=words)
+def test_an_option_nobody_knows_is_refused(
+    path: tuple[str, ...], call: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = call(*path, "--no-such-option")
+
+    said = capsys.readouterr()
+    assert code == 2
+    assert "--no-such-option" in said.err
+    assert "Traceback" not in said.err + said.out
+
+
+@pytest.mark.parametrize("group", sorted({path[0] for path in COMMANDS if len(path) > 1}))
+def test_a_word_nobody_knows_is_refused(
+    group: str, call: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(group, "no-such-word") == 2
+    assert "no-such-word" in capsys.readouterr().err
+
+
+def test_every_command_is_walked_to_its_database_or_has_none() -> None:
+    assert ASKING.keys() | OTHERS == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("path", ASKING, ids=words)
+def test_a_database_that_nobody_serves_is_one_sentence(path: tuple[str, ...], clinic: Clinic) -> None:
+    clinic.write_model()
+    lost = f"postgresql://kyc:{SECRET}@{LOOPBACK}:{free_ports(1)[0]}/cases"
+    settings = {"VERBWORKER_HTTP_PORT": "0", "VERBWORKER_LOG_FORMAT": "text", "VERBWORKER_LOG_LEVEL": "error"}
+
+    said = clinic.run(*path, *ASKING[path], VERBWORKER_DSN=lost, **settings)
+
+    assert said.code == 2
+    assert "cannot be reached" in said.sentence()
+    assert said.sentence().endswith("; check VERBWORKER_DSN")
+    assert SECRET not in said.out + said.err
+
+
+@pytest.mark.parametrize("path", COMMANDS.keys() - SPOKEN, ids=words)
+def test_what_a_program_may_want_is_told_as_json(path: tuple[str, ...]) -> None:
+    options = {option for parameter in COMMANDS[path].params for option in parameter.opts}
+
+    assert "--json" in options
+
+
+@pytest.mark.parametrize("path", LISTINGS, ids=words)
+def test_a_listing_is_json_when_it_is_asked_for(path: tuple[str, ...], clinic: Clinic) -> None:
+    more = SHOP if path[0] == "verbs" else ()
+
+    said = clinic.run(*path, *more, "--json")
+
+    assert said.code == 0, said.err
+    assert isinstance(json.loads(said.out), list)
+
+
+def test_what_was_migrated_is_told_as_json(postgres: Postgres | ForeignPostgres, tmp_path: Path) -> None:
+    with empty_database(postgres.dsn) as empty:
+        first = verbworker("db", "migrate", "--json", dsn=empty, directory=tmp_path)
+        second = verbworker("db", "migrate", "--json", dsn=empty, directory=tmp_path)
+
+    assert json.loads(first.out)["applied"][0] == "0001_workflow_instance"
+    assert json.loads(second.out) == {"applied": []}
+
+
+def told(clinic: Clinic, *arguments: str) -> dict[str, Any]:
+    said = clinic.run(*arguments, "--json")
+    assert said.code == 0, said.err
+    answer: dict[str, Any] = json.loads(said.out)
+    return answer
+
+
+def test_an_entry_that_is_asked_for_and_cancelled_is_told_as_json(clinic: Clinic) -> None:
+    entry = told(clinic, "start", '(shop.order :item "a ring")', *SHOP)
+
+    cancelled = told(clinic, "runbook", "cancel", entry["entry_id"], "--reason", "twice")
+
+    assert (cancelled["entry_id"], cancelled["status"]) == (entry["entry_id"], "cancelled")
+
+
+def test_a_gate_that_is_claimed_and_given_back_is_told_as_json(clinic: Clinic) -> None:
+    token = clinic.put_gate()
+
+    claimed = told(clinic, "gates", "claim", str(token), "--by", "ada")
+    released = told(clinic, "gates", "release", str(token), "--by", "ada")
+
+    assert (claimed["token_id"], claimed["claimed_by"]) == (str(token), "ada")
+    assert (released["token_id"], released["claimed_by"]) == (str(token), None)
+
+
+def test_a_letter_that_is_discarded_is_told_as_json(clinic: Clinic) -> None:
+    letter = clinic.put_letter()
+
+    discarded = told(clinic, "dead-letters", "discard", str(letter), "--reason", "twice", "--by", "ada")
+
+    assert (discarded["state"], discarded["resolved_by"], discarded["resolved_reason"]) == ("discarded", "ada", "twice")
+
+
+def test_a_job_that_is_released_is_told_as_json(clinic: Clinic) -> None:
+    clinic.put_held(7)
+
+    released = told(clinic, "frames", "release", "7", "--reason", "again", "--by", "ada", "--frame-only")
+
+    assert (released["job_key"], released["by"], released["done"]) == (7, "ada", True)
+
+
+def test_what_came_from_outside_breaks_no_line_and_steers_no_terminal(clinic: Clinic) -> None:
+    clinic.put_gate("[red]re\x1b[31mview\tnow\n")
+
+    said = clinic.run("gates", "list")
+
+    (row,) = said.out.splitlines()
+    assert row.split("\t")[2] == "[red]re [31mview now "
+
+
+@pytest.fixture
+def terminal(clinic: Clinic) -> Callable[..., str]:
+    """The same command at a real terminal, and everything it showed."""
+
+    def show(*arguments: str, dsn: str = clinic.dsn) -> str:
+        child = pexpect.spawn(
+            str(COMMAND),
+            list(arguments),
+            cwd=str(clinic.shop.folder),
+            env=environment(dsn, TERM="xterm-256color", **EMBEDDED),
+            encoding="utf-8",
+            dimensions=(50, 240),
+            timeout=60,
+        )
+        child.expect(pexpect.EOF)
+        child.close()
+        return str(child.before)
+
+    return show
+
+
+def test_a_terminal_gets_a_table_and_a_pipe_gets_lines(clinic: Clinic, terminal: Callable[..., str]) -> None:
+    shown, piped = terminal("db", "status"), clinic.run("db", "status").out
+
+    assert "┃" in shown
+    assert piped.splitlines()[0].split("\t")[:2] == ["0001_workflow_instance", "applied"]
+
+
+def test_a_terminal_gets_the_doctor_as_a_table_and_is_told_what_is_looked_at(terminal: Callable[..., str]) -> None:
+    shown = terminal("doctor")
+
+    assert "┃" in shown
+    assert "looking at " in shown
+
+
+def test_brackets_are_shown_at_a_terminal_as_they_are(clinic: Clinic, terminal: Callable[..., str]) -> None:
+    clinic.put_gate("[red]a[/red]")
+
+    assert "[red]a[/red]" in terminal("gates", "list")
+
+
+def test_what_moves_at_a_terminal_is_not_in_a_pipe(postgres: Postgres | ForeignPostgres, tmp_path: Path) -> None:
+    with empty_database(postgres.dsn) as empty:
+        said = verbworker("db", "migrate", dsn=empty, directory=tmp_path)
+
+    assert said.err == ""
+    assert "\x1b" not in said.out
+
+
+def test_what_moves_at_a_terminal_is_seen_there(
+    postgres: Postgres | ForeignPostgres, terminal: Callable[..., str]
+) -> None:
+    with empty_database(postgres.dsn) as empty:
+        shown = terminal("db", "migrate", dsn=empty)
+
+    assert "applying migrations" in shown
+    assert "the database is up to date" in shown
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_debug_may_stand_anywhere(at: int, tmp_path: Path) -> None:
+    typed = ["db", "status"]
+    typed.insert(at, "--debug")
+
+    said = verbworker(*typed, dsn=f"postgresql://kyc:{SECRET}@{LOOPBACK}:9/cases", directory=tmp_path)
+
+    assert said.code == 2
+    assert "Traceback" in said.err
+    assert said.err.splitlines()[-1].startswith("verbworker: the database at postgresql://kyc@")
+    assert SECRET not in said.err
+
+
+def test_debug_behind_the_dashes_is_somebodys_word(clinic: Clinic) -> None:
+    said = clinic.run("gates", "decide", ID, "--", "--debug")
+
+    assert said.code == 1
+    assert "Traceback" not in said.err
+
+
+def completed(*typed: str, folder: Path) -> list[str]:
+    """What a shell offers for the last word."""
+    settings = {"_VERBWORKER_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(["verbworker", *typed])}
+    done = subprocess.run(
+        [COMMAND],
+        cwd=folder,
+        env={**environment(), **settings, "COMP_CWORD": str(len(typed))},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "Traceback" not in done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (("ga",), {"gates"}),
+        (("d",), {"demo", "dev", "dead-letters", "deploy", "db", "doctor"}),
+        (("gates", "c"), {"claim"}),
+        (("gates", "decide", "--re"), {"--reason"}),
+        (("runbook", "list", "--status", "pa"), {"parked"}),
+        (("deploy", "--dry"), {"--dry-run"}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_shell_completes_commands_options_and_choices(
+    typed: tuple[str, ...], offered: set[str], tmp_path: Path
+) -> None:
+    assert set(completed(*typed, folder=tmp_path)) == offered
+
+
+HEAVY = ("asyncpg", "grpc", "pyzeebe", "pydantic", "starlette", "uvicorn", "prompt_toolkit", "asyncio", "verblint")
+
+
+def test_the_first_help_waits_for_nobody(tmp_path: Path) -> None:
+    script = (
+        "import sys, atexit; sys.argv = ['verbworker', '--help'];"
+        f"atexit.register(lambda: print('LOADED', [name for name in {HEAVY} if name in sys.modules]));"
+        "from verbworker.ops.cli.app import main; main()"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "LOADED []"
