@@ -59,6 +59,25 @@ def test_a_directory_with_other_files_keeps_them(tmp_path: Path) -> None:
     assert (tmp_path / "my-app" / "NOTES").read_text() == "mine"
 
 
+def test_the_directory_one_stands_in_will_do(tmp_path: Path) -> None:
+    (tmp_path / "till").mkdir()
+
+    said = init(tmp_path / "till", ".")
+
+    assert said.code == 0, said.err
+    assert everything(tmp_path / "till") == sorted(FILES)
+    assert 'name = "till"' in (tmp_path / "till" / "pyproject.toml").read_text()
+
+
+def test_a_place_that_nobody_can_find_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+
+    said = init(tmp_path, "circle")
+
+    assert said.code == 2
+    assert "nobody can say where circle is" in said.sentence()
+
+
 @pytest.mark.parametrize("there", FILES)
 def test_a_file_that_is_there_is_never_written_over(tmp_path: Path, there: str) -> None:
     (tmp_path / "my-app" / there).parent.mkdir(parents=True, exist_ok=True)

@@ -4,18 +4,21 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 from tests.support.cli_walk import commands_in, misuse
 from tests.support.promql import ADDED, exported, labels_of, metrics_of
+from verbworker.message import Burial
+from verbworker.outcome import Outcome
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "deploy/grafana/dashboard.json").read_text())
 ALERTS = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text())
 ADAPTER = yaml.safe_load((ROOT / "deploy/prometheus/adapter.yaml").read_text())
+RETURNS = "verbworker/work/returns.py"
 RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 
@@ -41,6 +44,18 @@ def test_an_expression_asks_for_what_is_exported(where: str, expression: str) ->
     assert asked, where
     assert asked <= known.keys(), where
     assert labels_of(expression) <= set().union(*(known[name] for name in asked)) | ADDED, where
+
+
+def test_a_value_that_is_looked_for_is_one_that_a_label_takes() -> None:
+    outcomes = {kind.__name__.lower() for kind in get_args(Outcome)} | {"published", *Burial}
+    answers = set(re.findall(r'(?:_settled|_unusual|labels)\(.*"([a-z ]+)"', (ROOT / RETURNS).read_text()))
+    taken = {"outcome": outcomes, "answer": answers, "kind": {"new", "retry", "takeover", "release"}}
+
+    looked_for = {pair for _, text in expressions() for pair in re.findall(r'(\w+)!?="([^"]+)"', text)}
+
+    assert {"ok", "gone", "unavailable", "refused"} <= answers
+    assert len(looked_for) >= 5
+    assert {(label, value) for label, value in looked_for if value not in taken[label]} == set()
 
 
 def test_everything_that_is_exported_is_on_the_dashboard() -> None:

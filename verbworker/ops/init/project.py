@@ -37,7 +37,7 @@ _TAKEN = ("verbworker", "verbworker-lint")
 
 def project_name(directory: Path, given: str | None) -> str:
     """The name of the project: the one given, else the directory's; `Refused` says what a name looks like."""
-    name = directory.resolve().name if given is None else given
+    name = _full(directory).name if given is None else given
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
         raise Refused(
             f"{name!a} is no name for a project: lower-case letters, digits and single hyphens, as in my-app,"
@@ -73,6 +73,14 @@ def contents(name: str) -> Mapping[str, str]:
     return {path: text.replace("@project@", name) for path, text in texts.items()}
 
 
+def _full(directory: Path) -> Path:
+    try:
+        return directory.resolve()
+    except (OSError, RuntimeError) as error:
+        # The working directory was removed, or links lead in a circle.
+        raise CannotRun(f"nobody can say where {directory} is ({error}); go to another directory") from error
+
+
 def _shipped_name(path: str) -> str:
     # Under their own names a .gitignore would rule our repository, and Python would be taken for a part of ours.
     return f"{path.removeprefix('.')}.in"
@@ -81,8 +89,8 @@ def _shipped_name(path: str) -> str:
 def _refuse_what_is_there(directory: Path) -> None:
     if directory.exists() and not directory.is_dir():
         raise Refused(f"{directory} is no directory; nothing was written")
-    if not directory.resolve().parent.is_dir():
-        raise Refused(f"there is no directory {directory.resolve().parent} to make {directory.name} in")
+    if not (home := _full(directory).parent).is_dir():
+        raise Refused(f"there is no directory {home} to make {directory.name} in")
     there = [path for path in FILES if os.path.lexists(directory / path)]
     if there:
         more = f" and {len(there) - 1} more of its files" if len(there) > 1 else ""
@@ -92,7 +100,7 @@ def _refuse_what_is_there(directory: Path) -> None:
 @contextmanager
 def _staged(directory: Path, name: str) -> Iterator[Path]:
     """The whole project in a place on the same file system; what is left of it is removed."""
-    home = directory if directory.exists() else directory.resolve().parent
+    home = directory if directory.exists() else _full(directory).parent
     stage = Path(tempfile.mkdtemp(prefix=".verbworker-init-", dir=home))
     try:
         stage.chmod(0o755)
