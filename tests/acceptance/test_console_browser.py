@@ -4,11 +4,8 @@ import itertools
 import json
 import os
 import re
-import shutil
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +14,12 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.support.apart import run_apart
 from tests.support.browser import PATIENCE_MS, opened_browser
-from tests.support.children import spawn
-from tests.support.command import COMMAND, environment
 from tests.support.frames import ENGINE, claimed, make_delivery, make_instance, make_job, working
 from tests.support.issuer import CLIENT, SECRET, issuer
-from tests.support.kyc import EXTRACT, PASSPORT
-from tests.support.kyc_provider import Provider, serve
+from tests.support.living import Living, opened_living
 from tests.support.mail import HOUR, mailroom, make_message
 from tests.support.postgres import Template
-from tests.support.sessions import MARK, DevSession, Trail, trail
 from tests.support.site import KEYS, TENANT, Site, credentials, parked, site
-from verbs.kyc.screening import URL
 from verbworker.event import Kind
 from verbworker.outcome import Incident
 from verbworker.stores._database import Database
@@ -103,48 +95,10 @@ def row(page: Page, gate: HumanGate) -> Any:
 # ---- the whole story ------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def dev_with_kyc(folder: Path, found: Trail, url: str) -> Iterator[DevSession]:
-    """`verbworker dev` as a new user runs it, with the KYC case of the example."""
-    shutil.copytree(ROOT / "verbs", folder / "verbs", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "processes" / "kyc-open-case", folder / "processes" / "kyc-open-case")
-    (folder / "pyproject.toml").write_text('[tool.verblint]\nverbs = "verbs"\nengine = "8.6"\n')
-    data, log = found.folder / "data", folder / "dev.log"
-    words = ["--app", "verbs:registry", "--processes", "processes", "--sql", "verbs/kyc/kyc.sql", "--data", str(data)]
-    variables = environment(**{MARK: found.mark, URL: url})
-    child = spawn([COMMAND, "dev", *words], log=log, environment=variables, directory=folder)
-    try:
-        yield DevSession(child, log, folder, data)
-    finally:
-        child.end(signal.SIGINT, patience=60)
-
-
-@dataclass(frozen=True, slots=True)
-class Living:
-    """A session of `verbworker dev`, where its console is, and who screens names for it."""
-
-    session: DevSession
-    home: str
-    provider: Provider
-
-    def start(self, entity: str) -> str:
-        """Open a case from another terminal."""
-        asked = f'(kyc.open-case :entity "{entity}" :case-type "periodic-review")'
-        said = self.session.run("start", asked, "--app", "verbs:registry", "--by", "ann", "--json")
-        return str(json.loads(said.out)["entry_id"])
-
-    def send_papers(self, entry_id: str) -> None:
-        """The customer's papers, from another terminal."""
-        papers = json.dumps({"documents": [PASSPORT, EXTRACT]})
-        self.session.run("message", "send", "kyc.documents-received", "--key", entry_id, "--payload", papers)
-
-
 @pytest.fixture(scope="module")
 def living(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Living]:
-    folder = tmp_path_factory.mktemp("dev")
-    with trail() as found, serve() as provider, dev_with_kyc(folder, found, provider.url) as session:
-        session.until("in a browser: http://")
-        yield Living(session, re.findall(r"in a browser: (http://\S+)", session.said)[0], provider)
+    with opened_living(tmp_path_factory.mktemp("dev")) as opened:
+        yield opened
 
 
 @pytest.mark.req("REG-01", "WAIT-02", "EVT-12", "EVT-13", "EVT-17", "EVT-18")
