@@ -38,9 +38,10 @@ class Terminal:
     """One shell session in a copy of the checkout. What was started in it is ended by `close`."""
 
     def __init__(self, place: Path, given: Mapping[str, str], variables: Mapping[str, str]) -> None:
-        self.place = place
+        self.place = self._home = place
         self._given = dict(given)
-        self._running: list[Child] = []
+        self._running: dict[str, Child] = {}
+        self._sourced: set[str] = set()
         http, console, ingress = free_ports(3)
         self._ports = {"worker": http, "console": console, "ingress": ingress}
         self._variables = {
@@ -58,22 +59,27 @@ class Terminal:
         words = shlex.split(line, comments=True)
         match words:
             case ["export", assignment]:
-                name, _, text = assignment.partition("=")
-                self._variables[name] = self._given.get(name, text)
+                self._export(*assignment.split("=", 1))
             case [".", path] if path.endswith("activate"):
                 return  # what it would put on the path is there
             case [".", path]:
                 self._source(self.place / path)
             case ["cd", path]:
-                self.place = (self.place / path).resolve()
+                # Whoever cloned goes into the clone, where this terminal stands already.
+                is_clone = self.place == self._home and path == self._home.name
+                self.place = self._home if is_clone else (self.place / path).resolve()
             case ["verbworker", command, *_] if command in SERVICES:
                 self._start(command, line)
             case _:
                 self._run(self._filled(line, words))
 
+    def go_home(self) -> None:
+        """Stand at the top of the checkout again, as every chapter begins."""
+        self.place = self._home
+
     def close(self) -> None:
         """End what was started."""
-        for child in reversed(self._running):
+        for child in reversed(self._running.values()):
             child.end(patience=PATIENCE)
 
     # ---- running ---------------------------------------------------------------------------------------------------
@@ -94,15 +100,20 @@ class Terminal:
         return done.stdout
 
     def _start(self, command: str, line: str) -> None:
+        if command in self._running:
+            self._running.pop(command).end(patience=PATIENCE)
         log = self.place / f"{command}.log"
+        log.unlink(missing_ok=True)
+        # The worker inside of dev would take the port that another worker is asked at.
+        ports = {"VERBWORKER_HTTP_PORT": "0"} if command == "dev" else {}
         child = spawn(
             ["bash", "-c", f"exec {line.rstrip(' &')}"],
             log=log,
-            environment=self._variables,
+            environment=self._variables | ports,
             directory=self.place,
             last_signal=signal.SIGTERM,
         )
-        self._running.append(child)
+        self._running[command] = child
         deadline = time.monotonic() + PATIENCE
         while not self._is_up(command):
             if child.code() is not None or time.monotonic() > deadline:
@@ -118,10 +129,19 @@ class Terminal:
             return False
         return status == 200
 
+    def _export(self, name: str, text: str) -> None:
+        if name == "VERBWORKER_DSN":
+            # Another database: what a session of dev said of its own holds no more.
+            for sourced in self._sourced:
+                self._variables.pop(sourced, None)
+            self._sourced.clear()
+        self._variables[name] = self._given.get(name, text)
+
     def _source(self, path: Path) -> None:
         for line in path.read_text().splitlines():
             name, _, text = line.removeprefix("export ").partition("=")
             self._variables[name] = "".join(shlex.split(text))
+            self._sourced.add(name)
 
     # ---- what stands for something ---------------------------------------------------------------------------------
 
