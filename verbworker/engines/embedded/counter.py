@@ -47,7 +47,7 @@ class Counter:
         if not ask.type:
             raise CommandInvalid("a poll needs a type to be present")
         tenants = tuple(ask.tenant_ids) or (DEFAULT_TENANT,)
-        guest = Guest(ask, tenants, limit)
+        guest = Guest(ask, tenants, limit, has_time=wait_ms > 0)
         give_up = asyncio.get_running_loop().time() + max(wait_ms, 0) / 1000
         with self._hall.attending(guest):
             try:
@@ -62,7 +62,7 @@ class Counter:
         while True:
             guest.bell.clear()
             if not guest.promised:
-                jobs = guest.brought or await self._wishes.add((wish, ask))
+                jobs = guest.brought or await self._asked(guest, wish)
                 if jobs or clock() >= give_up:
                     return jobs
             elif clock() >= give_up:
@@ -72,6 +72,14 @@ class Counter:
                 async with asyncio.timeout_at(give_up):
                     await guest.bell.wait()
             guest.is_waiting = False
+
+    async def _asked(self, guest: Guest, wish: Wish) -> list[Job]:
+        """What the database has; who has time to wait does not ask for what is known to be sold out."""
+        if guest.has_time and self._hall.is_sold_out(guest):
+            return []
+        with self._hall.asking(guest) as jobs:
+            jobs += await self._wishes.add((wish, guest.ask))
+        return jobs
 
     async def _hand_out(self, wishes: list[tuple[Wish, Ask]]) -> list[list[Job]]:
         given = await self._tokens.activate([wish for wish, _ in wishes])

@@ -34,6 +34,7 @@ class Guest:
     ask: Ask
     tenant_ids: tuple[str, ...]
     most: int
+    has_time: bool
     bell: asyncio.Event = field(default_factory=asyncio.Event)
     brought: list[Job] = field(default_factory=list)
     promised: int = 0
@@ -70,6 +71,7 @@ class Hall:
         self._database = database
         self._tokens = tokens
         self._guests: dict[str, list[Guest]] = {}
+        self._sold_out: dict[str, set[tuple[str, ...]]] = {}
         self._untold: set[str] = set()
         self._has_untold = asyncio.Event()
         self._has_guests = asyncio.Event()
@@ -90,6 +92,24 @@ class Hall:
             if not self._guests:
                 self._has_guests.clear()
 
+    def is_sold_out(self, guest: Guest) -> bool:
+        """Whether somebody asked for the same in vain, and nothing was heard of such jobs since."""
+        return guest.tenant_ids in self._sold_out.get(guest.ask.type, ())
+
+    @contextmanager
+    def asking(self, guest: Guest) -> Iterator[list[Job]]:
+        """Ask the database, and put what it gave into the list; less than was asked for means that there is no more."""
+        jobs: list[Job] = []
+        # Marked before asking: whoever makes such a job from now on takes the mark away.
+        self._sold_out.setdefault(guest.ask.type, set()).add(guest.tenant_ids)
+        is_answered = False
+        try:
+            yield jobs
+            is_answered = True
+        finally:
+            if len(jobs) >= guest.most or not is_answered:
+                self._sold_out.pop(guest.ask.type, None)
+
     def promise(self, kind: str, tenant_id: str) -> Guest | None:
         """Promise a job to somebody who waits for its type, if there is somebody."""
         for guest in self._guests.get(kind, ()):
@@ -104,11 +124,13 @@ class Hall:
             if kind in self._guests:
                 self._ring(kind)
             else:
+                self._sold_out.pop(kind, None)
                 # The announcement costs a commit, so it is made only for what nobody here will take.
                 self._untold.add(kind)
                 self._has_untold.set()
 
     def _ring(self, kind: str) -> None:
+        self._sold_out.pop(kind, None)
         for guest in self._guests.get(kind, ()):
             guest.bell.set()
 
