@@ -55,6 +55,34 @@ async def test_a_status_that_changed_is_told_to_the_list_the_gates_and_the_entry
     assert lines == [CHANGED] * 3
 
 
+async def test_after_a_word_a_reader_rests_and_hears_once_of_all_that_came_meanwhile() -> None:
+    console = hub()
+    with console.reading(RUNBOOK) as reader:
+        lines = reader.lines(breath=5, rest=0.05)
+        console.tell(RUNBOOK)
+        heard = [await anext(lines) for _ in range(2)]
+        for _ in range(100):
+            console.tell(RUNBOOK)
+        heard.append(await anext(lines))
+        quiet = reader.lines(breath=0.01)
+        after = [await anext(quiet) for _ in range(2)]
+
+    assert (heard[1:], after[1]) == ([CHANGED, CHANGED], b": still here\n\n")
+
+
+async def test_the_end_does_not_wait_for_a_rest() -> None:
+    console = hub()
+    with console.reading(RUNBOOK) as reader:
+        lines = reader.lines(breath=60, rest=60)
+        console.tell(RUNBOOK)
+        heard = [await anext(lines) for _ in range(2)]
+        console.end()
+        async with asyncio.timeout(5):
+            rest = [line async for line in lines]
+
+    assert (heard[1], rest) == (CHANGED, [])
+
+
 async def test_the_end_ends_every_stream_and_begins_none() -> None:
     console = hub()
     with console.reading(RUNBOOK) as reader:

@@ -10,7 +10,7 @@ from verbworker.progress import Progress, progress_of
 from verbworker.stores._database import Database, Row
 from verbworker.stores._sql import query
 
-NEWEST = 10_000
+NEWEST = 2_000
 """How many entries are looked at where all of them would take too long."""
 
 

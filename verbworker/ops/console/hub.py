@@ -21,6 +21,7 @@ _EVERY = 1.0
 _PAUSE, _LONGEST_PAUSE = 1.0, 15.0
 _BREATH = 15.0
 _LIFE = 600.0
+_REST = 1.0
 
 Topic = str | UUID
 
@@ -33,7 +34,7 @@ class Reader:
         # What changed between its page and its stream nobody told it.
         self.is_new = True
         self._changed = asyncio.Event()
-        self._is_over = False
+        self._over = asyncio.Event()
 
     def tell(self) -> None:
         """Something changed."""
@@ -41,27 +42,26 @@ class Reader:
 
     def end(self) -> None:
         """Nothing more will be told."""
-        self._is_over = True
+        self._over.set()
         self._changed.set()
 
-    async def lines(self, breath: float = _BREATH, life: float = _LIFE) -> AsyncIterator[bytes]:
+    async def lines(self, breath: float = _BREATH, life: float = _LIFE, rest: float = _REST) -> AsyncIterator[bytes]:
         """What goes to the browser: a word for each change or several, and a breath while nothing happens.
 
+        After a word there is a rest: where much changes, a page is loaded again once in a while and not all the time.
         It ends after `life` seconds. The browser comes again by itself, and is asked again who it is.
         """
         clock = asyncio.get_running_loop().time
         ends_at = clock() + life
         yield b"retry: 2000\n: hello\n\n"
-        while not self._is_over and clock() < ends_at:
-            try:
-                async with asyncio.timeout(breath):
-                    await self._changed.wait()
-            except TimeoutError:
+        while not self._over.is_set() and clock() < ends_at:
+            if not await _came(self._changed, breath):
                 yield b": still here\n\n"
                 continue
             self._changed.clear()
-            if not self._is_over:
+            if not self._over.is_set():
                 yield b"event: changed\ndata: \n\n"
+                await _came(self._over, rest)
 
 
 class Stream(StreamingResponse):
@@ -172,3 +172,12 @@ class Hub:
         pulse = await self._overview.pulse()
         seen: list[tuple[Topic, object]] = [*told.items(), (GATES, pulse["gates"]), (LETTERS, pulse["letters"])]
         return dict(seen)
+
+
+async def _came(event: asyncio.Event, patience: float) -> bool:
+    try:
+        async with asyncio.timeout(patience):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
