@@ -230,14 +230,14 @@ def test_what_came_from_outside_breaks_no_line_and_steers_no_terminal(clinic: Cl
 def terminal(clinic: Clinic) -> Callable[..., str]:
     """The same command at a real terminal, and everything it showed."""
 
-    def show(*arguments: str, dsn: str = clinic.dsn) -> str:
+    def show(*arguments: str, dsn: str = clinic.dsn, columns: int = 240) -> str:
         child = pexpect.spawn(
             str(COMMAND),
             list(arguments),
             cwd=str(clinic.shop.folder),
             env=environment(dsn, TERM="xterm-256color", **EMBEDDED),
             encoding="utf-8",
-            dimensions=(50, 240),
+            dimensions=(50, columns),
             timeout=60,
         )
         child.expect(pexpect.EOF)
@@ -259,6 +259,16 @@ def test_a_terminal_gets_the_doctor_as_a_table_and_is_told_what_is_looked_at(ter
 
     assert "┃" in shown
     assert "looking at " in shown
+    assert "→ pass --app module:attribute" in shown
+
+
+def test_an_id_is_shown_in_full_however_narrow_the_terminal(clinic: Clinic, terminal: Callable[..., str]) -> None:
+    token = clinic.put_gate()
+
+    shown = terminal("gates", "list", columns=60)
+
+    assert "…" not in shown
+    assert str(token)[:4] in shown
 
 
 def test_brackets_are_shown_at_a_terminal_as_they_are(clinic: Clinic, terminal: Callable[..., str]) -> None:

@@ -187,7 +187,7 @@ def test_a_model_that_is_not_deployed_is_wrong(clinic: Clinic) -> None:
     line = told.lines[f"model {clinic.shop.process}"]
     assert (told.said.code, line.verdict) == (1, "wrong")
     assert line.found == "processes/order/process.bpmn is not deployed"
-    assert line.fix == "deploy it: verbworker deploy processes/order/process.bpmn --app ..."
+    assert line.fix == "deploy it: verbworker deploy processes/order/process.bpmn --app shop:registry"
 
 
 def test_a_model_that_was_edited_since_is_told_apart_from_what_runs(clinic: Clinic) -> None:
@@ -311,7 +311,7 @@ def test_a_real_broker_is_told_with_its_version_and_what_it_can_do(clinic: Clini
     told = clinic.full(**settings)
 
     assert (told.said.code, told.of("wrong")) == (0, [])
-    assert "lets us in: 1 broker(s), 1 partition(s)" in told.lines["engine"].found
+    assert "lets us in, 1 broker(s), 1 partition(s)" in told.lines["engine"].found
     assert told.lines["engine version"].found.startswith("Zeebe 8.6.0: execution listeners yes, cancel listeners no")
     assert told.lines["engine version"].fix == "upgrade the cluster to 8.8 or newer"
     assert told.lines["streaming"].found == "the engine keeps a stream open"

@@ -62,6 +62,7 @@ def test_a_pipe_gets_one_line_for_each_verb() -> None:
     by_name = {row[0]: row for row in rows}
     assert by_name["kyc.create-case-record"][5] == "kyc-open-case/create"
     assert by_name["document.collect"][3] == "client: string, document: string"
+    assert by_name["kyc.escalate"][3].endswith(", and 8 that may be left out")
 
 
 def test_without_models_a_verb_is_listed_with_the_verbs_that_may_call_it() -> None:

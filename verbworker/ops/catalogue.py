@@ -10,6 +10,8 @@ from verbworker.registry import Registry
 from verbworker.verb import Verb
 from verbworker.workflow import WorkflowVerb
 
+_FEW = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -36,6 +38,15 @@ class Card:
     process: str | None = None
     models: tuple[str, ...] = ()
     uses: tuple[Use, ...] = ()
+
+    @property
+    def takes(self) -> str:
+        """What it takes, as shortly as it can be said: a case may have dozens of fields that need not be there."""
+        named = [argument for argument in self.arguments if argument.is_required]
+        others = [argument for argument in self.arguments if not argument.is_required]
+        if len(others) <= _FEW:
+            return ", ".join(map(str, (*named, *others)))
+        return ", ".join([*map(str, named), f"and {len(others)} that may be left out"])
 
     @property
     def used_by(self) -> str:

@@ -1,12 +1,18 @@
 """`verbworker doctor`: looks at everything a worker stands on; one line per thing, with what to do about it."""
 
+import sys
+from collections.abc import Iterator
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import typer
 
 from verbworker.ops import config
 from verbworker.ops.cli.db import DSN
 from verbworker.ops.cli.output import busy, run, show
+
+if TYPE_CHECKING:
+    from verbworker.ops.doctor.finding import Finding
 
 MODELS = typer.Argument(None, help="Models to compare with what is deployed: files or folders.", show_default=False)
 APP = typer.Option(None, "--app", help="Your registry, as module:attribute.", show_default=False)
@@ -30,15 +36,26 @@ def doctor(
     settings.database()
     # Here and not above: they bring the engine's client.
     from verbworker.ops.doctor.examination import examine, worst
-    from verbworker.ops.doctor.finding import Finding, Verdict
+    from verbworker.ops.doctor.finding import Verdict
     from verbworker.ops.doctor.patient import Patient
 
-    async def look() -> list[Finding]:
+    async def look() -> "list[Finding]":
         with busy("looking") as tell:
             async with Patient(settings, app=app, models=models or ()) as patient:
                 return await examine(patient, timeout=timeout, tell=tell)
 
     findings = run(look())
-    show([asdict(finding) for finding in findings], columns=("check", "verdict", "found", "fix"), as_json=as_json)
+    if sys.stdout.isatty() and not as_json:
+        show(list(_folded(findings)), columns=("verdict", "check", "found"), as_json=False)
+    else:
+        show([asdict(finding) for finding in findings], columns=("check", "verdict", "found", "fix"), as_json=as_json)
     if worst(findings) is Verdict.WRONG:
         raise typer.Exit(1)
+
+
+def _folded(findings: "list[Finding]") -> Iterator[dict[str, object]]:
+    """What to do stands below what was found: a column of its own would be empty for all that is well."""
+    for finding in findings:
+        yield {"verdict": finding.verdict, "check": finding.check, "found": finding.found}
+        if finding.fix:
+            yield {"found": f"→ {finding.fix}"}

@@ -11,6 +11,7 @@ T = TypeVar("T")
 
 # What a cell holds may come from outside: it must neither break a line nor steer a terminal.
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), " ")
+_STYLES = {"ok": "green", "warn": "yellow", "wrong": "bold red"}
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -74,16 +75,15 @@ def _show_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) ->
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*columns)
+    table = Table()
+    for column in columns:
+        # Folded, not cut off: an id that is shown in part is of no use.
+        table.add_column(column, overflow="fold")
     for row in rows:
         # As text, not as markup: brackets stay what they are.
-        table.add_row(
-            *(Text(_cell(row.get(column)), style=_STYLES.get(str(row.get(column)), "")) for column in columns)
-        )
+        cells = (_cell(row.get(column)) for column in columns)
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
     Console().print(table)
-
-
-_STYLES = {"ok": "green", "warn": "yellow", "wrong": "bold red"}
 
 
 def _cell(value: object) -> str:

@@ -37,7 +37,7 @@ def list_verbs(models: list[str] = MODELS, app: str = APP, as_json: bool = JSON)
             "verb": card.verb,
             "kind": card.kind,
             "sentence": card.sentence,
-            "arguments": ", ".join(str(argument) for argument in card.arguments),
+            "arguments": card.takes,
             "policy": card.policy,
             "used_by": card.used_by,
         }

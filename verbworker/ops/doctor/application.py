@@ -50,16 +50,18 @@ async def models(patient: Patient) -> Sequence[Finding]:
     for file in files:
         for process_id in outline(file).processes:
             seen.add(process_id)
-            found.append(_compared(file, process_id, await deployments.latest(process_id), registry))
+            latest = await deployments.latest(process_id)
+            found.append(_compared(file, process_id, latest, patient))
     for verb in registry.workflows.values() if registry is not None else ():
         if verb.process not in seen and await deployments.latest(verb.process) is None:
-            fix = "deploy its model: verbworker deploy PATH --app ..."
+            fix = f"deploy its model: verbworker deploy PATH --app {patient.app}"
             found.append(wrong(f"model {verb.process}", f"{verb.name} has no deployed model: nobody can start it", fix))
     return found or [ok("models", "every workflow verb has a deployed model")]
 
 
-def _compared(file: Resource, process_id: str, deployed: Deployment | None, registry: Registry | None) -> Finding:
-    name, fix = f"model {process_id}", f"deploy it: verbworker deploy {file.name} --app ..."
+def _compared(file: Resource, process_id: str, deployed: Deployment | None, patient: Patient) -> Finding:
+    name, registry = f"model {process_id}", _loaded(patient)
+    fix = f"deploy it: verbworker deploy {file.name} --app {patient.app or 'module:attribute'}"
     if deployed is None:
         return wrong(name, f"{file.name} is not deployed", fix)
     which = f"version {deployed.version}, deployed {deployed.deployed_at:%Y-%m-%d %H:%M} by {deployed.deployed_by}"
@@ -87,6 +89,8 @@ async def verbs(patient: Patient) -> Sequence[Finding]:
     for deployment in _in_use(await deployments.list(), pinned):
         total += 1
         lost += [(use, deployment) for use in await _unserved(deployment, deployments, registry)]
+    if not total:
+        return [ok("verbs", "nothing is deployed yet, so nothing asks for a verb")]
     if not lost:
         return [ok("verbs", f"every job of {total} deployed model(s) has a verb")]
     return [_lost(use, deployment, registry) for use, deployment in lost]

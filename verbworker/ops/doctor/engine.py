@@ -27,7 +27,7 @@ _NO_STREAM = "let proxies pass HTTP/2 streams of an hour, or set VERBWORKER_STRE
 
 async def name(patient: Patient) -> Sequence[Finding]:
     """Whether the engine has a name of its own, under which everything it does is kept."""
-    return [ok("engine id", f"{patient.settings.cluster()}, a {patient.settings.engine} engine")]
+    return [ok("engine id", f"{patient.settings.cluster()} ({patient.settings.engine})")]
 
 
 async def reach(patient: Patient) -> Sequence[Finding]:
@@ -35,8 +35,9 @@ async def reach(patient: Patient) -> Sequence[Finding]:
     engine = await patient.engine()
     facts = await engine.facts()
     await engine.activate(_nobodys(patient), 1, 0)
-    size = f"{facts.brokers} broker(s), {facts.partitions} partition(s)"
-    return [ok("engine", f"{engine.engine_id} answers and lets us in: {size}")]
+    is_cluster = patient.settings.engine != "embedded"
+    size = f", {facts.brokers} broker(s), {facts.partitions} partition(s)" if is_cluster else ""
+    return [ok("engine", f"{engine.engine_id} answers and lets us in{size}")]
 
 
 async def version(patient: Patient) -> Sequence[Finding]:
