@@ -58,8 +58,9 @@ class Terminal:
         """Do what a line says; raises `Typed` when that ends badly."""
         words = shlex.split(line, comments=True)
         match words:
-            case ["export", assignment]:
-                self._export(*assignment.split("=", 1))
+            case ["export", *assignments]:
+                for assignment in assignments:
+                    self._export(*assignment.split("=", 1))
             case [".", path] if path.endswith("activate"):
                 return  # what it would put on the path is there
             case [".", path]:
