@@ -26,6 +26,7 @@ _QUIET = (
     "--disable-sync",
     "--disable-dev-shm-usage",
     "--disable-gpu",
+    "--disable-quic",
     "--no-first-run",
     "--no-proxy-server",
 )
@@ -51,14 +52,23 @@ def _install() -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (place := _found()) is not None:
             return place
-        command = ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]
-        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        done = subprocess.run(command, env=quiet, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
+        done = _apt("install", "-y", "--no-install-recommends", "chromium")
+        if done.returncode != 0:
+            # A machine that never asked what there is finds nothing.
+            _apt("update")
+            done = _apt("install", "-y", "--no-install-recommends", "chromium")
     place = _found()
     if place is None:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:]
         return _give_up(f"chromium could not be installed: {' '.join(last)}")
     return place
+
+
+def _apt(*words: str) -> subprocess.CompletedProcess[str]:
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    return subprocess.run(
+        ["apt-get", *words], env=quiet, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+    )
 
 
 def _give_up(reason: str) -> str:
