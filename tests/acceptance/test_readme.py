@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.postgres import ForeignPostgres, Postgres
 from verbworker import Registry
+from verbworker.workflow import load_verbs
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -36,6 +37,21 @@ def test_the_verb_of_the_readme_registers_itself() -> None:
 
     assert isinstance(verbs, Registry)
     assert [verb.name for verb in verbs] == ["invoice.book"]
+
+
+def test_the_contract_of_the_readme_fits_its_verb(tmp_path: Path) -> None:
+    names: dict[str, object] = {}
+    exec(blocks("python")[0], names)
+    verbs = names["verbs"]
+    assert isinstance(verbs, Registry)
+    (contract,) = blocks("yaml")
+    (tmp_path / "invoice.yaml").write_text(contract)
+
+    (workflow,) = load_verbs(tmp_path).workflows
+
+    assert verbs.declare(workflow).check().find("invoice.book") is not None
+    assert f'type="{workflow.sub_verbs[0]}"' in blocks("xml")[0]
+    assert f"={[*workflow.flag_contract.flags][0]} = true" in blocks("xml")[0]
 
 
 @pytest.mark.req("TST-15")
