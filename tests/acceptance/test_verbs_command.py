@@ -92,7 +92,7 @@ def written(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def test_there_is_a_template_for_every_verb_gate_and_message(folder: Path) -> None:
+def test_there_is_a_template_for_every_verb_gate_and_wait(folder: Path) -> None:
     ids = [template["id"] for template in written(folder)]
 
     direct = [name for name, card in listed().items() if card["kind"] != "workflow"]
@@ -100,6 +100,10 @@ def test_there_is_a_template_for_every_verb_gate_and_message(folder: Path) -> No
     assert "io.verbworker.gate.kyc.open-case.review" in ids
     for short in ("catch", "boundary", "receive"):
         assert f"io.verbworker.wait.{short}.kyc.documents-received.corr_documents" in ids
+    assert [found for found in ids if ".orch_" in found] == [
+        "io.verbworker.wait.deadline.orch_review_deadline",
+        "io.verbworker.wait.timer.orch_review_deadline",
+    ]
     assert "io.verbworker.undo" in ids
 
 
@@ -111,7 +115,7 @@ def test_a_template_has_what_the_modelers_ask_for(folder: Path) -> None:
         assert template["elementType"]["value"] == template["appliesTo"][0]
         for field in template["properties"]:
             assert field["binding"]["type"] in {
-                *("property", "zeebe:taskDefinition", "bpmn:Message#property"),
+                *("property", "zeebe:taskDefinition", "bpmn:Message#property", "bpmn:TimerEventDefinition#property"),
                 "bpmn:Message#zeebe:subscription#property",
             }
         if any(field["binding"]["type"].startswith("bpmn:Message") for field in template["properties"]):

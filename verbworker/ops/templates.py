@@ -1,4 +1,4 @@
-"""Element templates: for each verb, gate and message a thing that modellers drop on the canvas of Camunda Modeler.
+"""Element templates: for each verb, gate and wait a thing that modellers drop on the canvas of Camunda Modeler.
 
 What they write into a model is what the linter asks for and no more. Retries are not among it: deploying puts them in.
 """
@@ -7,7 +7,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from verblint.contract import FlagType
+from verblint.event import TimerKind
 from verblint.naming import COMPENSATE, OWN_TEMPLATES
+from verblint.timer_text import is_literal
+from verbworker.flags import Flag
 from verbworker.registry import Registry
 from verbworker.verb import Verb
 from verbworker.workflow import Gate, WorkflowVerb
@@ -19,24 +23,31 @@ FILE = "verbworker.json"
 _ENGINES = ">=8.6"
 _LONGEST_NAME = 80
 _MESSAGE = "bpmn:MessageEventDefinition"
-_WAITS = (
+_MESSAGES = (
     ("catch", "Wait for {}", ("bpmn:IntermediateCatchEvent", "bpmn:IntermediateThrowEvent"), _MESSAGE),
     ("boundary", "When {} comes", ("bpmn:BoundaryEvent",), _MESSAGE),
     ("receive", "Receive {}", ("bpmn:ReceiveTask", "bpmn:Task"), None),
 )
+_TIMER = "bpmn:TimerEventDefinition"
+_TIMERS = (
+    ("timer", "Wait until {} is over", ("bpmn:IntermediateCatchEvent", "bpmn:IntermediateThrowEvent")),
+    ("deadline", "When {} is over", ("bpmn:BoundaryEvent",)),
+)
+_TIMES = ((TimerKind.DURATION, "timeDuration"), (TimerKind.DATE, "timeDate"))
 
 Template = dict[str, Any]
 
 
 def templates(registry: Registry) -> list[Template]:
-    """A template for every sub-verb, gate and message of a registry, by id. The same registry gives the same ones."""
+    """A template for every sub-verb, gate and wait of a registry, by id. The same registry gives the same ones."""
     found = [_verb(verb) for verb in registry]
     for workflow in registry.workflows.values():
         found += [_gate(gate, workflow) for gate in workflow.gates.values()]
-        found += [wait for message, key in workflow.messages.items() for wait in _waits(message, key, workflow)]
+        found += [wait for message, key in workflow.messages.items() for wait in _messages(message, key, workflow)]
+        found += [wait for flag in workflow.flag_contract.flags.values() for wait in _timers(flag, workflow)]
     if any(workflow.compensation for workflow in registry.workflows.values()):
         found.append(_undoing())
-    # A message that two workflow verbs wait for under one key is one template.
+    # What two workflow verbs wait for under one key or one flag is one template.
     return [template for _, template in sorted({str(template["id"]): template for template in found}.items())]
 
 
@@ -76,8 +87,8 @@ def _gate(gate: Gate, workflow: WorkflowVerb) -> Template:
     )
 
 
-def _waits(message: str, key: str, workflow: WorkflowVerb) -> Iterator[Template]:
-    for short, words, kinds, event in _WAITS:
+def _messages(message: str, key: str, workflow: WorkflowVerb) -> Iterator[Template]:
+    for short, words, kinds, event in _MESSAGES:
         yield _template(
             f"wait.{short}.{_slug(message)}.{key}",
             words.format(message),
@@ -89,6 +100,26 @@ def _waits(message: str, key: str, workflow: WorkflowVerb) -> Iterator[Template]
                 _named(words.format(message)),
                 _hidden(message, {"type": "bpmn:Message#property", "name": "name"}),
                 _hidden(f"={key}", {"type": "bpmn:Message#zeebe:subscription#property", "name": "correlationKey"}),
+            ],
+        )
+
+
+def _timers(flag: Flag, workflow: WorkflowVerb) -> Iterator[Template]:
+    """A flag whose first value is a time is there for timers to read."""
+    field = next((field for kind, field in _TIMES if is_literal(kind, str(flag.initial))), None)
+    if field is None or flag.type is not FlagType.STRING:
+        return
+    for short, words, kinds in _TIMERS:
+        yield _template(
+            f"wait.{short}.{flag.name}",
+            words.format(flag.name),
+            f"The time that the flag {flag.name} says; at the start it is {flag.initial}.",
+            kinds,
+            event=_TIMER,
+            version=workflow.version,
+            properties=[
+                _named(words.format(flag.name)),
+                _hidden(f"={flag.name}", {"type": f"{_TIMER}#property", "name": field}),
             ],
         )
 

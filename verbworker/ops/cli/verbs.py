@@ -53,7 +53,7 @@ def write_templates(
     check: bool = typer.Option(False, "--check", help="Write nothing; exit 1 when the file differs."),
     as_json: bool = typer.Option(False, "--json", help="Print the templates instead of writing them."),
 ) -> None:
-    """Write Camunda Modeler element templates for every sub-verb, gate and message, as one file.
+    """Write Camunda Modeler element templates for every sub-verb, gate and wait, as one file.
 
     The modeler finds them in .camunda/element-templates beside the diagram or in a folder above it.
     """
