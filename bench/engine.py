@@ -12,11 +12,13 @@ where a line says "with starts" and by DBOS, for whom starting is part of runnin
 import argparse
 import asyncio
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,8 @@ from verbworker.stores._database import connected
 PEERS = ("dbos==3.3.0", "SpiffWorkflow==3.2.0", "psycopg[binary]")
 PATIENCE = 600.0
 ALONE = 50
+WARM_UP = 2000
+SETTLE = 3.0
 ENDED = 200_000
 WAITING = 10_000
 
@@ -85,7 +89,24 @@ class Ground:
         return cpu(self.postgres.pid), 0.0 if self.broker is None else cpu(self.broker.pid)
 
     async def run(self, contender: Contender, instances: int, alone: int = ALONE) -> Figures:
-        """Let one contender run a crowd, then single instances."""
+        """Let one contender run a crowd, then single instances. A broker that is not used stands still meanwhile."""
+        with self._standing_still(contender):
+            if contender.kind == "zeebe":
+                await asyncio.sleep(SETTLE)
+            return await self._run(contender, instances, alone)
+
+    @contextmanager
+    def _standing_still(self, contender: Contender) -> Iterator[None]:
+        is_idle = self.broker is not None and contender.kind != "zeebe"
+        if self.broker is not None and is_idle:
+            os.kill(self.broker.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            if self.broker is not None and is_idle:
+                os.kill(self.broker.pid, signal.SIGCONT)
+
+    async def _run(self, contender: Contender, instances: int, alone: int) -> Figures:
         count = max(20, int(instances * contender.share))
         process = await asyncio.create_subprocess_exec(
             *self._command(contender, count, alone), cwd=Path(__file__).parent.parent, stdout=subprocess.PIPE
@@ -193,9 +214,8 @@ async def measure(contenders: Sequence[Contender], instances: int, runs: int) ->
     """Run everybody in turn, `runs` times."""
     async with ground(with_broker=any(contender.kind == "zeebe" for contender in contenders)) as place:
         for contender in contenders:
-            await place.run(
-                contender, 500 if contender.kind == "zeebe" else 60, alone=0
-            )  # compilers, caches and schemas are warm for everybody
+            # Compilers, caches and schemas are warm for everybody; Java takes longest.
+            await place.run(contender, WARM_UP if contender.kind == "zeebe" else 60, alone=0)
         found: dict[str, list[Figures]] = {contender.name: [] for contender in contenders}
         for number in range(runs):
             for contender in contenders:

@@ -247,8 +247,7 @@ async def test_a_bug_in_the_writer_is_not_hidden_and_leaves_nobody_waiting() -> 
     async def ask() -> None:
         told.extend(await answers(batch, ("a", 1)))
 
-    with pytest.raises(ExceptionGroup) as caught:
-        async with asyncio.timeout(10):
-            await asyncio.gather(batch.run(), ask())
-    assert caught.group_contains(LookupError)
+    async with asyncio.timeout(10):
+        ended, _ = await asyncio.gather(batch.run(), ask(), return_exceptions=True)
+    assert isinstance(ended, LookupError)
     assert isinstance(told[0], StoreUnavailable)

@@ -26,16 +26,14 @@ class Batch(Generic[Item, Answer]):
         key: Callable[[Item], Hashable],
         *,
         size: int = 64,
-        lanes: int = 1,
         unread: Callable[[Answer], None] | None = None,
     ) -> None:
         self._write = write
         self._key = key
         self._size = size
-        self._lanes = lanes
         self._unread = unread
         self._waiting: deque[Waiting[Item, Answer]] = deque()
-        self._wake = asyncio.Condition()
+        self._wake = asyncio.Event()
         self._stopped = False
 
     async def add(self, item: Item) -> Answer:
@@ -43,9 +41,8 @@ class Batch(Generic[Item, Answer]):
         if self._stopped:
             raise StoreUnavailable("stopped before it was written")
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        async with self._wake:
-            self._waiting.append((item, answer))
-            self._wake.notify()
+        self._waiting.append((item, answer))
+        self._wake.set()
         try:
             return await answer
         except asyncio.CancelledError:
@@ -62,20 +59,17 @@ class Batch(Generic[Item, Answer]):
         """Write until cancelled; then nobody is left waiting. It may run again."""
         self._stopped = False
         try:
-            async with asyncio.TaskGroup() as lanes:
-                for _ in range(self._lanes):
-                    lanes.create_task(self._lane())
+            while True:
+                await self._wake.wait()
+                batch = self._take()
+                if not self._waiting:
+                    self._wake.clear()
+                if batch:
+                    await self._flush(batch)
         finally:
             self._stopped = True
             _fail(list(self._waiting), StoreUnavailable("stopped before it was written"))
             self._waiting.clear()
-
-    async def _lane(self) -> None:
-        while True:
-            async with self._wake:
-                await self._wake.wait_for(lambda: bool(self._waiting))
-                batch = self._take()
-            await self._flush(batch)
 
     def _take(self) -> list[Waiting[Item, Answer]]:
         taken: dict[Hashable, Waiting[Item, Answer]] = {}
