@@ -15,11 +15,11 @@ from verbworker.errors import (
     EngineError,
     JobGone,
     StoreConflict,
-    StoreError,
     StoreUnavailable,
 )
 from verbworker.stores.dispatches import Dispatch, Dispatches
 from verbworker.stores.instances import Instances
+from verbworker.work.rounds import Rounds
 
 _log = logging.getLogger(__name__)
 
@@ -45,32 +45,16 @@ class Dispatcher:
         self._dispatches = dispatches
         self._instances = instances
         self._engine = engine
-        self._every = every
         self._tenant = tenant
-        self._poked = asyncio.Event()
+        self._rounds = Rounds("starts", every=every)
 
     def poke(self) -> None:
         """There is something new; do not wait for the next look."""
-        self._poked.set()
+        self._rounds.poke()
 
     async def run(self) -> None:
         """Start what is due until cancelled."""
-        loop = asyncio.get_running_loop()
-        counting_at = loop.time()
-        while True:
-            self._poked.clear()
-            try:
-                while await self.drain():
-                    pass
-                if loop.time() >= counting_at:
-                    counting_at = loop.time() + _COUNT_EVERY
-                    await self.count()
-            except StoreError as error:
-                _log.warning("dispatching waits for the database", extra={"reason": str(error)})
-            try:
-                await asyncio.wait_for(self._poked.wait(), self._every * (0.5 + random.random()))
-            except TimeoutError:
-                continue
+        await self._rounds.run(self.drain, self.count, chore_every=_COUNT_EVERY)
 
     async def count(self) -> None:
         """Say how many cases the engine has not begun."""

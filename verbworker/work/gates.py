@@ -24,6 +24,7 @@ from verbworker.event import Kind
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.gates import GateBook, HumanGate, Silent, Untold
 from verbworker.stores.runbook import Runbook
+from verbworker.work.rounds import Rounds
 
 _log = logging.getLogger(__name__)
 
@@ -123,23 +124,12 @@ class GateRelay:
     ) -> None:
         self._book = GateBook(database)
         self._teller = Teller(database, engine)
-        self._every = every
+        self._rounds = Rounds("gates", every=every)
         self._timeout = timeout
 
     async def run(self) -> None:
         """Relay until cancelled."""
-        clock = asyncio.get_running_loop().time
-        probed = clock()
-        while True:
-            await asyncio.sleep(self._every * (0.5 + random.random()))
-            try:
-                while await self.drain():
-                    pass
-                if clock() - probed > self._timeout.total_seconds() / 2:
-                    probed = clock()
-                    await self.probe()
-            except StoreError as error:
-                _log.warning("gates wait for the database", extra={"reason": str(error)})
+        await self._rounds.run(self.drain, self.probe, chore_every=self._timeout.total_seconds() / 2)
 
     async def drain(self) -> int:
         """Tell the engine once of each decision that is due; returns how many those were."""

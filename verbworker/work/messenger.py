@@ -14,6 +14,7 @@ from verbworker.registry import Registry
 from verbworker.stores.dead_letters import DeadLetters
 from verbworker.stores.inbox import SLACK, Claimed, Inbox
 from verbworker.work.addressing import Addressing
+from verbworker.work.rounds import Rounds
 
 _log = logging.getLogger(__name__)
 
@@ -44,33 +45,17 @@ class Messenger:
         self._inbox = inbox
         self._letters = letters
         self._engine = engine
-        self._every = every
         self._slack = slack
         self._tenant = tenant
-        self._poked = asyncio.Event()
+        self._rounds = Rounds("messages", every=every)
 
     def poke(self) -> None:
         """There is something new; do not wait for the next look."""
-        self._poked.set()
+        self._rounds.poke()
 
     async def run(self) -> None:
         """Deliver what is due until cancelled."""
-        loop = asyncio.get_running_loop()
-        stranding_at = loop.time()
-        while True:
-            self._poked.clear()
-            try:
-                if loop.time() >= stranding_at:
-                    stranding_at = loop.time() + _STRAND_EVERY
-                    await self.tidy()
-                while await self.drain():
-                    pass
-            except StoreError as error:
-                _log.warning("messages wait for the database", extra={"reason": str(error)})
-            try:
-                await asyncio.wait_for(self._poked.wait(), self._every * (0.5 + random.random()))
-            except TimeoutError:
-                continue
+        await self._rounds.run(self.drain, self.tidy, chore_every=_STRAND_EVERY)
 
     async def tidy(self) -> None:
         """Look for messages whose case has ended, and say how many wait."""
