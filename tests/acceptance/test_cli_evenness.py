@@ -231,11 +231,13 @@ def terminal(clinic: Clinic) -> Callable[..., str]:
     """The same command at a real terminal, and everything it showed."""
 
     def show(*arguments: str, dsn: str = clinic.dsn, columns: int = 240) -> str:
+        given = environment(dsn, TERM="xterm-256color", **EMBEDDED)
+        given.pop("COLUMNS", None)  # pytest-xdist sets it, and it outdoes the terminal
         child = pexpect.spawn(
             str(COMMAND),
             list(arguments),
             cwd=str(clinic.shop.folder),
-            env=environment(dsn, TERM="xterm-256color", **EMBEDDED),
+            env=given,
             encoding="utf-8",
             dimensions=(50, columns),
             timeout=60,

@@ -16,7 +16,12 @@ from tests.support.stages import InlineStage, Stage, embedded_stage, zeebe_stage
 for module in pkgutil.iter_modules(stories.__path__):
     import_module(f"{stories.__name__}.{module.name}")
 
-_MARKS = {"zeebe": pytest.mark.zeebe, "zeebe-8.8": pytest.mark.versions, "zeebe-8.9": pytest.mark.versions}
+# The newest engine belongs to every run, the one in between to the long form.
+_MARKS = {
+    "zeebe": (pytest.mark.zeebe,),
+    "zeebe-8.8": (pytest.mark.versions, pytest.mark.long),
+    "zeebe-8.9": (pytest.mark.versions,),
+}
 CASES = [
     pytest.param(name, known, marks=_MARKS.get(name, ()), id=f"{name}-{known.name}")
     for name in ENGINES
