@@ -66,6 +66,7 @@ def somebody(browser: Browser, site: Site, key: str = KEYS["ann"], **habits: Any
         page.get_by_label("Your key").fill(key)
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("heading", level=1, name="Runbook")).to_be_visible()
+        page.wait_for_load_state()  # the heading may be there before the colours
         yield page
 
 
