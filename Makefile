@@ -7,9 +7,9 @@ ARGS ?=
 
 .PHONY: test check demo bench chaos versions fuzz requirements lock clean
 
-# Most tests wait for a server, so three wait together, the slowest floor first; chaos measures what faults do and runs alone.
+# Most tests wait for a server, so three wait together; chaos measures what faults do and runs alone.
 test: $(VENV)/ready
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/chaos $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile --ignore tests/chaos $(ARGS)
 	$(BIN)/pytest tests/chaos $(ARGS)
 
 check: $(VENV)/ready
