@@ -39,9 +39,10 @@ async def chaos(
     instances: int,
     seconds: float,
     command: Sequence[str] = WORKER,
+    share: float = 1.0,
     **settings: str,
 ) -> Outcome:
-    """Start `instances` spread over `seconds`, let the nemesis loose, wait for rest and count."""
+    """Start `instances` spread over `seconds`, let the nemesis loose, wait until a share has arrived and count."""
     crew = site.crew(CREW, "book", "send", command=command, **settings)
     seed = int(os.environ.get(SEED, random.randrange(1_000_000)))
     try:
@@ -52,7 +53,7 @@ async def chaos(
             starting = tasks.create_task(load.start(instances, pause=seconds / instances))
             await nemesis.run(lambda: load.arrived / instances)
             await starting
-            await at_rest(crew, site.harness_dsn, [load], nemesis.log)
+            await at_rest(crew, site.harness_dsn, [load], nemesis.log, share=share)
             for task in watching:
                 task.cancel()
             findings = await consult(load, site.provider, site.harness_dsn)

@@ -63,8 +63,8 @@ async def rest(
             pytest.fail(f"stuck at {last}\n{await tell()}", pytrace=False)
 
 
-async def at_rest(crew: Crew, dsn: str, loads: Sequence[Load], log: Sequence[str] = ()) -> None:
-    """Return when every instance of the loads has come to its audit and the engine knows how every job ended."""
+async def at_rest(crew: Crew, dsn: str, loads: Sequence[Load], log: Sequence[str] = (), *, share: float = 1.0) -> None:
+    """Return when every instance of the loads, or a share of them, has come to its audit and no verdict is untold."""
 
     async def progress() -> tuple[object, ...]:
         return sum(load.arrived for load in loads), await value(dsn, _UNTOLD)
@@ -72,7 +72,12 @@ async def at_rest(crew: Crew, dsn: str, loads: Sequence[Load], log: Sequence[str
     async def tell() -> str:
         return await story(crew, dsn, log)
 
-    await rest(progress, lambda now: now == (sum(len(load.started) for load in loads), 0), tell)
+    def is_over(now: tuple[object, ...]) -> bool:
+        arrived, untold = now
+        assert isinstance(arrived, int)
+        return arrived >= share * sum(len(load.started) for load in loads) and untold == 0
+
+    await rest(progress, is_over, tell)
 
 
 async def story(crew: Crew, dsn: str, log: Sequence[str]) -> str:

@@ -82,8 +82,10 @@ async def test_the_same_faults_make_a_worker_without_frames_repeat_effects(
     # The effect comes first, so whoever dies at work after it leaves one that will be repeated.
     slowly = {WORK: "0.2:0.8"}
 
-    outcome = await chaos(site, server, cluster, plan, instances=instances, seconds=seconds, command=NAIVE, **slowly)
+    # What it repeats is the question here; nothing promises that it also comes to an end with everything.
+    outcome = await chaos(
+        site, server, cluster, plan, instances=instances, seconds=seconds, command=NAIVE, share=0.9, **slowly
+    )
 
-    assert outcome.findings.lost == 0
     assert outcome.findings.booked_twice > 0
     assert outcome.findings.provider.most_keys > 1
