@@ -218,6 +218,9 @@ def test_a_gate_that_somebody_takes_is_shown_to_everybody(browser: Browser, runn
         bob.goto(f"{running.url}/gates")
         row(bob, gate).get_by_role("button", name="Give it back").click()
         expect(row(bob, gate)).not_to_contain_text("In the hand of")
+        offered = row(bob, gate).get_by_role("button", name="Take it in hand").count()
+
+    assert offered == 1
 
 
 def test_the_keyboard_alone_decides(browser: Browser, running: Site, gate: HumanGate) -> None:

@@ -1,9 +1,7 @@
 """The console as a process, asked as anybody could ask: who may see and do what, and what everybody else is told."""
 
-import itertools
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,34 +10,13 @@ import pytest
 from tests.support.apart import run_apart
 from tests.support.databases import value
 from tests.support.ports import LOOPBACK
-from tests.support.postgres import Template
-from tests.support.site import KEYS, Site, parked, site
+from tests.support.site import KEYS, Site, site
 from verbworker.ops.console.safety import HEADERS
 from verbworker.stores.gates import HumanGate
 
-ROOT = Path(__file__).parents[2]
 PAGES = ("/", "/gates", "/incidents", "/dead-letters", "/verbs", "/load")
 FORM = "application/x-www-form-urlencoded"
 DECISIONS = "SELECT count(*) FROM verbworker.gate_decision WHERE token_id = $1"
-_elements = itertools.count(100)
-
-
-@pytest.fixture(scope="module")
-def shared(database_template: Template) -> Iterator[str]:
-    """One database for the tests that only add to it."""
-    with database_template.clone() as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def opened(shared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with site(tmp_path_factory.mktemp("console"), shared, "--app", "verbs:registry", directory=ROOT) as running:
-        yield running
-
-
-@pytest.fixture
-def gate(shared: str) -> HumanGate:
-    return parked(shared, element=next(_elements))
 
 
 # ---- who may come in ------------------------------------------------------------------------------------------------

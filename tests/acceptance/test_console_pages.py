@@ -20,32 +20,12 @@ from tests.support.entries import Book
 from tests.support.frames import ENGINE, INCIDENT, claimed, make_delivery, make_instance, make_job, working
 from tests.support.mail import mailroom, make_message
 from tests.support.ports import LOOPBACK
-from tests.support.postgres import Template
 from tests.support.proxy import proxied
 from tests.support.site import KEYS, TENANT, Site, credentials, ended, parked, site
 from verbworker.stores._database import Database
 from verbworker.stores.gates import HumanGate
 
-ROOT = Path(__file__).parents[2]
-_elements = itertools.count(100)
-
-
-@pytest.fixture(scope="module")
-def shared(database_template: Template) -> Iterator[str]:
-    """One database for the tests that only add to it."""
-    with database_template.clone() as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def opened(shared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with site(tmp_path_factory.mktemp("console"), shared, "--app", "verbs:registry", directory=ROOT) as running:
-        yield running
-
-
-@pytest.fixture
-def gate(shared: str) -> HumanGate:
-    return parked(shared, element=next(_elements))
+_jobs = itertools.count(900)  # apart from those of the gates
 
 
 # ---- what is shown --------------------------------------------------------------------------------------------------
@@ -170,7 +150,7 @@ async def _held(dsn: str, job_key: int) -> str:
 
 @pytest.mark.req("EVT-14", "EVT-15")
 def test_a_held_job_tells_its_story_and_is_released_with_a_reason(opened: Site, shared: str) -> None:
-    job = next(_elements)
+    job = next(_jobs)
     entry_id = run_apart(_held(shared, job))
     ann, page = opened.visitor("ann"), f"/incidents/job?engine={ENGINE}&job={job}"
     listed, story = ann.get("/incidents").text, ann.get(page).text
@@ -194,7 +174,7 @@ def test_a_held_job_tells_its_story_and_is_released_with_a_reason(opened: Site, 
 
 
 def test_a_job_of_another_tenant_or_of_nobody_is_no_incident(opened: Site, shared: str) -> None:
-    job = next(_elements)
+    job = next(_jobs)
     run_apart(_held(shared, job))
     eve = opened.visitor("eve")
     answers = [eve.get(f"/incidents/job?engine={ENGINE}&job={number}") for number in (job, 404, "x", 10**30)]

@@ -120,6 +120,8 @@ def test_tab_completes_verbs_arguments_and_values_and_the_bottom_tells_what_fits
         seat.press(" :" + TAB)
         seat.until("text, required: The customer's registered name")
 
+    assert "Traceback" not in seat.screen.text
+
 
 async def test_keys_do_what_people_expect_of_them(dsn: str, tmp_path: Path) -> None:
     with repl(dsn, tmp_path) as seat:

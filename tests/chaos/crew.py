@@ -19,7 +19,8 @@ _NO_ANSWER = (OSError, http.client.HTTPException)
 _SIGNS = (" bug", "never awaited", "never retrieved")
 _LOOK = 0.1
 _PATIENCE = 60.0
-_WORKING = '"working"'
+_WORKING = " working health="
+"""What a worker logs when it begins to take jobs, as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +181,10 @@ class Crew:
         found = dict(_samples(str(text)))
         hand.counters.update({(hand.boots, name): value for name, value in found.items()})
         return found
+
+    def worked(self) -> int:
+        """How many boots came as far as taking jobs."""
+        return sum(_read(hand.log).count(_WORKING) for hand in self.hands)
 
     def total(self, prefix: str) -> float:
         """The sum of a counter over every boot, as far as it was read."""

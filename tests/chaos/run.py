@@ -28,6 +28,7 @@ class Outcome:
     findings: Findings
     deaths: list[Death]
     bugs: list[str]
+    worked: int
 
 
 async def chaos(
@@ -61,4 +62,4 @@ async def chaos(
         crew.end_all()
     ambiguous = crew.total("verbworker_ambiguous_commits_total")
     print(findings, dict(nemesis.counts), f"ambiguous commits {ambiguous:g}", *crew.deaths, sep="\n")
-    return Outcome(nemesis.counts, findings, crew.deaths, crew.bugs())
+    return Outcome(nemesis.counts, findings, crew.deaths, crew.bugs(), crew.worked())

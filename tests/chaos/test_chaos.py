@@ -48,6 +48,7 @@ def _assert_nobody_died_unasked(outcome: Outcome) -> None:
     # A worker that starts while the database is down says so and ends; whoever runs it starts it again.
     unasked = [death for death in outcome.deaths if not death.is_refused_start]
     assert unasked == []
+    assert outcome.worked > 0, "nobody was seen at work, so nobody could be seen to die there"
     assert outcome.bugs == []
 
 

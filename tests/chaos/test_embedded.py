@@ -203,6 +203,7 @@ async def test_four_processes_die_and_every_case_ends_with_each_effect_once(
     assert (seen.most_keys, seen.effects, len(seen.keys)) == (1, cases, cases)
     assert all(nemesis.counts[kind] > 0 for kind in ("kill", "freeze", "cut", "postgres"))
     assert [death for death in crew.deaths if not death.is_refused_start] == []
+    assert crew.worked() > 0, "nobody was seen at work, so nobody could be seen to die there"
     assert crew.bugs() == []
 
 

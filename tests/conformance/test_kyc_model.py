@@ -78,7 +78,9 @@ async def walked(gateway: Gateway, unique: Callable[[str], str]) -> AsyncIterato
 @pytest.mark.req("ORC-04", "REG-19")
 async def test_an_engine_accepts_the_model_byte_for_byte(gateway: Gateway) -> None:
     async with connected(gateway.address) as client:
-        await client.deploy("kyc-open-case", MODEL.read_bytes())
+        key = await client.deploy("kyc-open-case", MODEL.read_bytes())
+
+    assert key > 0
 
 
 @pytest.mark.req("WAIT-04")

@@ -1,4 +1,4 @@
-"""Fixtures of this floor: a place with an instance, and the frames of two rival workers."""
+"""Fixtures of this floor: a place with an instance, the frames of two rival workers, the embedded engine twice."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,8 +7,24 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support.embedded import embedded
 from tests.support.frames import ENGINE, Place, opened
+from verbworker.engines.embedded.engine import EmbeddedEngine
 from verbworker.stores.frames import Frames
+
+
+@pytest.fixture
+async def engine(dsn: str) -> AsyncIterator[EmbeddedEngine]:
+    """The embedded engine as this process has it open."""
+    async with embedded(dsn) as engine:
+        yield engine
+
+
+@pytest.fixture
+async def other(dsn: str) -> AsyncIterator[EmbeddedEngine]:
+    """The engine as another process has it open."""
+    async with embedded(dsn) as engine:
+        yield engine
 
 
 @pytest.fixture

@@ -1,13 +1,11 @@
 """Jobs that are made while somebody waits for them: theirs at once, and nobody's loss when they have left."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.support.databases import execute, value
 from tests.support.drawing import Drawing
-from tests.support.embedded import embedded
 from tests.support.eventually import eventually
 from verbworker.engine import Ask, Resource, Start
 from verbworker.engines.embedded.engine import EmbeddedEngine
@@ -20,19 +18,6 @@ UNTOUCHED = """
 CREATE FUNCTION untouched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE TRIGGER untouched BEFORE UPDATE ON verbworker_engine.job FOR EACH ROW EXECUTE FUNCTION untouched();
 """
-
-
-@pytest.fixture
-async def engine(dsn: str) -> AsyncIterator[EmbeddedEngine]:
-    async with embedded(dsn) as engine:
-        yield engine
-
-
-@pytest.fixture
-async def other(dsn: str) -> AsyncIterator[EmbeddedEngine]:
-    """The engine as another process has it open."""
-    async with embedded(dsn) as engine:
-        yield engine
 
 
 async def deploy(engine: EmbeddedEngine) -> None:

@@ -1,7 +1,6 @@
 """Jobs of the embedded engine: any number of processes on one database, and each job with one worker at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -18,19 +17,6 @@ from verbworker.stores._database import Database
 from verbworker.stores._schema import migrate
 
 WAIT_MS = 20_000
-
-
-@pytest.fixture
-async def engine(dsn: str) -> AsyncIterator[EmbeddedEngine]:
-    async with embedded(dsn) as engine:
-        yield engine
-
-
-@pytest.fixture
-async def other(dsn: str) -> AsyncIterator[EmbeddedEngine]:
-    """The engine as another process has it open."""
-    async with embedded(dsn) as engine:
-        yield engine
 
 
 def line(*tasks: str) -> Drawing:

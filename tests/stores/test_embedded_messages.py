@@ -1,7 +1,7 @@
 """Messages of the embedded engine, down to its rows: a wait is opened, met and closed together with its token."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,12 +17,6 @@ from verbworker.job import Job
 KEY = {"corr_key": "k-1"}
 WAITS = "SELECT message_name, correlation_key FROM verbworker_engine.subscription ORDER BY wait_key"
 KEPT = "SELECT message_id FROM verbworker_engine.message ORDER BY message_key"
-
-
-@pytest.fixture
-async def engine(dsn: str) -> AsyncIterator[EmbeddedEngine]:
-    async with embedded(dsn) as engine:
-        yield engine
 
 
 def catching(process: str = "p") -> Drawing:

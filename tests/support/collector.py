@@ -1,12 +1,12 @@
 """A real OTLP collector over HTTP that keeps what it was sent."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.support.http_server import served
 from tests.support.ports import LOOPBACK
 
 
@@ -47,11 +47,5 @@ def collector() -> Iterator[Collector]:
 
     server = ThreadingHTTPServer((LOOPBACK, 0), Reception)
     kept.address = f"http://{LOOPBACK}:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with served(server):
         yield kept
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -3,13 +3,12 @@
 import base64
 import json
 import secrets
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -17,6 +16,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
+from tests.support.http_server import served, unserved
 from tests.support.ports import LOOPBACK
 
 CLIENT = "verbworker-console"
@@ -80,17 +80,11 @@ class Issuer:
 @contextmanager
 def issuer() -> Iterator[Issuer]:
     """An issuer until the end of the block."""
-    server = ThreadingHTTPServer((LOOPBACK, 0), BaseHTTPRequestHandler)
+    server = unserved()
     made = Issuer(f"http://{LOOPBACK}:{server.server_address[1]}")
     server.RequestHandlerClass = _desk(made)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with served(server):
         yield made
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def _desk(made: Issuer) -> type[BaseHTTPRequestHandler]:

@@ -5,8 +5,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
+from tests.support.http_server import served, unserved
 from tests.support.ports import LOOPBACK
 
 
@@ -43,17 +44,11 @@ class Provider:
 @contextmanager
 def serve() -> Iterator[Provider]:
     """A provider until the end of the block."""
-    server = ThreadingHTTPServer((LOOPBACK, 0), BaseHTTPRequestHandler)
+    server = unserved()
     provider = Provider(f"http://{LOOPBACK}:{server.server_address[1]}/screenings")
     server.RequestHandlerClass = _desk(provider)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with served(server):
         yield provider
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def _desk(provider: Provider) -> type[BaseHTTPRequestHandler]:

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qsl
 
 from tests.support.certificates import Certificate
+from tests.support.http_server import served, unserved
 from tests.support.ports import LOOPBACK
 
 
@@ -44,7 +45,7 @@ class TokenServer:
 @contextmanager
 def serve(answer: Callable[[int], Answer], certificate: Certificate | None = None) -> Iterator[TokenServer]:
     """Serve tokens: `answer` gets the number of the request, from 1. HTTPS when there is a certificate."""
-    server = ThreadingHTTPServer((LOOPBACK, 0), BaseHTTPRequestHandler)
+    server = unserved()
     scheme = "http"
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -53,14 +54,8 @@ def serve(answer: Callable[[int], Answer], certificate: Certificate | None = Non
         scheme = "https"
     told = TokenServer(f"{scheme}://{LOOPBACK}:{server.server_address[1]}/oauth/token")
     server.RequestHandlerClass = _handler(told, answer)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with served(server):
         yield told
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def _handler(told: TokenServer, answer: Callable[[int], Answer]) -> type[BaseHTTPRequestHandler]:
