@@ -108,10 +108,11 @@ class WorkflowVerb:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a folder of contracts holds: its workflow verbs, and the sentences of its direct verbs by name."""
+    """What a folder of contracts holds: its workflow verbs, and of its direct verbs the contracts and sentences."""
 
     workflows: list[WorkflowVerb]
     sentences: Mapping[str, Sentences]
+    directs: Mapping[str, DirectContract] = field(default_factory=dict)
 
 
 def say_step(sentences: Sentences, args: Mapping[str, object]) -> str:
@@ -122,7 +123,7 @@ def say_step(sentences: Sentences, args: Mapping[str, object]) -> str:
 def load_verbs(folder: Path) -> Loaded:
     """What the contracts below a folder say, or `ContractInvalid` with each problem at its line.
 
-    Of direct verbs only the sentences are taken: their code says the rest. Policy files are not looked at.
+    What runs goes by the code of direct verbs, and takes their sentences only. Policy files are not looked at.
     """
     loading = _Loading()
     for file in sorted(p for p in folder.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file()):
@@ -165,7 +166,7 @@ class _Loading:
         self._faults: list[Fault] = []
         self._places: dict[str, tuple[Document, Steps]] = {}
         self._workflows: dict[str, WorkflowContract] = {}
-        self._sentences: dict[str, Sentences] = {}
+        self._directs: dict[str, DirectContract] = {}
 
     def add(self, file: Path) -> None:
         """Read the verb or the verbs of a file."""
@@ -205,8 +206,8 @@ class _Loading:
         self._faults += [contract_file.fault(document, (*at, *steps), words) for steps, words in _misfits(contract)]
         if isinstance(contract, WorkflowContract):
             self._workflows[contract.verb] = contract
-        elif contract.sentences is not None:
-            self._sentences[contract.verb] = contract.sentences
+        else:
+            self._directs[contract.verb] = contract
 
     def finish(self) -> Loaded:
         """Check what only the whole can show, then hand the verbs over."""
@@ -222,7 +223,9 @@ class _Loading:
                     self._fault(document, (*at, *steps), message)
         if self._faults:
             raise contract_file.invalid(self._faults)
-        return Loaded([_verb(self._workflows[name]) for name in sorted(self._workflows)], self._sentences)
+        workflows = [_verb(self._workflows[name]) for name in sorted(self._workflows)]
+        said = {name: contract.sentences for name, contract in self._directs.items() if contract.sentences is not None}
+        return Loaded(workflows, said, self._directs)
 
     def _fault(self, document: Document, steps: Steps, message: str) -> None:
         self._faults.append(contract_file.fault(document, steps, message))

@@ -1,17 +1,30 @@
 """Rendering: a report as text in one of the formats, and what all text formats must watch out for."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from verblint.finding import Finding
 from verblint.report import Report
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from verblint.rule import Rule
+
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
 
 
-def render(report: Report, form: str, *, colour: bool = False) -> str:
-    """The report in one of FORMATS; colour is for terminals and for the full format alone."""
+def render(report: Report, form: str, *, colour: bool = False, rules: "Sequence[Rule]" = ()) -> str:
+    """The report in one of FORMATS; colour is for terminals and for the full format alone.
+
+    `rules` are those of another tool whose findings stand among ours: some formats list the rules beside them.
+    """
     module = __import__(f"verblint.formats.{form}", fromlist=("render",))
-    text: str = module.render(report, colour=colour) if form == "full" else module.render(report)
+    options: dict[str, object] = {}
+    if form == "full":
+        options["colour"] = colour
+    elif form == "sarif":
+        options["more"] = tuple(rules)
+    text: str = module.render(report, **options)
     return text
 
 

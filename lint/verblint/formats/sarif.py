@@ -23,9 +23,9 @@ _ROOT = "%SRCROOT%"
 Object = dict[str, object]
 
 
-def render(report: Report) -> str:
-    """One run with all rules and all results, suppressed ones included."""
-    known = (*rules(), CRASHED)
+def render(report: Report, *, more: tuple[Rule, ...] = ()) -> str:
+    """One run with all rules, `more` of them included, and all results, suppressed ones included."""
+    known = (*rules(), CRASHED, *more)
     places = {rule.code: index for index, rule in enumerate(known)}
     seen: Counter[str] = Counter()
     results = [_result(finding, places, seen, None) for finding in report.findings]
