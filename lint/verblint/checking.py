@@ -68,6 +68,8 @@ def _project(options: Options) -> Project:
     project = read_project(options.config) if options.config else find_project()
     if options.engine:
         project = replace(project, settings=replace(project.settings, engine=options.engine))
+    if options.profile:
+        project = replace(project, settings=replace(project.settings, profile=options.profile))
     if options.verbs:
         # What is named on the command line is seen from here, not from the project's folder.
         project = replace(project, verbs=os.path.abspath(options.verbs))

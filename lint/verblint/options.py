@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from verblint.rendering import FORMATS
-from verblint.settings import ENGINES
+from verblint.settings import ENGINES, PROFILES
 from verblint.value import value
 
 TYPE_CHECKING = False
@@ -31,6 +31,7 @@ class Options:
     select: tuple[str, ...] | None = None
     ignore: tuple[str, ...] | None = None
     engine: str = ""
+    profile: str = ""
     verbs: str = ""
     policies: tuple[str, ...] | None = None
     config: str = ""
@@ -90,6 +91,7 @@ def _add_check(check: "ArgumentParser") -> None:
     rules.add_argument("--select", metavar="RULES", action="append", help="only these: HB2,bare-flag (HB0xx always)")
     rules.add_argument("--ignore", metavar="RULES", action="append", help="all but these")
     rules.add_argument("--engine", choices=ENGINES, default="", help="the engine the models must deploy on")
+    rules.add_argument("--profile", choices=PROFILES, default="", help="what models may have and must have")
     rules.add_argument("--verbs", metavar="DIR", default="", help="the folder of verb contracts")
     rules.add_argument("--policies", metavar="FILE", action="append", help="a policy file outside that folder")
     rules.add_argument("--config", metavar="FILE", default="", help="read [tool.verblint] here")

@@ -2,6 +2,7 @@
 
     [tool.verblint]
     engine = "8.8"                        # what the models must deploy on: 8.6 to 8.10
+    profile = "hollow"                    # or strict-v1: fewer elements, nothing left to a default
     verbs = "verbs"                       # the folder of verb contracts; policies.yaml files in it count too
     policies = ["processes/policies.yaml"]
     select = ["HB", "AM"]                 # codes, beginnings of codes, or names; all rules when left out
@@ -27,7 +28,7 @@ from collections.abc import Iterable, Mapping
 from verblint.finding import Severity
 from verblint.naming import nearest
 from verblint.reader import Limits
-from verblint.settings import ENGINES, Settings
+from verblint.settings import ENGINES, PROFILES, Settings
 from verblint.value import field, fields, replace, value
 
 FILE = "pyproject.toml"
@@ -146,6 +147,8 @@ class _Reading:
         }
         if "engine" in changes and changes["engine"] not in ENGINES:
             raise self._wrong("engine", "one of " + ", ".join(ENGINES))
+        if "profile" in changes and changes["profile"] not in PROFILES:
+            raise self._wrong("profile", "one of " + ", ".join(PROFILES))
         return replace(settings, limits=self._limits(self._members(table, "limits")), **changes)
 
     def _limits(self, table: Mapping[str, object]) -> Limits:

@@ -10,7 +10,7 @@ from verblint.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Attribute, Element, 
 from verblint.expression import Expression
 from verblint.finding import Finding, Fix, Severity, is_suppressible
 from verblint.model import Definitions
-from verblint.settings import ENGINES, Settings
+from verblint.settings import ENGINES, HOLLOW, Settings
 from verblint.value import value
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ COMMENTS = "comments"
 OBSCURE = "obscure"
 STRANGERS = "strangers"
 NOT_EXECUTABLE = "not executable"
-STRICT_V1 = "strict-v1"
+NARROWED = "narrowed"
 
 
 def engine_marks(wanted: Callable[[tuple[int, int]], bool]) -> tuple[str, ...]:
@@ -155,8 +155,8 @@ class Context:
             yield STRANGERS
         if not self.model.processes or len(self.model.executable) < len(self.model.processes):
             yield NOT_EXECUTABLE
-        if self.settings.strict_v1:
-            yield STRICT_V1
+        if self.settings.profile != HOLLOW:
+            yield NARROWED
         if self.contracts.workflows or self.contracts.directs or self.contracts.policies:
             yield CONTRACTS
 

@@ -4,6 +4,10 @@ from verblint.reader import Limits
 from verblint.value import field, value
 
 ENGINES = ("8.6", "8.7", "8.8", "8.9", "8.10")
+# Their content is data in `verblint.profiles`, which is loaded only where a profile narrows something.
+HOLLOW = "hollow"
+STRICT_V1 = "strict-v1"
+PROFILES = (HOLLOW, STRICT_V1)
 
 
 @value
@@ -14,7 +18,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     service_tasks: int = 15
     allow_identity_mappings: bool = False
-    strict_v1: bool = False
+    profile: str = HOLLOW
 
     @property
     def engine_version(self) -> tuple[int, int]:

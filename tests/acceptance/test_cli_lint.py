@@ -30,6 +30,14 @@ def test_findings_come_with_exit_code_1_and_every_option_passes_through(tmp_path
     assert "HB208" in done.stdout
 
 
+@pytest.mark.req("X-25")
+def test_a_profile_passes_through() -> None:
+    done = lint("processes/document-collect/process.bpmn", "--profile", "strict-v1", "--format", "concise")
+
+    assert done.returncode == 1
+    assert "is not in the profile strict-v1" in done.stdout
+
+
 def test_a_file_that_is_not_there_is_told_in_one_sentence() -> None:
     done = lint("no/such/file.bpmn")
 

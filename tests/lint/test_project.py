@@ -21,6 +21,7 @@ ignore = ["HB601"]
 max-warnings = 3
 baseline = "known.json"
 service-tasks = 20
+profile = "strict-v1"
 allow-identity-mappings = true
 [tool.verblint.severity]
 HB601 = "error"
@@ -41,6 +42,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
     project = read_project(written(tmp_path, FULL))
 
     assert project.settings.engine == "8.10"
+    assert project.settings.profile == "strict-v1"
     assert (project.settings.service_tasks, project.settings.allow_identity_mappings) == (20, True)
     assert (project.settings.limits.size, project.settings.limits.depth) == (1000, 100)
     assert (project.verbs, project.policies) == ("verbs", ("a.yaml",))
@@ -84,6 +86,8 @@ def test_without_a_file_the_defaults_hold(monkeypatch: pytest.MonkeyPatch) -> No
         ('engin = "8.8"', "no setting engin; did you mean engine?"),
         ("zzz = 1", "no setting zzz; it has allow-identity-mappings"),
         ('engine = "9.0"', "engine in .* must be one of 8.6, 8.7, 8.8, 8.9, 8.10"),
+        ('profile = "strict"', "profile in .* must be one of hollow, strict-v1"),
+        ("strict-v1 = true", "no setting strict-v1"),
         ("engine = 8.8", "engine in .* must be a text"),
         ('verbs = ""', "verbs in .* must be a text"),
         ('select = "HB"', "select in .* must be a list of texts"),

@@ -24,7 +24,7 @@ MODELS = [model.content for model in fixture_models("rules")] + list(ModelSource
 
 def linters() -> list[Linter]:
     projects = [Project(settings=Settings(engine=engine)) for engine in ENGINES]
-    strict = Project(settings=Settings(strict_v1=True, allow_identity_mappings=True))
+    strict = Project(settings=Settings(profile="strict-v1", allow_identity_mappings=True))
     return [Linter(project, known) for project in (*projects, strict) for known in (Contracts(), contracts())]
 
 

@@ -71,7 +71,9 @@ PROVES = {
     "AM722": ("PRX-35",),
     "AM723": ("PRX-25",),
     "AM724": ("PRX-33",),
-    "AM751": ("PRX-15", "PRX-18"),
+    "AM751": ("PRX-15", "PRX-18", "X-25"),
+    "AM752": ("X-26",),
+    "AM753": ("PRX-14", "PRX-16"),
 }
 PROVING = [
     pytest.param(rule, model, marks=[pytest.mark.req(*PROVES[rule.code])] if rule.code in PROVES else [])

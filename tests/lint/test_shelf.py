@@ -13,7 +13,7 @@ from tests.support.model_source import ModelSource
 from verblint.contract import Contracts
 from verblint.inspection import inspect
 from verblint.rulebook import rules, shelf
-from verblint.settings import Settings
+from verblint.settings import PROFILES, Settings
 from verblint.shelf import SHELF
 from verblint.shelving import shelf_text
 from verblint.value import replace
@@ -53,7 +53,7 @@ def test_what_is_skipped_would_have_found_nothing_in_damaged_models_either() -> 
         content = bytearray(random.choice(contents))
         for _ in range(random.randint(1, 3)):
             _exchange_words(content, random)
-        settings = Settings(engine=random.choice(("8.6", "8.8", "8.10")), strict_v1=random.random() < 0.3)
+        settings = Settings(engine=random.choice(("8.6", "8.8", "8.10")), profile=random.choice(PROFILES))
         found = inspect(bytes(content), "x", settings)
 
         assert found == inspect(bytes(content), "x", settings, Contracts(), UNCONDITIONAL)

@@ -74,11 +74,11 @@ def _settings(
     engine: str = "8.8",
     service_tasks: str = "15",
     allow_identity_mappings: str = "false",
-    strict_v1: str = "false",
+    profile: str = "hollow",
 ) -> Settings:
     return Settings(
         engine=engine,
         service_tasks=int(service_tasks),
         allow_identity_mappings=allow_identity_mappings == "true",
-        strict_v1=strict_v1 == "true",
+        profile=profile,
     )

@@ -1,49 +1,66 @@
-"""With the setting `strict-v1` a process has the elements of the first profile only."""
+"""A model has the elements of its profile only."""
 
 from collections.abc import Iterator
 
+from verblint.element import BPMN, Element
 from verblint.finding import Finding, Severity
 from verblint.graph import looping
-from verblint.model import Kind
+from verblint.model import FlowNode, Process
 from verblint.naming import described
-from verblint.rule import STRICT_V1, Context, rule
-
-_NONE: list[list[str]] = [[]]
-_MESSAGE = [["messageEventDefinition"]]
-_ALLOWED = {
-    Kind.START_EVENT: _NONE,
-    Kind.END_EVENT: _NONE,
-    Kind.SERVICE_TASK: _NONE,
-    Kind.SEND_TASK: _NONE,
-    Kind.USER_TASK: _NONE,
-    Kind.RECEIVE_TASK: _NONE,
-    Kind.SUB_PROCESS: _NONE,
-    Kind.EXCLUSIVE_GATEWAY: _NONE,
-    Kind.CATCH_EVENT: _MESSAGE,
-    Kind.THROW_EVENT: _MESSAGE,
-}
+from verblint.profiles import Profile, profile_of
+from verblint.rule import NARROWED, Context, rule
 
 
-@rule("AM751", "strict-element", Severity.ERROR, on=(STRICT_V1,))
+@rule("AM751", "strict-element", Severity.ERROR, on=(NARROWED,))
 def check(context: Context) -> Iterator[Finding]:
-    """With the setting `strict-v1` a process has the elements of the first profile only.
+    """A model has the elements of its profile only.
 
-    The profile has start and end events without definitions, sequence flows, service, send, user and receive tasks,
-    message events, exclusive gateways and subprocesses. Timers, boundary events, parallel branches and loops are later
-    profiles' matter.
+    The profile `strict-v1` has start and end events without definitions, sequence flows, service, send, user and
+    receive tasks, message events, exclusive gateways and subprocesses. Timers, boundary events, parallel branches and
+    loops are not in it, and neither is what engines ignore: notes, lanes, data.
 
-    Wrong:  <parallelGateway id="split" /> with strict-v1 = true
+    Wrong:  <parallelGateway id="split" /> with profile = "strict-v1"
     Right:  <exclusiveGateway id="decide" />
     """
-    for process in context.model.processes if context.settings.strict_v1 else ():
-        for _, node in process.walk():
-            allowed = _ALLOWED.get(node.kind)
-            names = [event.element.local for event in node.events]
-            is_plain = not node.is_event_sub_process and not node.is_for_compensation and node.multi_instance is None
-            if allowed is None or not is_plain or names not in allowed:
-                message = f"the {described(node.element)} is not in the profile strict-v1"
-                yield context.at(node.element, message, hint="Use the elements of the profile, or switch strict-v1 off")
-        for scope in process.scope.scopes():
-            for node in looping(scope)[:1]:
-                message = f"the loop through {node.id} is not in the profile strict-v1"
-                yield context.at(node.element, message, hint="Draw it without a loop", detail="loop")
+    profile = profile_of(context)
+    for element in (*_strangers(context, profile), *_odd(context, profile)):
+        message = f"the {described(element)} is not in the profile {profile.name}"
+        hint = "Use what the profile has, or choose another profile"
+        yield context.at(element, message, hint=hint, detail=f"{element.local} {_number(element)}")
+    for process in () if profile.allows_loops else context.model.processes:
+        yield from _loops(context, process, profile)
+
+
+def _strangers(context: Context, profile: Profile) -> Iterator[Element]:
+    """The elements that the profile does not have, without those inside of another."""
+    for (namespace, local), group in context.elements.items() if profile.elements else ():
+        if namespace == BPMN and local not in profile.elements:
+            yield from (e for e in group if e.parent is None or e.parent.local in profile.elements)
+
+
+def _odd(context: Context, profile: Profile) -> Iterator[Element]:
+    """The nodes of the profile in a form that it does not have."""
+    for process in context.model.processes if profile.elements else ():
+        yield from (node.element for _, node in process.walk() if _is_odd(node, profile))
+
+
+def _is_odd(node: FlowNode, profile: Profile) -> bool:
+    if node.element.local not in profile.elements:
+        return False
+    written = tuple(event.element.local for event in node.events)
+    # A definition that is a stranger is reported by itself.
+    has_known = all(name in profile.elements for name in written)
+    has_wrong = has_known and profile.definitions.get(node.kind, written) != written
+    return has_wrong or node.is_event_sub_process or node.is_for_compensation
+
+
+def _number(element: Element) -> int:
+    """Which of its siblings it is: many strangers have no id."""
+    return next((n for n, child in enumerate(element.parent.children) if child is element), 0) if element.parent else 0
+
+
+def _loops(context: Context, process: Process, profile: Profile) -> Iterator[Finding]:
+    for scope in process.scope.scopes():
+        for node in looping(scope)[:1]:
+            message = f"the loop through {node.id} is not in the profile {profile.name}"
+            yield context.at(node.element, message, hint="Draw it without a loop", detail="loop")

@@ -1,41 +1,45 @@
-"""With the setting `strict-v1` nothing of the extension is left to a default."""
+"""A model leaves nothing of the extension to a default that its profile wants to see."""
 
 from collections.abc import Iterator
 
 from verblint.ameide_schema import extensions
+from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
-from verblint.model import Kind
-from verblint.naming import described
-from verblint.rule import STRICT_V1, Context, rule
-
-_PARTS = {
-    Kind.SERVICE_TASK: ("taskHeaders", "ioMapping"),
-    Kind.SEND_TASK: ("taskHeaders", "ioMapping"),
-    Kind.USER_TASK: ("updateDefinition",),
-}
+from verblint.naming import described, extended_by
+from verblint.profiles import Profile, profile_of
+from verblint.rule import NARROWED, Context, rule
 
 
-@rule("AM752", "strict-part", Severity.ERROR, on=(STRICT_V1,))
+@rule("AM752", "strict-part", Severity.ERROR, on=(NARROWED,))
 def check(context: Context) -> Iterator[Finding]:
-    """With the setting `strict-v1` nothing of the extension is left to a default.
+    """A model leaves nothing of the extension to a default that its profile wants to see.
 
-    A file has one process, and the process one end. Tasks have headers and a mapping, even when they are empty, and
-    user tasks an update definition called `Update_` and their id.
+    With the profile `strict-v1` tasks, and only tasks, have headers and a mapping, even when they are empty. Messages
+    have a subscription, and user tasks an update definition called `Update_` and their id.
 
-    Wrong:  <userTask id="Review" /> with strict-v1 = true
+    Wrong:  <userTask id="Review" /> with profile = "strict-v1"
     Right:  <userTask id="Review"> with <ameide:updateDefinition name="Update_Review" />
     """
-    for process in context.model.processes if context.settings.strict_v1 else ():
-        ends = [node for node in process.scope.nodes if node.kind is Kind.END_EVENT]
-        if len(ends) != 1 or len(context.model.processes) != 1:
-            message = f"the file has {len(context.model.processes)} processes, and this one {len(ends)} ends"
-            yield context.at(process.element, message, hint="Keep one process with one endEvent")
-        for _, node in process.walk():
-            for part in _PARTS.get(node.kind, ()):
-                if not extensions(node.element, part):
-                    message = f"the {described(node.element)} has no {part}"
-                    yield context.at(node.element, message, hint=f"Add an ameide:{part}", detail=part)
-            for update in extensions(node.element, "updateDefinition"):
-                if update.get("name") != f"Update_{node.id}":
-                    message = f"the update of {node.id} is called {update.get('name')}"
-                    yield context.at(update, message, hint=f'Write name="Update_{node.id}"', detail="name")
+    profile = profile_of(context)
+    for local, parts in profile.parts.items():
+        for element in context.every(local):
+            for part in (part for part in parts if not extensions(element, part)):
+                message = f"the {described(element)} has no {part}"
+                yield context.at(element, message, hint=f"Add an ameide:{part}", detail=part)
+    for part, places in profile.places.items():
+        for element in context.every(part, namespace=AMEIDE):
+            parent = extended_by(element, "ameide")
+            if parent not in places:
+                message = f"{part} stands in {parent or 'no element'}, where the profile {profile.name} has none"
+                yield context.at(element, message, hint="Remove it", detail=part)
+    if profile.update_prefix:
+        yield from _updates(context, profile)
+
+
+def _updates(context: Context, profile: Profile) -> Iterator[Finding]:
+    for task in context.every("userTask"):
+        wanted = f"{profile.update_prefix}{task.id}"
+        for number, update in enumerate(extensions(task, "updateDefinition")):
+            if update.get("name") != wanted:
+                message = f"the update of {task.id} is called {update.get('name')}"
+                yield context.at(update, message, hint=f'Write name="{wanted}"', detail=f"name {number}")
