@@ -13,6 +13,7 @@ if typing.TYPE_CHECKING:
         TransientExternal,
         TransientInfrastructure,
     )
+    from verbworker.message import Message
     from verbworker.registry import Registry
     from verbworker.stores.handoff import hand_off
     from verbworker.verb import Call, Decision, ReceivedMessage, Result
@@ -21,6 +22,7 @@ __all__ = [
     "Call",
     "Decision",
     "Failure",
+    "Message",
     "OutcomeUnknown",
     "PermanentBusiness",
     "PermanentContract",
@@ -35,6 +37,7 @@ __all__ = [
 
 _PLACES = {
     **dict.fromkeys(("Call", "Decision", "ReceivedMessage", "Result"), "verbworker.verb"),
+    "Message": "verbworker.message",
     "Registry": "verbworker.registry",
     "Signal": "verbworker.engine",
     "hand_off": "verbworker.stores.handoff",
