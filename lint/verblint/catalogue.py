@@ -33,7 +33,7 @@ policy file has `version: 1` and a list `policies`. Fields the linter has no use
 content is the runtime's to check.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from verblint.contract import Contracts, DirectVerb, Flag, FlagType, FlagValue, Gate, Origin, Policy, WorkflowVerb
@@ -68,8 +68,11 @@ class ContractError(Exception):
         super().__init__("\n".join(map(str, self.faults)))
 
 
-def read_contracts(verbs: Path, policies: Iterable[Path] = ()) -> Contracts:
-    """All contracts below a folder, and the policies in it and in further files, or ContractError."""
+def read_contracts(verbs: Path, policies: Iterable[Path] = (), known: Mapping[str, Policy] | None = None) -> Contracts:
+    """All contracts below a folder, and the policies in it and in further files, or ContractError.
+
+    Policies that are `known` count where no file has one of that name.
+    """
     catalogue = _Catalogue()
     for file in sorted(p for p in verbs.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file()):
         if file.name == POLICY_FILE:
@@ -78,6 +81,7 @@ def read_contracts(verbs: Path, policies: Iterable[Path] = ()) -> Contracts:
             catalogue.add_verbs(file)
     for file in policies:
         catalogue.add_policies(file)
+    catalogue.add_known(known or {})
     return catalogue.finish()
 
 
@@ -115,6 +119,10 @@ class _Catalogue:
             if policy.name in self._policies:
                 entry.fault(f"the policy {policy.name} is declared twice", "name")
             self._policies[policy.name] = policy
+
+    def add_known(self, policies: Mapping[str, Policy]) -> None:
+        """Take policies that somebody else has read."""
+        self._policies = {**policies, **self._policies}
 
     def finish(self) -> Contracts:
         """Check what only the whole can show, then hand it over."""

@@ -37,8 +37,8 @@ def leaves(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
 COMMANDS = dict(
     leaf for name, place in PLACES.items() if not place.is_hidden for leaf in leaves(place.load(name), (name,))
 )
-# These talk to people, or until they are stopped; `lint` has --format json as verblint has.
-SPOKEN = {("demo",), ("dev",), ("init",), ("lint",), ("repl",), ("console",), ("worker",), ("ingress",)}
+# These talk to people, or until they are stopped; `lint` and `verify` have --format json as verblint has.
+SPOKEN = {("demo",), ("dev",), ("init",), ("lint",), ("repl",), ("console",), ("worker",), ("ingress",), ("verify",)}
 LISTINGS = [path for path in COMMANDS if path[-1] in ("list", "status", "doctor")]
 # What each needs besides the address of a database, to get as far as asking for it.
 ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -68,7 +68,7 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("db", "status"): (),
 }
 # The doctor tells it as a line; the others have no database, bring their own, or are tried where they are tested.
-OTHERS = {("doctor",), ("demo",), ("dev",), ("init",), ("lint",), ("console",)} | {
+OTHERS = {("doctor",), ("demo",), ("dev",), ("init",), ("lint",), ("console",), ("verify",)} | {
     ("verbs", "list"),
     ("verbs", "templates"),
 }

@@ -44,8 +44,9 @@ def test_every_format_is_named() -> None:
 def test_the_hooks_run_commands_that_exist() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
 
-    assert [hook["id"] for hook in hooks] == ["verblint", "verblint-fix"]
-    for hook in hooks:
+    own = [hook for hook in hooks if hook["id"].startswith("verblint")]
+    assert [hook["id"] for hook in own] == ["verblint", "verblint-fix"]
+    for hook in own:
         command, *words = hook["entry"].split()
         assert (command, words[0], hook["files"]) == ("verblint", "check", r"\.bpmn$")
         assert check_options([*words[1:], "model.bpmn"]).paths == ("model.bpmn",)

@@ -86,6 +86,12 @@ PLACES: Mapping[str, Place] = {
         "Check that models are hollow. Takes every option of `verblint check`.",
         settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     ),
+    "verify": Place(
+        "verify",
+        "verify",
+        "Prove that models, policies, locks, generated code and verbs agree; exit 1 when they do not.",
+        example="verbworker verify processes --app verbs:registry",
+    ),
     "verbs": Place("verbs", "app", "Verbs: what there is to ask for, and templates for modellers."),
     "deploy": Place(
         "deploy",
