@@ -58,13 +58,7 @@ def compile_model(content: bytes, workflows: Iterable[WorkflowVerb], policies: M
     try:
         model = assemble(root)
         process = only_process(model)
-        workflow = next((verb for verb in workflows if verb.process == process.id), None)
-        if workflow is None:
-            raise Refused(
-                f"no workflow verb has the process {process.id}, so nobody could start it;"
-                " name it as process in the contract of a workflow verb"
-            )
-        return compile_process(model, process, workflow, policies)
+        return compile_process(model, process, owner_of(process, workflows), policies)
     finally:
         root.document.take_apart()
 
@@ -75,6 +69,17 @@ def only_process(model: Definitions) -> Process:
         names = ", ".join(process.id for process in model.executable) or "none"
         raise Refused(f"a file is deployed with one executable process, and this one has {names}")
     return model.executable[0]
+
+
+def owner_of(process: Process, workflows: Iterable[WorkflowVerb]) -> WorkflowVerb:
+    """The workflow verb that a process performs, or `Refused`."""
+    found = next((workflow for workflow in workflows if workflow.process == process.id), None)
+    if found is None:
+        raise Refused(
+            f"no workflow verb has the process {process.id}, so nobody could start it;"
+            " name it as process in the contract of a workflow verb"
+        )
+    return found
 
 
 def compile_process(

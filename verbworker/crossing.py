@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from verbworker.beginning import seal_of
+from verbworker.canonical import canonical
 from verbworker.errors import PayloadIntegrityError, PermanentContract
 from verbworker.flags import check_correlation
 from verbworker.frame import Claim, Correlation
@@ -20,6 +21,7 @@ from verbworker.merge import Changes, apply, changes, enforce_writes, merge
 from verbworker.outcome import Completed
 from verbworker.payload import DomainPayload, received, unpack
 from verbworker.registry import Registry
+from verbworker.terms import NO_TERMS, TaskTerms
 from verbworker.upgrade import Upgrades
 from verbworker.verb import Decision, ReceivedMessage, Result, Verb
 from verbworker.workflow import WorkflowVerb
@@ -67,17 +69,26 @@ class Entered:
     case: BaseModel
     before: dict[str, Any]
     at: datetime
+    terms: TaskTerms = NO_TERMS
     upgrades: Upgrades = field(default_factory=Upgrades)
     decisions: tuple[Decision, ...] = ()
     messages: tuple[ReceivedMessage, ...] = ()
 
 
 def enter(
-    job: Job, luggage: Luggage, claim: Claim, registry: Registry, *, ring: KeyRing | None, head: bytes | None
+    job: Job,
+    luggage: Luggage,
+    claim: Claim,
+    registry: Registry,
+    *,
+    ring: KeyRing | None,
+    head: bytes | None,
+    terms: TaskTerms = NO_TERMS,
 ) -> Entered:
     """Check everything a job promises before its verb sees the case; raises `PermanentContract`.
 
-    `head` is the payload of record when it is newer than what the engine carried.
+    `head` is the payload of record when it is newer than what the engine carried. `terms` are what the task's profile
+    says, when it has one.
     """
     verb = _identified(job, registry)
     instance, instance_uid = correlated(job, luggage, claim.instance)
@@ -91,7 +102,7 @@ def enter(
         raise PayloadIntegrityError("the payload is none that this instance ever had", code="PayloadForeign")
     content = luggage.content if head is None else head
     payload = opened(content, workflow, registry.upgrades)
-    case = _case(verb, payload)
+    case = _case(verb, payload, terms)
     return Entered(
         verb=verb,
         workflow=workflow,
@@ -103,6 +114,7 @@ def enter(
         case=case,
         before=_dumped(case),
         at=claim.now,
+        terms=terms,
         upgrades=registry.upgrades,
     )
 
@@ -156,9 +168,10 @@ def _allowed(job: Job, verb: Verb, instance: Correlation, registry: Registry) ->
     return workflow
 
 
-def _case(verb: Verb, payload: DomainPayload) -> BaseModel:
+def _case(verb: Verb, payload: DomainPayload, terms: TaskTerms) -> BaseModel:
+    content = payload.content if terms.mapping is None else canonical(terms.mapping.request(payload.data))
     try:
-        return verb.model.model_validate_json(payload.content, strict=True)
+        return verb.model.model_validate_json(content, strict=True)
     except ValidationError as error:
         raise PermanentContract(
             f"the case does not fit what {verb.name} expects ({_misfits(error)})", code="CaseInvalid"
@@ -180,7 +193,7 @@ def _dumped(case: BaseModel) -> dict[str, Any]:
 
 def afresh(entered: Entered) -> Entered:
     """The same job with its case as it came: whoever saw it before may have changed it in place."""
-    case = _case(entered.verb, entered.payload)
+    case = _case(entered.verb, entered.payload, entered.terms)
     return replace(entered, case=case, before=_dumped(case))
 
 
@@ -198,6 +211,9 @@ def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Com
     result = _result(verb, answer)
     workflow.flag_contract.check(result.flags)
     changed = _changes(entered, result.case)
+    if entered.terms.mapping is not None:
+        mapped = entered.terms.mapping.state_after(entered.payload.data, _dumped(result.case))
+        changed = changes(entered.payload.data, mapped)
     enforce_writes(changed, verb.writes, verb.name)
     data = apply(entered.payload.data, changed)
     onto = entered.payload
@@ -214,8 +230,14 @@ def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Com
 def _keys(entered: Entered, result: Result[Any], data: Mapping[str, Any]) -> dict[str, str]:
     """The correlation keys this step writes: those the verb names, and those whose parts the data has by now."""
     existing, declared = entered.instance.correlation, entered.workflow.correlation
-    ripe = entered.workflow.keys_of(data) if declared else {}
-    keys = {name: key for name, key in ripe.items() if name not in existing} | dict(result.correlation)
+    if entered.terms is not NO_TERMS:
+        made = entered.terms.correlation(data)
+        # What the profile says of a key is the only word: a verb may name it too, but no other.
+        check_correlation(made, result.correlation, declared=declared)
+        keys = made | dict(result.correlation)
+    else:
+        ripe = entered.workflow.keys_of(data) if declared else {}
+        keys = {name: key for name, key in ripe.items() if name not in existing} | dict(result.correlation)
     check_correlation(existing, keys, declared=declared)
     return keys
 

@@ -89,6 +89,7 @@ class Correlation:
     instance_key: int | None
     correlation: Mapping[str, str]
     status: str = "active"
+    definition_key: int | None = None
 
     @property
     def has_ended(self) -> bool:

@@ -5,7 +5,7 @@ line ends and the diagram stay as their author left them. Whatever it puts in de
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from verblint.assembly import assemble
@@ -17,9 +17,11 @@ from verblint.jobs import is_job
 from verblint.model import Definitions, FlowNode, Kind, Process, Scope
 from verblint.naming import COMPENSATE, OWN_JOBS
 from verblint.reader import ModelError, read
+from verbworker.compiling import Compiled, compile_process, only_process, owner_of
 from verbworker.errors import Refused
 from verbworker.policy import DEFAULT_POLICY
 from verbworker.registry import Registry
+from verbworker.terms import HEADER
 from verbworker.waiting import Waiting, count_steps, gateway_before, read_waits
 from verbworker.workflow import WorkflowVerb
 
@@ -46,6 +48,7 @@ class Woven:
     verb: str
     waits: dict[str, Waiting]
     steps: int
+    compiled: Compiled
 
 
 def weave(content: bytes, registry: Registry) -> Woven:
@@ -67,30 +70,24 @@ def _woven(root: Element, registry: Registry) -> Woven:
     model = assemble(root)
     process, workflow = _owned(model, registry)
     _refuse_own_listeners(root)
+    _refuse_own_headers(process)
     _refuse_native_gates(process)
-    edits = [*_listening(process), *_retrying(process, workflow, registry)]
+    compiled = compile_process(model, process, workflow, registry.policies)
+    edits = [*_listening(process), *_retrying(process, compiled, registry), *_naming_terms(process, compiled)]
     return Woven(
         content=apply(root.document.source.content, [Fix("woven", tuple(edits))]),
         process_id=process.id,
         verb=workflow.name,
         waits=read_waits(model, process, workflow),
         steps=count_steps(process.scope),
+        compiled=compiled,
     )
 
 
 def _owned(model: Definitions, registry: Registry) -> tuple[Process, WorkflowVerb]:
     """The one process of a file and the verb it performs."""
-    if len(model.executable) != 1:
-        names = ", ".join(process.id for process in model.executable) or "none"
-        raise Refused(f"a file is deployed with one executable process, and this one has {names}")
-    (process,) = model.executable
-    workflow = registry.workflow_of(process.id)
-    if workflow is None:
-        raise Refused(
-            f"no workflow verb has the process {process.id}, so nobody could start it;"
-            " name it as process in the contract of a workflow verb"
-        )
-    return process, workflow
+    process = only_process(model)
+    return process, owner_of(process, registry.workflows.values())
 
 
 def _refuse_own_listeners(root: Element) -> None:
@@ -101,6 +98,16 @@ def _refuse_own_listeners(root: Element) -> None:
                 raise Refused(
                     f"line {element.line} has the listener {written}, which is woven in when the model is deployed;"
                     " deploy the authored file"
+                )
+
+
+def _refuse_own_headers(process: Process) -> None:
+    for _, node in process.walk():
+        for header in node.binding.headers:
+            if header.key.startswith(OWN_JOBS):
+                raise Refused(
+                    f"line {header.element.line} has the header {header.key}, and such headers are woven in when the"
+                    " model is deployed; deploy the authored file"
                 )
 
 
@@ -145,16 +152,20 @@ def _listeners_of(scope: Scope, node: FlowNode, *, is_inner: bool) -> _Listeners
 
 
 def _listeners_in(element: Element, listeners: _Listeners) -> Edit:
-    """Put listeners into an element, into the parts that are there or into new ones."""
+    return _in_group(element, "executionListeners", lambda namespace: _lines(listeners, namespace))
+
+
+def _in_group(element: Element, local: str, written: Callable[[str], str]) -> Edit:
+    """Put something into a group of an element, into the parts that are there or into new ones."""
     holder = element.find("extensionElements")
-    group = None if holder is None else holder.find("executionListeners", ZEEBE)
+    group = None if holder is None else holder.find(local, ZEEBE)
     if group is not None:
-        return _into_end(group, _lines(listeners, _NAMESPACE))
-    grouped = f"<zeebe:executionListeners{_NAMESPACE}>{_lines(listeners)}</zeebe:executionListeners>"
+        return _into_end(group, written(_NAMESPACE))
+    grouped = f"<zeebe:{local}{_NAMESPACE}>{written('')}</zeebe:{local}>"
     return _into_start(element, _extended(element, grouped)) if holder is None else _into_end(holder, grouped)
 
 
-def _lines(listeners: _Listeners, namespace: str = "") -> str:
+def _lines(listeners: _Listeners, namespace: str) -> str:
     return "".join(
         f'<zeebe:executionListener{namespace} eventType="{event}" type="{job_type}" retries="{LISTENER_RETRIES}"/>'
         for event, job_type in listeners
@@ -198,13 +209,27 @@ def _raw_name(element: Element) -> str:
     return found[1].decode()
 
 
-def _retrying(process: Process, workflow: WorkflowVerb, registry: Registry) -> Iterator[Edit]:
+def _naming_terms(process: Process, compiled: Compiled) -> Iterator[Edit]:
+    """Let every job of a model with a profile name the terms it works under."""
+    if compiled.definition_id is None:
+        return
+    for _, node in process.walk():
+        if is_job(node) and not node.binding.job_type.startswith(OWN_JOBS):
+            yield _in_group(node.element, "taskHeaders", _header(compiled.ir_digest))
+
+
+def _header(digest: str) -> Callable[[str], str]:
+    return lambda namespace: f'<zeebe:header{namespace} key="{HEADER}" value="{digest}"/>'
+
+
+def _retrying(process: Process, compiled: Compiled, registry: Registry) -> Iterator[Edit]:
+    named = {node["id"]: node["task"].get("policy") for node in compiled.ir["nodes"] if "task" in node}
     for _, node in process.walk():
         definition = node.binding.element
         if definition is None or not is_job(node):
             continue
         written = definition.attribute("retries")
-        retries = _retries(node.binding.job_type, workflow, registry)
+        retries = _retries(node.binding.job_type, named.get(node.id), registry)
         if written is None:
             behind = definition.start + 1 + len(_raw_name(definition).encode())
             yield Edit(behind, behind, f' retries="{retries or _unsaid(node)}"'.encode())
@@ -212,10 +237,10 @@ def _retrying(process: Process, workflow: WorkflowVerb, registry: Registry) -> I
             yield Edit(written.start, written.end, str(retries).encode())
 
 
-def _retries(job_type: str, workflow: WorkflowVerb, registry: Registry) -> int | None:
+def _retries(job_type: str, policy: str | None, registry: Registry) -> int | None:
     """How often a verb is tried; None where no policy says it, so that the author may."""
     verb = registry.find(job_type)
-    name = workflow.policy_of(job_type) or (verb.policy if verb is not None else None)
+    name = policy or (verb.policy if verb is not None else None)
     if name is None or job_type == COMPENSATE:
         return None
     return registry.policies.get(name, DEFAULT_POLICY).retry.maximum_attempts

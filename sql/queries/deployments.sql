@@ -1,10 +1,16 @@
+-- name: record_terms
+-- The terms of a compiled process, before the engine is told of its model. The same terms are kept once.
+INSERT INTO verbworker.process_terms (digest, process_id, definition_id, ir, policies)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (digest) DO NOTHING;
+
 -- name: record
 -- What the engine made of some bytes. Nothing is returned when this definition is known already.
 INSERT INTO verbworker.process_deployment (
   engine_id, definition_key, process_id, version, verb, resource, authored_sha256, woven_sha256, woven, waits, steps,
-  deployed_by
+  deployed_by, terms_digest
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, sha256($8), $8, $9, $10, $11)
+VALUES ($1, $2, $3, $4, $5, $6, $7, sha256($8), $8, $9, $10, $11, $12)
 ON CONFLICT (engine_id, definition_key) DO NOTHING
 RETURNING definition_key;
 

@@ -33,7 +33,8 @@ WITH claimed AS (
 SELECT
   claimed.job_key, claimed.first_run_at, claimed.lease_until, clock_timestamp() AS now,
   known.tenant_id, known.entry_id, known.workflow_verb, known.verb_version, known.instance_engine_id,
-  known.instance_key, known.correlation, known.instance_status, known.instance_uid IS NOT NULL AS correlated,
+  known.instance_key, known.definition_key, known.correlation, known.instance_status,
+  known.instance_uid IS NOT NULL AS correlated,
   known.hash IS NOT DISTINCT FROM claimed.input_hash OR EXISTS (
     SELECT 1
     FROM verbworker.payload_version AS version
@@ -45,8 +46,8 @@ FROM claimed
 LEFT JOIN LATERAL (
   SELECT
     instance.instance_uid, instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb,
-    instance.verb_version, instance.engine_id AS instance_engine_id, instance.instance_key, instance.correlation,
-    instance.status AS instance_status, head.hash
+    instance.verb_version, instance.engine_id AS instance_engine_id, instance.instance_key, instance.definition_key,
+    instance.correlation, instance.status AS instance_status, head.hash
   FROM verbworker.workflow_instance AS instance
   LEFT JOIN verbworker.payload_head AS head ON head.instance_uid = instance.instance_uid
   WHERE instance.instance_uid = claimed.instance_uid
@@ -157,7 +158,8 @@ SELECT
   claimed.generation, claimed.idempotency_key, claimed.first_run_at, claimed.lease_until, claimed.deliveries,
   clock_timestamp() AS now,
   known.tenant_id, known.entry_id, known.workflow_verb, known.verb_version, known.instance_engine_id,
-  known.instance_key, known.correlation, known.instance_status, known.instance_uid IS NOT NULL AS correlated,
+  known.instance_key, known.definition_key, known.correlation, known.instance_status,
+  known.instance_uid IS NOT NULL AS correlated,
   known.hash IS NOT DISTINCT FROM claimed.input_hash OR EXISTS (
     SELECT 1
     FROM verbworker.payload_version AS version
@@ -169,8 +171,8 @@ FROM claimed
 LEFT JOIN LATERAL (
   SELECT
     instance.instance_uid, instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb,
-    instance.verb_version, instance.engine_id AS instance_engine_id, instance.instance_key, instance.correlation,
-    instance.status AS instance_status, head.hash
+    instance.verb_version, instance.engine_id AS instance_engine_id, instance.instance_key, instance.definition_key,
+    instance.correlation, instance.status AS instance_status, head.hash
   FROM verbworker.workflow_instance AS instance
   LEFT JOIN verbworker.payload_head AS head ON head.instance_uid = instance.instance_uid
   WHERE instance.instance_uid = claimed.instance_uid
@@ -185,7 +187,7 @@ SELECT
   clock_timestamp() AS now,
   instance.instance_uid IS NOT NULL AS correlated,
   instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb, instance.verb_version,
-  instance.engine_id AS instance_engine_id, instance.instance_key, instance.correlation,
+  instance.engine_id AS instance_engine_id, instance.instance_key, instance.definition_key, instance.correlation,
   instance.status AS instance_status,
   EXISTS (
     SELECT 1

@@ -15,13 +15,13 @@ RETURNING instance_uid;
 
 -- name: known
 -- What a job's instance is, to hold the job to it.
-SELECT tenant_id, entry_id, verb, verb_version, engine_id, instance_key, correlation, status
+SELECT tenant_id, entry_id, verb, verb_version, engine_id, instance_key, definition_key, correlation, status
 FROM verbworker.workflow_instance
 WHERE instance_uid = $1;
 
 -- name: hold
 -- The same, held while something is told of it: of two deliveries the second sees what the first did.
-SELECT tenant_id, entry_id, verb, verb_version, engine_id, instance_key, correlation, status
+SELECT tenant_id, entry_id, verb, verb_version, engine_id, instance_key, definition_key, correlation, status
 FROM verbworker.workflow_instance
 WHERE instance_uid = $1
 FOR UPDATE;

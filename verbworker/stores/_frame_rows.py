@@ -182,6 +182,7 @@ def _instance(row: Row) -> Correlation | None:
         instance_key=row["instance_key"],
         correlation={} if correlation == _NOTHING else json.loads(correlation),
         status=row["instance_status"],
+        definition_key=row["definition_key"],
     )
 
 

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, fields
 from datetime import datetime
 
+from verbworker.compiling import Compiled
 from verbworker.engine import Deployed
 from verbworker.stores._database import Database, Row
 from verbworker.stores._sql import query
@@ -35,6 +36,18 @@ class Deployments:
         self._database = database
         self._engine_id = engine_id
 
+    async def record_terms(self, compiled: Compiled) -> None:
+        """Keep what a model's profile promises, before the engine has the model; without a profile that is nothing."""
+        if compiled.definition_id is not None:
+            promised = json.dumps(compiled.ir), json.dumps(compiled.policies)
+            await self._database.execute(
+                query("deployments", "record_terms"),
+                compiled.ir_digest,
+                compiled.process_id,
+                compiled.definition_id,
+                *promised,
+            )
+
     async def record(self, deployed: Deployed, woven: Woven, *, resource: str, authored_sha256: bytes, by: str) -> bool:
         """Keep what the engine made of some bytes; False when this definition is known already."""
         row = await self._database.fetchrow(
@@ -50,6 +63,7 @@ class Deployments:
             json.dumps(as_json(woven.waits)),
             woven.steps,
             by,
+            None if woven.compiled.definition_id is None else woven.compiled.ir_digest,
         )
         return row is not None
 

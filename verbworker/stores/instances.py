@@ -143,4 +143,5 @@ def _correlation(row: Row | None) -> Correlation | None:
         instance_key=row["instance_key"],
         correlation=json.loads(row["correlation"]),
         status=row["status"],
+        definition_key=row["definition_key"],
     )

@@ -89,6 +89,8 @@ class Deploy:
         woven = ready.woven
         # The engine tells versions apart by name and bytes, so the name must not depend on where we stand.
         resource = Resource(f"{woven.process_id}.bpmn", woven.content)
+        # First: from the moment the engine has the model, its jobs may come.
+        await self._deployments.record_terms(woven.compiled)
         answers = await self._engine.deploy([resource])
         deployed = next((answer for answer in answers if answer.process_id == woven.process_id), None)
         if deployed is None:

@@ -33,6 +33,8 @@ from verbworker.stores._database import Database
 from verbworker.stores.frames import Frames
 from verbworker.stores.gates import GateBook
 from verbworker.stores.instances import Instances
+from verbworker.stores.terms import TermsBook
+from verbworker.terms import TaskTerms
 from verbworker.trace import UNTRACED, Span, Tracer
 from verbworker.verb import Mode
 from verbworker.work.heart import Heart, Life
@@ -42,6 +44,7 @@ from verbworker.work.redelivery import Redelivery
 from verbworker.work.reporting import Reporting
 from verbworker.work.returns import Returns
 from verbworker.work.strays import Strays
+from verbworker.work.terms import TermsDesk
 from verbworker.work.transactional import Transactional
 
 _log = logging.getLogger(__name__)
@@ -86,6 +89,7 @@ class Executor:
         self._tracer = tracer
         self._judge = judge
         self._strays = strays
+        self._terms = TermsDesk(TermsBook(databases.control, engine_id=frames.engine_id))
         self._popping = Popping(frames)
         self._transactional = Transactional(databases.verbs, frames, performance, engine)
         self._returns = Returns(engine, frames)
@@ -151,15 +155,16 @@ class Executor:
         raise AssertionError("counting never ends")
 
     async def _push(self, job: Job, luggage: Luggage) -> Claim | None:
-        delivery = self._delivery(job, luggage)
+        delivery = await self._delivery(job, luggage)
         claim = await self._frames.push(delivery) or await self._redelivery.settle(delivery, luggage)
         if claim is None:
             return None
         metrics.CLAIMS.labels(job.type, claim.claimed_from).inc()
         return claim
 
-    def _delivery(self, job: Job, luggage: Luggage) -> Delivery:
+    async def _delivery(self, job: Job, luggage: Luggage) -> Delivery:
         verb = self._registry.find(job.type)
+        terms = await self._terms.of(job)
         return Delivery(
             job=job,
             instance_uid=luggage.instance_uid,
@@ -168,13 +173,15 @@ class Executor:
             on_unknown=verb.on_unknown.value if verb else "rerun",
             max_runs=verb.max_runs if verb else 5,
             idempotency_window=verb.idempotency_window if verb else timedelta(hours=24),
-            idempotency_key=idempotency_key(self._frames.engine_id, job),
-            retries=self._policy(job).retry.maximum_attempts,
+            idempotency_key=await self._terms.key(job, luggage) or idempotency_key(self._frames.engine_id, job),
+            retries=self._policy(job, terms).retry.maximum_attempts,
             input_hash=luggage.hash,
         )
 
-    def _policy(self, job: Job) -> Policy:
+    def _policy(self, job: Job, terms: TaskTerms) -> Policy:
         verb = self._registry.find(job.type)
+        if terms.policy is not None:
+            return terms.policy
         if verb is None:
             return DEFAULT_POLICY
         return self._registry.policy_of(verb, self._registry.workflow_of(job.process_id))
@@ -183,7 +190,8 @@ class Executor:
 
     async def _run(self, job: Job, luggage: Luggage, claim: Claim, life: Life) -> Completed | Failed:
         """Run the verb. What comes back as `Completed` is stored already, in the verb's transaction if it has one."""
-        policy = self._policy(job)
+        terms = await self._terms.of(job)
+        policy = self._policy(job, terms)
         try:
             if self._strays is not None:
                 await self._strays.refuse(job, claim.instance, luggage.instance_uid)
@@ -191,7 +199,8 @@ class Executor:
             head = None
             if claim.input_known and not claim.input_is_head and luggage.instance_uid is not None:
                 head = (await payloads.head(self._databases.control, luggage.instance_uid)).content
-            entered = enter(job, luggage, claim, self._registry, ring=self._ring, head=head)
+            entered = enter(job, luggage, claim, self._registry, ring=self._ring, head=head, terms=terms)
+            await self._terms.check(job, luggage, entered.instance)
             _within_schedule(claim, policy)
             entered = await self._informed(entered)
             if entered.verb.mode is Mode.TRANSACTIONAL:
