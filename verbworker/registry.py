@@ -99,10 +99,15 @@ class Registry:
 
         A policies file counts only when it is named here, even when it lies in the folder.
         """
-        found = load_policies(Path(policies)).values() if policies is not None else ()
+        if policies is not None:
+            self.load_policies(policies)
         loaded = load_verbs(Path(folder))
         self._sentences |= loaded.sentences
-        return self.declare(*loaded.workflows, policies=found)
+        return self.declare(*loaded.workflows)
+
+    def load_policies(self, file: Path | str) -> "Registry":
+        """Add the policies of one file, as the catalogue of a process has them; returns this registry."""
+        return self.declare(policies=load_policies(Path(file)).values())
 
     def add(self, verb: Verb) -> None:
         """Add a direct verb that is registered already, in another registry for one."""

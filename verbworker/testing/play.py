@@ -1,16 +1,18 @@
-"""A play: your whole application in one test, with real models on the engine in memory and a worker on a real database.
+"""A play: your whole application in one test, with real models on an engine and a worker on a real database.
 
-Time is the test's: `advance` lets timers fire. Everything else happens as it does in production.
+On the engine in memory, which is used unless another is named, time is the test's: `advance` lets timers fire.
+Everything else happens as it does in production.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from uuid import UUID, uuid4
 
 from verblint.rendering import render
+from verbworker.engine import Engine
 from verbworker.engines.inline import InlineEngine
 from verbworker.errors import CannotRun
 from verbworker.event import Entry, Kind, Open, told
@@ -38,6 +40,7 @@ _PATIENCE = 30.0
 # Whoever leaves a play waits for the polls under way.
 _POLL_SECONDS = 0.2
 
+EngineName = Literal["inline", "embedded", "zeebe"]
 Found = TypeVar("Found")
 
 
@@ -45,7 +48,7 @@ Found = TypeVar("Found")
 class Play:
     """Where those stand who ask, send, decide and watch. Open it with `Play.open`."""
 
-    engine: InlineEngine
+    engine: Engine
     database: Database
     _office: Office
     _gates: Gates
@@ -56,26 +59,40 @@ class Play:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, dsn: str, registry: Registry, models: Sequence[str], *, schema: str = ""
+        cls,
+        dsn: str,
+        registry: Registry,
+        models: Sequence[str],
+        *,
+        schema: str = "",
+        engine: EngineName = "inline",
     ) -> AsyncIterator["Play"]:
-        """A play on a migrated database, its models linted and deployed; `CannotRun` says why one was not."""
-        engine = InlineEngine(f"play-{uuid4().hex[:8]}")
-        settings = _settings(dsn, engine.engine_id)
-        async with Database(dsn, size=4) as database, opened_office(settings, registry) as office:
+        """A play on a migrated database, its models linted and deployed; `CannotRun` says why one was not.
+
+        A Zeebe cluster is found by the usual variables, ZEEBE_ADDRESS for one. Its jobs are for everybody who works
+        there, so let nobody else perform the same verbs on it meanwhile.
+        """
+        settings = _settings(dsn, engine)
+        async with (
+            _open_engine(settings, engine) as found,
+            Database(dsn, size=4) as database,
+            opened_office(settings, registry) as office,
+        ):
             if schema:
                 await database.execute(schema)
-            await _deploy(models, registry, engine, database)
-            inbox, letters = Inbox(database, engine_id=engine.engine_id, owner=uuid4()), DeadLetters(database)
+            await _deploy(models, registry, found, database)
+            inbox, letters = Inbox(database, engine_id=found.engine_id, owner=uuid4()), DeadLetters(database)
             play = cls(
-                engine,
+                found,
                 database,
                 office,
-                Gates(database, engine),
+                Gates(database, found),
                 Ingress(inbox, letters),
-                Dispatcher(office.dispatches, Instances(database), engine),
-                Messenger(registry, inbox, letters, engine),
+                Dispatcher(office.dispatches, Instances(database), found),
+                Messenger(registry, inbox, letters, found),
             )
-            async with _working(settings, registry, engine):
+            # An engine in memory has one door; a worker comes to the others by its own, as it does in production.
+            async with _working(settings, registry, found if engine == "inline" else None):
                 yield play
 
     async def ask(self, what: str, args: Mapping[str, Any] | None = None, *, by: str = "tests") -> UUID:
@@ -90,6 +107,10 @@ class Play:
         message = Message(
             message_name=name, message_id=uuid4().hex, correlation_key=key, tenant_id=TENANT, payload=content
         )
+        await self.deliver(message)
+
+    async def deliver(self, message: Message) -> None:
+        """Send a message that is made already, by a generated function for one; its tenant must be `TENANT`."""
         await self._ingress.take(message, sent_by="tests")
         await self._messenger.drain()
 
@@ -99,7 +120,9 @@ class Play:
         await self._gates.decide(entry_id, decision, reason=reason, by=by, tenant_id=TENANT)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass for the process."""
+        """Let time pass for the process; `CannotRun` on an engine whose clock is its own."""
+        if not isinstance(self.engine, InlineEngine):
+            raise CannotRun("only the engine in memory has a clock that a test can move")
         self.engine.advance(seconds)
 
     async def waiting(self, entry_id: UUID, which: Callable[[Open], bool] = lambda _: True) -> Open:
@@ -148,14 +171,25 @@ class Play:
             raise AssertionError(f"it did not come within {_PATIENCE:.0f} s; what happened: {story}") from None
 
 
-def _settings(dsn: str, engine_id: str) -> Settings:
-    given = {"dsn": dsn, "engine_id": engine_id, "tenant": TENANT, "http_port": 0, "poll_wait": _POLL_SECONDS}
+def _settings(dsn: str, engine: EngineName) -> Settings:
+    given = {"dsn": dsn, "engine_id": f"play-{uuid4().hex[:8]}", "tenant": TENANT, "http_port": 0}
+    if engine != "inline":
+        given["engine"] = engine
     # Signed payloads need a key, and which one makes no difference to a test.
     keys = {"integrity_keys": {"tests": uuid4().hex}, "integrity_key": "tests"}
-    return Settings.model_validate(given | keys)
+    return Settings.model_validate(given | keys | {"poll_wait": _POLL_SECONDS})
 
 
-async def _deploy(models: Sequence[str], registry: Registry, engine: InlineEngine, database: Database) -> None:
+@asynccontextmanager
+async def _open_engine(settings: Settings, name: EngineName) -> AsyncIterator[Engine]:
+    if name == "inline":
+        yield InlineEngine(settings.cluster())
+        return
+    async with app.choose_engine(settings, is_working=False) as engine:
+        yield engine
+
+
+async def _deploy(models: Sequence[str], registry: Registry, engine: Engine, database: Database) -> None:
     prepared = prepare(read_models(models), open_linter(), registry)
     if not prepared.ready:
         found = [render(prepared.report, "concise").strip(), *map(str, prepared.report.problems), *prepared.refusals]
@@ -166,7 +200,7 @@ async def _deploy(models: Sequence[str], registry: Registry, engine: InlineEngin
 
 
 @asynccontextmanager
-async def _working(settings: Settings, registry: Registry, engine: InlineEngine) -> AsyncIterator[None]:
+async def _working(settings: Settings, registry: Registry, engine: Engine | None) -> AsyncIterator[None]:
     stop = asyncio.Event()
     async with app.opened(settings, registry, engine) as opened, asyncio.TaskGroup() as tasks:
         tasks.create_task(opened.run(stop))
