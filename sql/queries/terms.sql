@@ -34,3 +34,21 @@ added AS (
 SELECT visit FROM known
 UNION ALL
 SELECT visit FROM added;
+
+-- name: forget_visits
+-- Take away the counts of instances that have ended: no step of theirs will be come to again.
+WITH gone AS (
+  DELETE FROM verbworker.step_visit
+  WHERE ctid = ANY (ARRAY(
+    SELECT visit.ctid
+    FROM verbworker.step_visit AS visit
+    JOIN verbworker.workflow_instance AS instance
+      ON instance.engine_id = visit.engine_id AND instance.instance_key = visit.process_instance_key
+    WHERE visit.engine_id = $1 AND instance.ended_at < clock_timestamp() - $2::interval
+    LIMIT $3
+    FOR UPDATE OF visit SKIP LOCKED
+  ))
+  RETURNING 1
+)
+SELECT count(*) AS forgotten
+FROM gone;

@@ -23,6 +23,7 @@ from verbworker.ops.staff import hire
 from verbworker.registry import Registry
 from verbworker.stores._database import Database
 from verbworker.stores.frames import Frames
+from verbworker.stores.terms import TermsBook
 from verbworker.trace import UNTRACED, Tracer
 from verbworker.work.executor import Databases, Executor
 from verbworker.work.heart import Heart
@@ -133,7 +134,8 @@ async def opened(settings: Settings, registry: Registry, engine: Engine | None =
         executor = Executor(
             registry, chosen, frames, pools, heart, performance, ring=ring, tracer=tracer, strays=staff.strays
         )
-        relay, reaper = Relay(frames, Returns(chosen, frames)), Reaper(frames, after=settings.archive_after)
+        relay = Relay(frames, Returns(chosen, frames))
+        reaper = Reaper(frames, TermsBook(control, engine_id=chosen.engine_id), after=settings.archive_after)
         worker = Worker(
             *(registry, chosen, frames, executor, heart, relay, reaper, _pace(settings)),
             desks=staff.desks,

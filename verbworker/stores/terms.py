@@ -1,6 +1,7 @@
 """The terms of deployed models, by the digest that their jobs carry, and how often each step was come to."""
 
 import json
+from datetime import timedelta
 
 from verbworker.job import Job
 from verbworker.stores._database import Database
@@ -40,3 +41,8 @@ class TermsBook:
             continue
         number: int = row["visit"]
         return number
+
+    async def forget_visits(self, *, ended_before: timedelta, limit: int) -> int:
+        """Take away the counts of instances that ended so long ago; returns how many."""
+        row = await self._database.fetchrow(query("terms", "forget_visits"), self._engine_id, ended_before, limit)
+        return 0 if row is None else row["forgotten"]

@@ -190,9 +190,9 @@ class Executor:
 
     async def _run(self, job: Job, luggage: Luggage, claim: Claim, life: Life) -> Completed | Failed:
         """Run the verb. What comes back as `Completed` is stored already, in the verb's transaction if it has one."""
-        terms = await self._terms.of(job)
-        policy = self._policy(job, terms)
+        policy = self._policy(job, await self._terms.of(job))
         try:
+            terms = await self._terms.require(job)
             if self._strays is not None:
                 await self._strays.refuse(job, claim.instance, luggage.instance_uid)
             await self._pin(job, luggage, claim)

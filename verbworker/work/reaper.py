@@ -1,4 +1,4 @@
-"""The reaper: moves acknowledged frames into the archive and counts what waits for a person."""
+"""The reaper: moves acknowledged frames into the archive, forgets what has ended, counts what waits for a person."""
 
 import asyncio
 import logging
@@ -8,6 +8,7 @@ from datetime import timedelta
 from verbworker import metrics
 from verbworker.errors import StoreError
 from verbworker.stores.frames import Frames
+from verbworker.stores.terms import TermsBook
 
 _log = logging.getLogger(__name__)
 _BATCH = 2000
@@ -17,9 +18,15 @@ class Reaper:
     """Keeps the hot table small. Any number of workers may reap at once."""
 
     def __init__(
-        self, frames: Frames, *, after: timedelta = timedelta(minutes=10), every: timedelta = timedelta(seconds=30)
+        self,
+        frames: Frames,
+        terms: TermsBook | None = None,
+        *,
+        after: timedelta = timedelta(minutes=10),
+        every: timedelta = timedelta(seconds=30),
     ) -> None:
         self._frames = frames
+        self._terms = terms
         self._after = after
         self._every = every
 
@@ -37,6 +44,8 @@ class Reaper:
         moved = 0
         while (batch := await self._frames.archive(older_than=self._after, limit=_BATCH)) > 0:
             moved += batch
+        if self._terms is not None:
+            await self._terms.forget_visits(ended_before=self._after, limit=_BATCH)
         waiting = await self._frames.waiting()
         metrics.HELD.set(waiting.held)
         metrics.UNACKNOWLEDGED.set(waiting.unacknowledged)

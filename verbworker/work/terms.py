@@ -31,15 +31,19 @@ class TermsDesk:
         except Failure:
             return None
 
-    async def check(self, job: Job, luggage: Luggage, instance: Correlation) -> None:
-        """Return when a job may run under the terms it names; raises `PermanentContract`."""
-        if HEADER not in job.headers:
-            return
-        terms = await self._book.of(job)
-        if terms is None:
+    async def require(self, job: Job) -> TaskTerms:
+        """The same, for a job that is about to run; raises `PermanentContract` when nobody knows the terms it names."""
+        if HEADER in job.headers and await self._book.of(job) is None:
             raise PermanentContract(
                 "the model was deployed with terms that this database does not know", code="TermsUnknown"
             )
+        return await self.of(job)
+
+    async def check(self, job: Job, luggage: Luggage, instance: Correlation) -> None:
+        """Return when a job, its payload checked, fits the terms it names; raises `PermanentContract`."""
+        terms = await self._book.of(job)
+        if terms is None:
+            return
         await self._key(job, luggage)
         if instance.definition_key in (None, job.process_definition_key):
             return
