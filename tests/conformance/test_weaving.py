@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.bpmn import document, process
 from tests.support.engines import Gateway
-from tests.support.fixture_models import FixtureModel, fixture_models
+from tests.support.fixture_models import FixtureModel, passing_models
 from tests.support.weaving import BY_ERROR, BY_MESSAGE, BY_TIMER, SHARED, registry_of
 from tests.support.zeebe_engine import zeebe
 from verbworker.engine import Ask, Resource, Signal, Start
@@ -28,7 +28,7 @@ REFUSED = {
     "rules/native-user-task/valid-native.bpmn",
     "rules/job-based-user-task/valid-native.bpmn",
 }
-PASSING = [model for model in fixture_models("rules") + fixture_models("traps") if not model.errors()]
+PASSING = passing_models()
 
 
 def renamed(model: FixtureModel, name: str) -> bytes:

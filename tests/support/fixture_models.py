@@ -56,6 +56,12 @@ def fixture_models(below: str) -> list[FixtureModel]:
 
 
 @cache
+def passing_models() -> list[FixtureModel]:
+    """The models of rules and traps that have no error; several modules ask while they are collected."""
+    return [model for model in fixture_models("rules") + fixture_models("traps") if not model.errors()]
+
+
+@cache
 def contracts() -> Contracts:
     """The contracts that fixtures are checked against."""
     return read_contracts(FOLDER / "contracts")

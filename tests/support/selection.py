@@ -1,13 +1,23 @@
-"""A pytest plugin: `--engine` picks the engines a run is for; long forms run only where `-m` asks for them."""
+"""A pytest plugin that says which tests a run is for.
+
+`--engine` picks engines. Long forms run only where `-m` asks for them. What tests/full.txt names gets the mark `full`
+and is left out, unless `--full` or `-m` asks for it or the command line names its file.
+"""
 
 import contextlib
 import os
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.engines import ENGINES, GATEWAYS, make_ready
 from tests.support.errors import Broken, Unavailable
 
+_LIST = Path(__file__).parents[1] / "full.txt"
 _MARKS = {"zeebe": pytest.mark.zeebe, "zeebe-8.8": pytest.mark.versions, "zeebe-8.9": pytest.mark.versions}
 
 
@@ -25,6 +35,60 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=ENGINES,
         help="of the tests that need an engine, run those of this one; may be repeated",
     )
+    parser.addoption("--full", action="store_true", help="run what tests/full.txt leaves out of the gate, too")
+
+
+@cache
+def full_patterns() -> tuple[str, ...]:
+    """The lines of tests/full.txt: what `make full` runs and the gate does not."""
+    lines = (line.partition("#")[0].strip() for line in _LIST.read_text().splitlines())
+    return tuple(line for line in lines if line)
+
+
+def is_full(test: str, patterns: Iterable[str] | None = None) -> bool:
+    """Whether a test is one of those; the last pattern that fits decides, and one behind `!` keeps it in the gate."""
+    verdict = False
+    for pattern in full_patterns() if patterns is None else patterns:
+        if fits(test, pattern.removeprefix("!")):
+            verdict = not pattern.startswith("!")
+    return verdict
+
+
+def fits(test: str, pattern: str) -> bool:
+    """Whether a pattern names a test: its file, its function or its full id; `*` stands for anything."""
+    return re.match(f"tests/{_expression(pattern)}($|::|\\[)", test) is not None
+
+
+@cache
+def _expression(pattern: str) -> str:
+    return re.escape(pattern).replace(r"\*", ".*")
+
+
+class Left:
+    """How many tests were left to `make full`; the workers of pytest-xdist tell the one that started them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        self.count = max(self.count, getattr(node, "workeroutput", {}).get("left", 0))
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["left"] = self.count
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.count:
+            terminalreporter.write_line(f"{self.count} tests are left to `make full`")
+
+
+_LEFT = pytest.StashKey[Left]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    left = config.stash[_LEFT] = Left()
+    config.pluginmanager.register(left, "verbworker-left")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -38,17 +102,29 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("gateway", params, indirect=True)
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` and before the recorder of marks
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if item.get_closest_marker("long") is None and is_full(item.nodeid):
+        item.add_marker(pytest.mark.full)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     chosen = chosen_engines(config)
     wants_long = "long" in config.option.markexpr
-    left_out = [
-        item
-        for item in items
-        if _engine_of(item) not in (None, *chosen) or (not wants_long and item.get_closest_marker("long"))
-    ]
+    wants_full = config.option.full or "full" in config.option.markexpr
+    named = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
+    kept, left_out = [], []
+    for item in items:
+        if _engine_of(item) not in (None, *chosen) or (not wants_long and item.get_closest_marker("long")):
+            left_out.append(item)
+        elif not wants_full and item.get_closest_marker("full") and item.path not in named:
+            left_out.append(item)
+            config.stash[_LEFT].count += 1
+        else:
+            kept.append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
+        items[:] = kept
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
