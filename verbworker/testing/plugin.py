@@ -25,6 +25,11 @@ from verbworker.testing.kit import Kit
 from verbworker.testing.play import Play
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the mark of tests that go to a real broker known."""
+    config.addinivalue_line("markers", "zeebe: needs a real Zeebe broker")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Repeat a test that asks for `crash_point` for every point, and once without a crash."""
     if "crash_point" in metafunc.fixturenames:

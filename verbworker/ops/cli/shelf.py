@@ -52,6 +52,12 @@ PLACES: Mapping[str, Place] = {
         "Write a new project whose tests pass; exit 1 when one of its files is there.",
         example="verbworker init my-app",
     ),
+    "scaffold": Place(
+        "scaffold",
+        "scaffold",
+        "Write a process whose tests pass; where it is already, only compile it anew.",
+        example="verbworker scaffold parcel-return",
+    ),
     "dev": Place(
         "dev",
         "dev",

@@ -1,0 +1,33 @@
+"""Verification in a test: what `verbworker verify` proves, for those who run their tests before they commit."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from verblint.rendering import render
+from verblint.value import replace as replaced
+from verbworker.ops.models import read_models
+from verbworker.ops.profile.project import open_sources
+from verbworker.ops.profile.rules import RULES
+from verbworker.ops.profile.verifying import verify
+from verbworker.registry import Registry
+
+
+def assert_verified(models: Sequence[str], registry: Registry | None = None, *, profile: str = "") -> None:
+    """Assert that models, contracts, policies, locks and generated modules agree, and the registry's verbs with them.
+
+    Only the contracts of these models are held against the registry, so it may be that of one process. A `profile`
+    takes the place of the project's.
+    """
+    read = read_models(models)
+    sources = open_sources(read)
+    if profile:
+        settings = replaced(sources.project.settings, profile=profile)
+        sources = replace(sources, project=replaced(sources.project, settings=settings))
+    verified = verify(read, sources)
+    if registry is not None:
+        ours = {resolved.process for resolved in verified.resolved}
+        workflows = tuple(workflow for workflow in sources.workflows if workflow.process in ours)
+        verified = replace(verified, sources=replace(sources, workflows=workflows)).covered(registry)
+    report = verified.report
+    told = [render(report, "concise", rules=RULES).strip(), *map(str, report.problems)]
+    assert report.exit_code(sources.project.max_warnings) == 0, "verbworker verify would not pass:\n" + "\n".join(told)
