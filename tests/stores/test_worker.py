@@ -109,6 +109,20 @@ async def working(shift: Shift) -> AsyncIterator["asyncio.Task[None]"]:
         shift.stop.set()
 
 
+CUT_THE_FIRST_BOOT = """
+CREATE SEQUENCE boots;
+CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF nextval('boots') = 1 THEN
+    PERFORM pg_terminate_backend(pg_backend_pid());
+  END IF;
+  RETURN NEW;
+END
+$$;
+CREATE TRIGGER cut BEFORE INSERT ON verbworker.worker_boot FOR EACH ROW EXECUTE FUNCTION cut();
+"""
+
+
 class Stage:
     """Where verbs stand still until the test lets them go on."""
 
@@ -145,6 +159,17 @@ def open_stage() -> Stage:
 
 
 # ---- at work -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_worker_whose_first_word_to_the_database_is_cut_off_says_it_again(dsn: str) -> None:
+    async with on_shift(dsn, open_stage().external()) as shift:
+        await shift.database.execute(CUT_THE_FIRST_BOOT)
+        async with working(shift):
+            (key,) = await shift.start()
+            await shift.settled(key)
+
+        boots = await shift.database.fetch("SELECT name FROM verbworker.worker_boot")
+        assert [row["name"] for row in boots] == ["tests"]
 
 
 @pytest.mark.req("JOB-04", "JOB-15")

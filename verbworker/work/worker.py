@@ -3,14 +3,19 @@
 import asyncio
 import logging
 import os
+import random
 import socket
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 from verbworker import metrics
+from verbworker.backoff import backoff
 from verbworker.engine import Ask, Engine
+from verbworker.errors import StoreConflict, StoreUnavailable
 from verbworker.job import RESERVED, Job
 from verbworker.registry import Registry
 from verbworker.stores.frames import Frames
@@ -89,7 +94,7 @@ class Worker:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then give back what has not begun and finish what runs."""
-        await self._frames.boot(name=self._pace.name, host=socket.gethostname(), pid=os.getpid())
+        await self._boot(stop)
         async with asyncio.TaskGroup() as services:
             background = [services.create_task(service()) for service in self._services]
             async with asyncio.TaskGroup() as jobs:
@@ -99,6 +104,20 @@ class Worker:
             await self._frames.flush()
             for task in background:
                 task.cancel()
+
+    async def _boot(self, stop: asyncio.Event) -> None:
+        """Tell the database who we are; from here on one that is away is waited for."""
+        for failures in count():
+            try:
+                await self._frames.boot(name=self._pace.name, host=socket.gethostname(), pid=os.getpid())
+            except (StoreUnavailable, StoreConflict) as error:
+                _log.warning("database away, not working yet", extra={"reason": str(error)})
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), backoff(failures, random.random()))
+                if stop.is_set():
+                    return
+            else:
+                return
 
     def _open_feeds(self, jobs: asyncio.TaskGroup) -> list[Feed]:
         timeout = self._pace.engine_timeout
