@@ -133,7 +133,7 @@ async def test_an_entry_that_nothing_moves_is_found_as_stuck(book: Casebook) -> 
 async def test_an_entry_whose_step_runs_is_not_stuck(book: Casebook) -> None:
     entry_id = await book.start(models.line, "first")
     job = await book.take("first")
-    await book.frames.push(book.executor._delivery(job, Luggage.of(job)))
+    await book.frames.push(await book.executor._delivery(job, Luggage.of(job)))
     await book.age(entry_id)
 
     assert await book.runbook.stuck(TENANT, longer_than=DAY) == []
