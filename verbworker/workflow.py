@@ -14,7 +14,7 @@ from verblint.strict_yaml import Document
 from verblint.strict_yaml import Path as Steps
 from verbworker import contract_file
 from verbworker.canonical import MAX_INTEGER
-from verbworker.errors import ContractInvalid
+from verbworker.errors import ContractInvalid, PermanentContract
 from verbworker.flags import Flag, FlagContract
 from verbworker.merge import apply
 from verbworker.payload import DEFAULT_BUDGET
@@ -98,8 +98,17 @@ class WorkflowVerb:
         return {name: key for name, key in found if key}
 
     def business_key_of(self, data: Mapping[str, Any], args: Mapping[str, object]) -> str | None:
-        """What people call this case, when the verb says how to make it."""
-        return None if self.business_key is None else _rendered(self.business_key, data, args)
+        """What people call this case, when the verb says how; raises `PermanentContract` when it cannot be made."""
+        if self.business_key is None:
+            return None
+        key = _rendered(self.business_key, data, args)
+        if key is None:
+            raise PermanentContract(
+                f"the business key {self.business_key} needs what is not there", code="AmeideTemplateMissingPath"
+            )
+        if not key:
+            raise PermanentContract(f"the business key {self.business_key} came out empty", code="AmeideTemplateEmpty")
+        return key
 
     def say(self, args: Mapping[str, object]) -> str:
         """The step's sentence with the arguments in their places."""

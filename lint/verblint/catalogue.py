@@ -29,7 +29,7 @@ A file holds one verb, or several under `verbs`. A workflow verb, in full:
     compensation: {kyc.request-documents: kyc.withdraw-request}   # step: what undoes it
 
 A direct verb has `verb`, `version`, `sentences`, `args`, `mode` and `writes`: the payload fields it may change. A
-policy file has `version: 1` and a list `policies`. Fields the linter has no use for are known by name only; their
+policy file is described in `verblint.policies`. Fields the linter has no use for are known by name only; their
 content is the runtime's to check.
 """
 
@@ -37,6 +37,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from verblint.contract import Contracts, DirectVerb, Flag, FlagType, FlagValue, Gate, Origin, Policy, WorkflowVerb
+from verblint.policies import policies_of
 from verblint.section import Fault, Section, Shape
 from verblint.strict_yaml import YamlError, load
 
@@ -68,12 +69,19 @@ class ContractError(Exception):
         super().__init__("\n".join(map(str, self.faults)))
 
 
-def read_contracts(verbs: Path, policies: Iterable[Path] = (), known: Mapping[str, Policy] | None = None) -> Contracts:
+def read_contracts(
+    verbs: Path,
+    policies: Iterable[Path] = (),
+    known: Mapping[str, Policy] | None = None,
+    *,
+    is_exact: bool = False,
+) -> Contracts:
     """All contracts below a folder, and the policies in it and in further files, or ContractError.
 
-    Policies that are `known` count where no file has one of that name.
+    Policies that are `known` count where no file has one of that name. With `is_exact` nothing in a policy is left to
+    a default.
     """
-    catalogue = _Catalogue()
+    catalogue = _Catalogue(is_exact)
     for file in sorted(p for p in verbs.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file()):
         if file.name == POLICY_FILE:
             catalogue.add_policies(file)
@@ -85,10 +93,18 @@ def read_contracts(verbs: Path, policies: Iterable[Path] = (), known: Mapping[st
     return catalogue.finish()
 
 
+def read_policies(file: Path, *, is_exact: bool = False) -> Mapping[str, Policy]:
+    """The policies of one file by name, or ContractError."""
+    catalogue = _Catalogue(is_exact)
+    catalogue.add_policies(file)
+    return catalogue.finish().policies
+
+
 class _Catalogue:
     """Contracts while they are being read."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_exact: bool = False) -> None:
+        self._is_exact = is_exact
         self._workflows: dict[str, tuple[WorkflowVerb, Section]] = {}
         self._directs: dict[str, DirectVerb] = {}
         self._policies: dict[str, Policy] = {}
@@ -111,11 +127,7 @@ class _Catalogue:
         section = self._open(file)
         if section is None:
             return
-        section.only(["version", "policies"])
-        if section.value("version") != 1:
-            section.fault("must be 1", "version")
-        for entry in section.sections("policies"):
-            policy = _policy(entry)
+        for policy, entry in policies_of(section, is_exact=self._is_exact):
             if policy.name in self._policies:
                 entry.fault(f"the policy {policy.name} is declared twice", "name")
             self._policies[policy.name] = policy
@@ -268,12 +280,6 @@ def _initial(section: Section, kind: FlagType, values: tuple[str, ...]) -> FlagV
     wanted = "one of its values" if kind is FlagType.ENUM else f"of type {kind}"
     section.fault(f"every flag has a value from the start, and it must be {wanted}", "initial")
     return ""
-
-
-def _policy(section: Section) -> Policy:
-    section.only(["name", "schedule_to_close_timeout_seconds", "start_to_close_timeout_seconds", "retry"])
-    retry = section.section("retry")
-    return Policy(section.text("name"), retry.integer("maximum_attempts", least=1), _origin(section))
 
 
 def _origin(section: Section) -> Origin:

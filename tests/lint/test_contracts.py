@@ -18,7 +18,14 @@ strategy: workflow
 process: kyc-open
 sub_verbs: [kyc.ask]
 """
-POLICIES = "version: 1\npolicies: [{name: standard, retry: {maximum_attempts: 3}}]\n"
+POLICIES = """\
+version: 1
+policies:
+  - name: standard
+    schedule_to_close_timeout_seconds: 600
+    start_to_close_timeout_seconds: 60
+    retry: {maximum_attempts: 3, initial_interval_seconds: 1, maximum_interval_seconds: 60, backoff_coefficient: 2.0}
+"""
 
 
 def written(folder: Path, **files: str) -> Path:
@@ -245,17 +252,9 @@ def test_one_process_belongs_to_one_verb(tmp_path: Path) -> None:
         ("[]", "", "no mapping"),
         ("version: 2\npolicies: []\n", "version", "must be 1"),
         ("version: 1\n", "policies", "must be a list"),
-        (
-            "version: 1\npolicies: [{name: a, retry: {maximum_attempts: 0}}]\n",
-            "policies[0].retry.maximum_attempts",
-            "1 or",
-        ),
-        (
-            "version: 1\npolicies: [{name: a, attempts: 3, retry: {maximum_attempts: 1}}]\n",
-            "policies[0].attempts",
-            "unknown",
-        ),
-        (POLICIES.replace("]\n", ", {name: standard, retry: {maximum_attempts: 1}}]\n"), "policies[1].name", "twice"),
+        (POLICIES.replace("attempts: 3", "attempts: 0"), "policies[0].retry.maximum_attempts", "between 1 and"),
+        (POLICIES.replace("retry:", "attempts: 3\n    retry:"), "policies[0].attempts", "unknown"),
+        (POLICIES + POLICIES.partition("policies:\n")[2], "policies[1].name", "twice"),
     ],
 )
 def test_a_policy_file_is_checked_too(tmp_path: Path, text: str, field: str, words: str) -> None:

@@ -108,7 +108,7 @@ def test_settings_reach_the_rules() -> None:
 
     assert [finding.severity for finding in lint(BARE, project=softer).findings] == ["warning"]
     assert lint(BARE, project=Project(ignore=("bare-flag",))).is_clean
-    assert not lint(CLEAN, project=Project(settings=Settings(strict_v1=True))).is_clean
+    assert not lint(CLEAN, project=Project(settings=Settings(profile="strict-v1"))).is_clean
 
 
 def test_a_project_may_ignore_a_rule_in_some_files_only() -> None:
@@ -134,7 +134,8 @@ def test_contracts_come_from_the_folder_of_the_project() -> None:
 
 def test_policies_outside_the_folder_are_read_too(tmp_path: Path) -> None:
     file = tmp_path / "more.yaml"
-    file.write_text("version: 1\npolicies:\n  - name: never\n    retry: {maximum_attempts: 1}\n")
+    text = (Path(CONTRACTS) / "policies.yaml").read_text()
+    file.write_text(text.replace("standard", "never").replace("patient", "seldom"))
     project = Project(verbs=CONTRACTS, policies=(str(file),))
 
     assert "never" in read_contracts(project).policies

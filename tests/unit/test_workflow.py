@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from verblint.catalogue import ContractError, read_contracts
-from verbworker.errors import ContractInvalid
+from verbworker.errors import ContractInvalid, PermanentContract
 from verbworker.payload import DEFAULT_BUDGET
 from verbworker.workflow import WorkflowVerb, json_schema, load_workflow_verbs
 
@@ -313,7 +313,14 @@ def test_the_linter_reads_the_same_file_alike(tmp_path: Path) -> None:
     write(
         tmp_path,
         "version: 1\npolicies:\n"
-        + "".join(f"  - {{name: {n}, retry: {{maximum_attempts: 1}}}}\n" for n in ("standard", "patient")),
+        + "".join(
+            f"  - name: {name}\n"
+            "    schedule_to_close_timeout_seconds: 60\n"
+            "    start_to_close_timeout_seconds: 6\n"
+            "    retry: {maximum_attempts: 1, initial_interval_seconds: 1, maximum_interval_seconds: 1, "
+            "backoff_coefficient: 1}\n"
+            for name in ("standard", "patient")
+        ),
         "policies.yaml",
     )
 
@@ -356,3 +363,36 @@ def _references(part: object) -> list[dict[str, Any]]:
         below = [found for value in part.values() for found in _references(value)]
         return [part, *below] if "$ref" in part else below
     return [found for value in part for found in _references(value)] if isinstance(part, list) else []
+
+
+# ---- keys -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("PRX-21", "PRX-22", "REG-05")
+def test_a_business_key_is_made_of_the_first_data_and_of_arguments(tmp_path: Path) -> None:
+    text = OPEN_CASE.replace(
+        "${state.entity_ref}", "${args.case_type}/${state.case.pages}/${state.entity_ref}/${args.urgent}"
+    )
+    verb = load_one(tmp_path, text)
+    args = {"case-type": "onboarding", "urgent": True}
+
+    assert verb.business_key_of({"entity_ref": "ACME", "case": {"pages": 3}}, args) == "onboarding/3/ACME/true"
+
+
+@pytest.mark.req("TPL-04", "TPL-05", "PRX-22")
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        ({}, "AmeideTemplateMissingPath"),
+        ({"entity_ref": None}, "AmeideTemplateMissingPath"),
+        ({"entity_ref": {"name": "x"}}, "AmeideTemplateMissingPath"),
+        ({"entity_ref": ""}, "AmeideTemplateEmpty"),
+    ],
+)
+def test_a_business_key_that_cannot_be_made_begins_nothing(tmp_path: Path, data: dict[str, Any], code: str) -> None:
+    verb = load_one(tmp_path, OPEN_CASE)
+
+    with pytest.raises(PermanentContract, match=r"the business key \$\{state.entity_ref\}") as refused:
+        verb.business_key_of(data, {})
+
+    assert refused.value.code == code
