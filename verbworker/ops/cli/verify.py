@@ -13,6 +13,7 @@ from verbworker.ops.cli.output import busy, complain
 if TYPE_CHECKING:
     from verblint.report import Report
     from verbworker.ops.profile.verifying import Verified
+    from verbworker.registry import Registry
 
 
 class Form(StrEnum):
@@ -56,7 +57,6 @@ def verify(
     something could not be checked.
     """
     # Here and not above: other commands need not wait for them.
-    from verbworker.ops.app import load_app
     from verbworker.ops.models import read_models
     from verbworker.ops.profile.base import Base
     from verbworker.ops.profile.project import open_sources
@@ -64,18 +64,35 @@ def verify(
 
     with busy("verifying"):
         models = read_models(paths or ["processes"])
-        sources = open_sources(models, verbs)
-        registry = None if app is None else load_app(app)
-        verified = verify_models(models, sources, registry=registry, base=None if base is None else Base(base))
-    report = _write(verified) if write else verified.report
-    _show(report, form.value, output_file)
-    if registry is None:
+        verified = verify_models(models, open_sources(models, verbs), base=None if base is None else Base(base))
+    if write:
+        # Before the application is imported, which may import what is written now.
+        verified = _write(verified)
+    broken: CannotRun | None = None
+    if app is not None:
+        try:
+            verified = verified.covered(_load(app))
+        except CannotRun as error:
+            # The reason may well be in the report: a module that is not generated yet.
+            broken = error
+    _show(verified.report, form.value, output_file)
+    if broken is not None:
+        raise broken
+    if app is None:
         complain("the registered verbs were not compared; pass --app module:attribute")
-    raise typer.Exit(report.exit_code(sources.project.max_warnings))
+    raise typer.Exit(verified.report.exit_code(verified.sources.project.max_warnings))
 
 
-def _write(verified: "Verified") -> "Report":
-    """Write what is outdated, each file whole, and return the report as it is then."""
+def _load(app: str) -> "Registry":
+    from verbworker.ops.app import load_app
+
+    # To import is to write, unless Python is told to leave its caches alone.
+    sys.dont_write_bytecode = True
+    return load_app(app)
+
+
+def _write(verified: "Verified") -> "Verified":
+    """Write what is outdated, each file whole; what is left is told then."""
     from verblint.writing import write_whole
 
     for path, content in verified.outdated.items():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from verblint.project import find_project
+from verblint.project import SettingError, find_project
 from verbworker.compiling import compile_model
 from verbworker.errors import CannotRun, Refused
 from verbworker.lock import FILE, lock_of
@@ -90,9 +90,10 @@ def _new(name: str) -> Scaffolded:
         raise Refused(f"there is a {there[0]} already, and no {_model(name)} to go with it; nothing was written")
     _refuse_rivals(name)
     around = {path: _text(shipped, name) for path, shipped in _AROUND.items() if not os.path.lexists(path)}
+    advice = tuple(_advice(name, around))
     made = {**around, **texts, **_compiled(name, texts)}
     write_together(Path(), made)
-    return Scaffolded(_package(name), tuple(sorted(made)), (), tuple(_advice(name, around)))
+    return Scaffolded(_package(name), tuple(sorted(made)), (), advice)
 
 
 def _compiled(name: str, texts: Mapping[str, str]) -> dict[str, str]:
@@ -146,13 +147,27 @@ def _advice(name: str, around: Mapping[str, str]) -> Iterator[str]:
         yield "to have it in the registry of your other verbs, add to verbs/__init__.py:"
         yield f"  from verbs import {package}"
         yield f"  registry = Registry.of(..., {package}.verbs)"
-    if "tests/conftest.py" not in around and _PLUGIN not in Path("tests/conftest.py").read_text(encoding="utf-8"):
+    if "tests/conftest.py" not in around and not _mentions("tests/conftest.py", _PLUGIN):
         yield "to have the fixtures of its tests, add to tests/conftest.py:"
         yield f'  pytest_plugins = ["{_PLUGIN}"]'
-    if "pyproject.toml" not in around and not find_project().verbs:
+    if "pyproject.toml" not in around and not _knows_verbs():
         yield "to have its contract found, add to pyproject.toml:"
         yield "  [tool.verblint]"
         yield '  verbs = "verbs"'
+
+
+def _mentions(path: str, word: str) -> bool:
+    try:
+        return word in Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+
+
+def _knows_verbs() -> bool:
+    try:
+        return bool(find_project().verbs)
+    except SettingError as error:
+        raise CannotRun(f"{error}; nothing was written") from error
 
 
 def _workflow(folder: Path, name: str) -> WorkflowVerb:

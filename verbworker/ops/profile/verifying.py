@@ -5,7 +5,7 @@ decided here.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -29,6 +29,7 @@ from verbworker.ops.uses import Use, outline
 from verbworker.registry import Registry
 from verbworker.workflow import WorkflowVerb
 
+_MEND = "Mend the model first, then run verbworker verify --write"
 _SHORT = len("sha256:") + 12
 
 
@@ -36,27 +37,38 @@ _SHORT = len("sha256:") + 12
 class Verified:
     """What came of it: the report, and the bytes that files should have and do not, by path.
 
-    `stale` are the findings that writing these files takes away.
+    `stale` are the findings that writing these files takes away. `uses` are the jobs of all models, `resolved` the
+    policies they run under.
     """
 
     report: Report
-    outdated: dict[str, bytes] = field(default_factory=dict)
+    sources: Sources
+    outdated: Mapping[str, bytes] = field(default_factory=dict)
     stale: tuple[Finding, ...] = ()
+    uses: tuple[Use, ...] = ()
+    resolved: tuple[Resolved, ...] = ()
 
-    def written(self) -> Report:
-        """The report as it is once the files are written."""
+    def written(self) -> "Verified":
+        """The same once the files are written."""
         gone = set(map(id, self.stale))
-        return replace(self.report, findings=tuple(found for found in self.report.findings if id(found) not in gone))
+        kept = tuple(found for found in self.report.findings if id(found) not in gone)
+        files = dict.fromkeys((*self.report.files, *self.outdated))
+        report = replace(self.report, files=tuple(files), findings=kept)
+        return Verified(report, self.sources, uses=self.uses, resolved=self.resolved)
+
+    def covered(self, registry: Registry) -> "Verified":
+        """The same with everything in which the registered verbs differ."""
+        found = tuple(coverage(registry, self.sources, self.uses, self.resolved))
+        report = _reported(self.report, found)
+        return Verified(report, self.sources, self.outdated, self.stale, self.uses, self.resolved)
 
 
-def verify(
-    models: Sequence[Resource], sources: Sources, *, registry: Registry | None = None, base: Base | None = None
-) -> Verified:
-    """Compare everything with everything; nothing is written. Without a registry its verbs are not looked at."""
+def verify(models: Sequence[Resource], sources: Sources, *, base: Base | None = None) -> Verified:
+    """Compare models with all that lies in files, and nothing is written. Registered verbs are not looked at yet."""
     verification = _Verification(sources, base)
     for model in models:
         verification.look_at(model)
-    return verification.finish(registry)
+    return verification.finish()
 
 
 class _Verification:
@@ -84,20 +96,14 @@ class _Verification:
             self._uses += outline(model).uses
             self._compare(model, seen, is_sound=not linted.errors)
 
-    def finish(self, registry: Registry | None) -> Verified:
-        """The report on everything, in the order of the files."""
-        if registry is not None:
-            self._findings += coverage(registry, self._sources, self._uses, self._resolved)
+    def finish(self) -> Verified:
+        """What was found in all models."""
         linted = Report.of(self._linted)
-        findings = (*linted.findings, *self._findings, *self._stale)
-        sources = {**linted.sources, **_quoted(findings, self._looked_at)}
-        report = replace(
-            linted,
-            files=(*linted.files, *self._looked_at),
-            findings=tuple(sorted(findings, key=lambda found: (found.file, found.line, found.column))),
-            sources=sources,
+        looked_at = replace(linted, files=(*linted.files, *self._looked_at))
+        report = _reported(looked_at, (*self._findings, *self._stale))
+        return Verified(
+            report, self._sources, self._outdated, tuple(self._stale), tuple(self._uses), tuple(self._resolved)
         )
-        return Verified(report, self._outdated, tuple(self._stale))
 
     def _compare(self, model: Resource, seen: Drawn, *, is_sound: bool) -> None:
         process = seen.process
@@ -124,12 +130,13 @@ class _Verification:
         module = self._module(compiled, workflow)
         content = generated(compiled, workflow).encode()
         stale += _compared_module(self._look(module), module, content, seen, compiled)
-        self._stale += stale if is_sound else []
-        self._findings += [] if is_sound else stale
-        # Nothing is compiled from a model that the linter refuses.
         if is_sound:
+            self._stale += stale
             wanted = {lock_path: now.to_bytes(), module: content}
             self._outdated |= {path: due for path, due in wanted.items() if self._looked_at.get(path) != due}
+        else:
+            # What the linter refuses is not written down as if it were in force.
+            self._findings += [replace(found, hint=_MEND) for found in stale]
         if self._base is not None:
             self._findings += _unchanged(self._base, lock_path, compiled, seen)
 
@@ -202,13 +209,13 @@ def _read(path: str) -> bytes | None:
         raise CannotRun(f"{path}: {error.strerror}") from error
 
 
-def _quoted(findings: Iterable[Finding], known: dict[str, bytes]) -> dict[str, bytes]:
-    """The bytes of every file that a finding points into, as far as it can be read."""
-    found: dict[str, bytes] = {}
+def _reported(report: Report, more: Iterable[Finding]) -> Report:
+    """A report with more findings, in the order of files and lines, and with the bytes of every file they quote."""
+    findings = sorted((*report.findings, *more), key=lambda found: (found.file, found.line, found.column))
+    sources = dict(report.sources)
     for finding in findings:
-        if finding.file in known:
-            found[finding.file] = known[finding.file]
-        elif finding.file not in found:
+        if finding.file not in sources:
             with suppress(CannotRun):
-                found[finding.file] = _read(finding.file) or b""
-    return {file: content for file, content in found.items() if content}
+                sources[finding.file] = _read(finding.file) or b""
+    quoted = {file: content for file, content in sources.items() if content}
+    return replace(report, findings=tuple(findings), sources=quoted)
