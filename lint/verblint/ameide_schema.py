@@ -7,6 +7,7 @@ wrong, and so is a listed element in another place.
 from collections.abc import Iterator, Mapping
 
 from verblint.element import AMEIDE, Attribute, Element
+from verblint.profiles import profile_of
 from verblint.rule import Context
 from verblint.template import Placeholder, TemplateError, parse
 from verblint.value import value
@@ -40,8 +41,8 @@ ROOTS = {"input": ("state", "request"), "output": ("result", "state")}
 
 
 def is_used(context: Context) -> bool:
-    """True when a file has anything of the extension: then all of its rules hold."""
-    return any(namespace == AMEIDE for namespace, _ in context.elements)
+    """True when a file has anything of the extension, or its profile wants it: then all of its rules hold."""
+    return profile_of(context).needs_extension or any(namespace == AMEIDE for namespace, _ in context.elements)
 
 
 def extensions(element: Element, local: str) -> list[Element]:

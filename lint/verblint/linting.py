@@ -9,13 +9,19 @@ from verblint.project import Project, SettingError
 from verblint.report import Problem, Report
 from verblint.rule import CRASHED
 from verblint.selection import Selection
+from verblint.settings import STRICT_V1
+from verblint.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     # Loading `typing` would take a tenth of a start.
     from typing import IO
 
+    from verblint.section import Fault
+
 _DEFAULTS = Project()
+_NO_CONTRACTS = Contracts()
+_POLICIES = "policies.yaml"
 _ROOM = 65_536
 
 
@@ -37,7 +43,10 @@ class Linter:
         """The report on some bytes under the name of a file."""
         settings = self.project.settings
         chosen = self._selection.of(self._below_project(name))
-        inspection = inspect(content, name, settings, self._contracts, chosen, today=self._today)
+        contracts, faults = self._contracts_beside(name)
+        if faults:
+            return Report(problems=tuple(Problem("", str(fault)) for fault in faults))
+        inspection = inspect(content, name, settings, contracts, chosen, today=self._today)
         return Report(
             files=(name,),
             findings=inspection.findings,
@@ -59,6 +68,21 @@ class Linter:
     def read(self, file: "IO[bytes]") -> bytes:
         """The bytes of a file, but never much more than the reader would take."""
         return file.read(self.project.settings.limits.size + 1)
+
+    def _contracts_beside(self, name: str) -> "tuple[Contracts, tuple[Fault, ...]]":
+        """The contracts, with the policies that a process has for itself in the folder of its model."""
+        file = os.path.join(os.path.dirname(name), _POLICIES)
+        if self._contracts == _NO_CONTRACTS or not os.path.isfile(name) or not os.path.isfile(file):
+            return self._contracts, ()
+        from pathlib import Path
+
+        from verblint.catalogue import ContractError, read_policies
+
+        try:
+            own = read_policies(Path(file), is_exact=self.project.settings.profile == STRICT_V1)
+        except ContractError as error:
+            return self._contracts, error.faults
+        return replace(self._contracts, policies={**self._contracts.policies, **own}), ()
 
     def _below_project(self, name: str) -> str:
         if not self.project.per_file_ignores:
@@ -117,7 +141,9 @@ def read_contracts(project: Project) -> Contracts:
     folder = project.path(project.verbs)
     if not os.path.isdir(folder):
         raise SettingError(f"{folder}: there is no such folder of verb contracts")
-    contracts = read(Path(folder), [Path(project.path(policies)) for policies in project.policies])
+    policies = [Path(project.path(policies)) for policies in project.policies]
+    is_exact = project.settings.profile == STRICT_V1
+    contracts = read(Path(folder), policies, is_exact=is_exact)
     if contracts == Contracts():
         raise SettingError(f"{folder}: the folder holds no verb contract")
     return contracts

@@ -28,11 +28,21 @@ class Profile:
     prefixes: Mapping[str, str] = field(default_factory=dict)
     # True when the rules of the extension hold for files that have nothing of it, too.
     needs_extension: bool = False
+    # True when a policy that a task names must be known, even to a linter that was given no contracts.
+    needs_catalogue: bool = False
     # Parts of the extension that an element must have, and the elements that alone may have a part.
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # The name of every update, before the id of its user task; empty when a model may choose it.
     update_prefix: str = ""
+
+    def has(self, local: str) -> bool:
+        """True when a file may have this element of BPMN."""
+        return not self.elements or local in self.elements
+
+    def may_have(self, part: str, local: str) -> bool:
+        """True when an element of BPMN may have this part of the extension, as far as the profile says."""
+        return local in self.places.get(part, (local,))
 
 
 _TASKS = ("serviceTask", "sendTask")
@@ -58,6 +68,7 @@ _STRICT_V1 = Profile(
     single=("process", "startEvent", "endEvent"),
     prefixes={"bpmn": BPMN, "ameide": AMEIDE},
     needs_extension=True,
+    needs_catalogue=True,
     parts={
         **dict.fromkeys(_TASKS, ("taskHeaders", "ioMapping")),
         "userTask": ("updateDefinition",),

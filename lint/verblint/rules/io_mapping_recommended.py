@@ -6,6 +6,7 @@ from verblint.ameide_schema import extensions
 from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.naming import described
+from verblint.profiles import profile_of
 from verblint.rule import Context, rule
 
 
@@ -18,8 +19,11 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <serviceTask id="ask"> with an ameide:taskDefinition only
     Right:  an ameide:ioMapping beside it
     """
+    profile = profile_of(context)
     for process in context.model.processes:
         for _, node in process.walk():
+            if not profile.may_have("ioMapping", node.kind):
+                continue
             if extensions(node.element, "taskDefinition") and not extensions(node.element, "ioMapping"):
                 message = f"the {described(node.element)} does not say what it takes and gives"
                 yield context.at(node.element, message, hint="Add an ameide:ioMapping")

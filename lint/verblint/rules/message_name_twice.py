@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from verblint.ameide_schema import is_used
 from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 
-@rule("AM718", "message-name-twice", Severity.ERROR, on=(AMEIDE,))
+@rule("AM718", "message-name-twice", Severity.ERROR, on=(AMEIDE, NARROWED))
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension every message has a name of its own.
 

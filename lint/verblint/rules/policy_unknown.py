@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 
 from verblint.ameide_schema import extensions
+from verblint.contract import Contracts
 from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.jobs import jobs
 from verblint.naming import suggestion
+from verblint.profiles import profile_of
 from verblint.rule import Context, rule
+
+_NONE = Contracts()
 
 
 @rule("AM715", "policy-unknown", Severity.ERROR, on=(AMEIDE,))
@@ -21,7 +25,8 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  policyRef="patient"
     """
     policies = context.contracts.policies
-    for process in context.model.processes if policies else ():
+    is_given = context.contracts != _NONE or profile_of(context).needs_catalogue
+    for process in context.model.processes if is_given else ():
         verb = context.contracts.of_process(process.id)
         for _, node in jobs(process):
             for element in extensions(node.element, "taskDefinition"):

@@ -6,10 +6,10 @@ from verblint.ameide_schema import is_used
 from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.model import Kind
-from verblint.rule import Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 
-@rule("AM720", "several-ends", Severity.WARNING, on=(AMEIDE,))
+@rule("AM720", "several-ends", Severity.WARNING, on=(AMEIDE, NARROWED))
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension a process has one end.
 

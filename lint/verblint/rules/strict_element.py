@@ -34,8 +34,8 @@ def check(context: Context) -> Iterator[Finding]:
 def _strangers(context: Context, profile: Profile) -> Iterator[Element]:
     """The elements that the profile does not have, without those inside of another."""
     for (namespace, local), group in context.elements.items() if profile.elements else ():
-        if namespace == BPMN and local not in profile.elements:
-            yield from (e for e in group if e.parent is None or e.parent.local in profile.elements)
+        if namespace == BPMN and not profile.has(local):
+            yield from (e for e in group if e.parent is None or profile.has(e.parent.local))
 
 
 def _odd(context: Context, profile: Profile) -> Iterator[Element]:
@@ -45,11 +45,11 @@ def _odd(context: Context, profile: Profile) -> Iterator[Element]:
 
 
 def _is_odd(node: FlowNode, profile: Profile) -> bool:
-    if node.element.local not in profile.elements:
+    if not profile.has(node.element.local):
         return False
     written = tuple(event.element.local for event in node.events)
     # A definition that is a stranger is reported by itself.
-    has_known = all(name in profile.elements for name in written)
+    has_known = all(map(profile.has, written))
     has_wrong = has_known and profile.definitions.get(node.kind, written) != written
     return has_wrong or node.is_event_sub_process or node.is_for_compensation
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from verblint.ameide_schema import extensions, is_used
 from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
+from verblint.rule import NARROWED, Context, rule
 from verblint.waits import waits
 
 
-@rule("AM707", "subscription-missing", Severity.ERROR, on=(AMEIDE,))
+@rule("AM707", "subscription-missing", Severity.ERROR, on=(AMEIDE, NARROWED))
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension every message that is waited for has a subscription.
 

@@ -7,10 +7,10 @@ from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.jobs import jobs
 from verblint.naming import COMPENSATE, described
-from verblint.rule import Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 
-@rule("AM706", "task-definition-missing", Severity.ERROR, on=(AMEIDE,))
+@rule("AM706", "task-definition-missing", Severity.ERROR, on=(AMEIDE, NARROWED))
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension every automated step has a task definition.
 

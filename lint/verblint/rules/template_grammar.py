@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import templates
+from verblint.ameide_schema import SHAPES, templates
 from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.rule import Context, rule
 from verblint.template import VARIABLES, TemplateError, parse
+
+# A required one that is empty is taken for missing, by another rule.
+_OPTIONAL = frozenset(name for shape in SHAPES.values() for name in shape.optional)
 
 
 @rule("AM709", "template-grammar", Severity.ERROR, on=(AMEIDE,))
@@ -26,3 +29,6 @@ def check(context: Context) -> Iterator[Finding]:
             place = attribute.part(error.start, error.end)
             hint = f"Write one of {', '.join(f'${{{name}}}' for name in VARIABLES)}, or ${{state.<path>}}"
             yield context.at(place, error.message, hint=hint, detail=attribute.local)
+        if not attribute.value and attribute.local in _OPTIONAL:
+            message = f"{attribute.local} is empty, which can be no key"
+            yield context.at(attribute.whole, message, hint="Leave it out for the default", detail=attribute.local)

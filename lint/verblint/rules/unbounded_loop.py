@@ -9,12 +9,12 @@ from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
 from verblint.graph import looping
 from verblint.model import Scope
-from verblint.rule import Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 _HINT = "Let a gateway in the loop look at an integer flag that counts the rounds"
 
 
-@rule("AM721", "unbounded-loop", Severity.WARNING, on=(AMEIDE,))
+@rule("AM721", "unbounded-loop", Severity.WARNING, on=(AMEIDE, NARROWED))
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension a loop is bounded by a counter.
 

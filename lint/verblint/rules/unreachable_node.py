@@ -8,10 +8,10 @@ from verblint.finding import Finding, Severity
 from verblint.graph import reachable
 from verblint.model import Kind
 from verblint.naming import described
-from verblint.rule import Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 
-@rule("AM719", "unreachable-node", Severity.ERROR, on=(AMEIDE,))
+@rule("AM719", "unreachable-node", Severity.ERROR, on=(AMEIDE, NARROWED))
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension every step can be reached, and leads somewhere.
 

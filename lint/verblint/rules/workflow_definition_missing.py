@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from verblint.ameide_schema import extensions, is_used
 from verblint.element import AMEIDE
 from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 
-@rule("AM705", "workflow-definition-missing", Severity.ERROR, on=(AMEIDE,))
+@rule("AM705", "workflow-definition-missing", Severity.ERROR, on=(AMEIDE, NARROWED))
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension every executable process has a workflow definition.
 
