@@ -36,7 +36,7 @@ imports: $(VENV)/ready
 	$(BIN)/lint-imports
 
 models: $(VENV)/ready
-	$(BIN)/verblint check processes
+	$(BIN)/verbworker verify processes --app verbs:registry
 
 # One case of the example, on a database of its own; ENGINE=zeebe plays it on a real broker.
 ENGINE ?= embedded

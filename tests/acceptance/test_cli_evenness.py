@@ -68,7 +68,7 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("db", "status"): (),
 }
 # The doctor tells it as a line; the others have no database, bring their own, or are tried where they are tested.
-OTHERS = {("doctor",), ("demo",), ("dev",), ("init",), ("lint",), ("console",), ("verify",)} | {
+OTHERS = {("doctor",), ("demo",), ("dev",), ("init",), ("lint",), ("console",), ("scaffold",), ("verify",)} | {
     ("verbs", "list"),
     ("verbs", "templates"),
 }

@@ -3,18 +3,13 @@
 import json
 import os
 import re
-import signal
-import subprocess
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.support.apart import run_apart
-from tests.support.children import Child, spawn
 from tests.support.command import Said, verbworker
 from tests.support.databases import execute
 from tests.support.distributions import ROOT, borrow_dependencies, build, offline
@@ -22,10 +17,9 @@ from tests.support.engines import Gateway
 from tests.support.http import ask
 from tests.support.ports import free_ports
 from tests.support.postgres import ForeignPostgres, Postgres
+from tests.support.project import Project
 from tests.support.sessions import trail
 from verbworker.ops.init.project import FILES
-
-PATIENCE = 120.0
 
 
 def init(directory: Path, *words: str) -> Said:
@@ -156,7 +150,7 @@ def test_the_hook_and_the_pipeline_run_what_there_is(tmp_path: Path) -> None:
     (repository,) = hooks["repos"]
     (hook,) = repository["hooks"]
     steps = [step["run"] for step in pipeline["jobs"]["ci"]["steps"] if "run" in step]
-    shown = {line for block in shell_blocks(tmp_path / "my-app") for line in block}
+    shown = {line for block in Project(tmp_path / "my-app").shell_blocks() for line in block}
     assert (repository["repo"], hook["entry"]) == ("local", "verblint check")
     assert [pattern for pattern in FILES if re.search(hook["files"], pattern)] == [
         "processes/expense-claim/process.bpmn"
@@ -165,53 +159,6 @@ def test_the_hook_and_the_pipeline_run_what_there_is(tmp_path: Path) -> None:
 
 
 # ---- what its README says -------------------------------------------------------------------------------------------
-
-
-def shell_blocks(project: Path) -> list[list[str]]:
-    """The commands of the README, block by block."""
-    return [
-        block.splitlines() for block in re.findall(r"```sh\n(.*?)```", (project / "README.md").read_text(), re.DOTALL)
-    ]
-
-
-class Project:
-    """A project in a place of its own, for somebody who has pip, our wheels and a shell."""
-
-    def __init__(self, place: Path, environment: Mapping[str, str]) -> None:
-        self.place = place
-        self.environment = environment
-
-    def run(self, *lines: str, **settings: str) -> subprocess.CompletedProcess[str]:
-        """Run lines as a shell would that stops at the first that fails."""
-        return subprocess.run(
-            ["bash", "-e", "-c", "\n".join(lines)],
-            cwd=self.place,
-            env={**self.environment, **settings},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=280,
-        )
-
-    @contextmanager
-    def running(self, *lines: str, **settings: str) -> Iterator[Child]:
-        """Run lines in the background; in the end they are told to stop, and must."""
-        (self.place / "log").unlink(missing_ok=True)
-        child = spawn(
-            ["bash", "-e", "-c", "\n".join([*lines[:-1], f"exec {lines[-1]}"])],
-            log=self.place / "log",
-            environment={**self.environment, **settings},
-            directory=self.place,
-            last_signal=signal.SIGTERM,
-        )
-        try:
-            yield child
-        finally:
-            code = child.end(patience=PATIENCE)
-        assert code == 0, self.log()
-
-    def log(self) -> str:
-        return (self.place / "log").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +179,7 @@ def project(folder: Path, postgres: Postgres | ForeignPostgres) -> Project:
     written = init(folder, "my-app")
     assert written.code == 0, written.err
     project = Project(folder / "my-app", environment)
-    made = project.run(*shell_blocks(project.place)[0][:3])
+    made = project.shell(*project.shell_blocks()[0][:3])
     assert made.returncode == 0, made.stdout + made.stderr
     return project
 
@@ -242,12 +189,12 @@ ACTIVATE = ". .venv/bin/activate"
 
 @pytest.mark.req("TST-15")
 def test_its_tests_pass_at_once(project: Project) -> None:
-    lines = shell_blocks(project.place)[0]
+    lines = project.shell_blocks()[0]
 
-    done = project.run(ACTIVATE, "python -c 'import verbworker; print(verbworker.__file__)'", *lines[3:])
+    done = project.shell(ACTIVATE, "python -c 'import verbworker; print(verbworker.__file__)'", *lines[3:])
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith(str(project.place / ".venv"))
+    assert done.stdout.startswith(str(project.folder / ".venv"))
     assert re.search(r"\d\d passed", done.stdout), done.stdout
     assert "1 file checked: nothing found" in done.stdout
     assert "Success: no issues found" in done.stdout
@@ -256,30 +203,22 @@ def test_its_tests_pass_at_once(project: Project) -> None:
 def test_its_code_is_formatted_and_clean(project: Project) -> None:
     settings = f"--config {ROOT / 'pyproject.toml'}"
 
-    done = project.run(f"ruff check {settings} verbs tests", f"ruff format --check {settings} verbs tests")
+    done = project.shell(f"ruff check {settings} verbs tests", f"ruff format --check {settings} verbs tests")
 
     assert done.returncode == 0, done.stdout
 
 
-def wait_for(path: Path, project: Project, child: Child) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not path.exists():
-        assert child.code() is None, project.log()
-        assert time.monotonic() < deadline, project.log()
-        time.sleep(0.05)
-
-
 def test_it_runs_here_as_its_readme_says(project: Project) -> None:
-    (develop,), (activate, settings, start, gates, decide, runbook) = shell_blocks(project.place)[1:3]
+    (develop,), (activate, settings, start, gates, decide, runbook) = project.shell_blocks()[1:3]
 
     with project.running(ACTIVATE, develop) as session:
-        wait_for(project.place / ".verbworker" / "env", project, session)
-        asked = project.run(activate, settings, f"{start} --json")
+        project.wait_for(".verbworker/env", session)
+        asked = project.shell(activate, settings, f"{start} --json")
         entry = json.loads(asked.stdout)["entry_id"]
         until = f"for try in $(seq 600); do {gates} | grep -q {entry} && break; sleep 0.1; done"
-        decided = project.run(activate, settings, until, gates, decide.replace("ENTRY", entry))
+        decided = project.shell(activate, settings, until, gates, decide.replace("ENTRY", entry))
         ended = f"for try in $(seq 600); do {runbook} | grep {entry} | grep -q completed && break; sleep 0.1; done"
-        listed = project.run(activate, settings, ended, runbook)
+        listed = project.shell(activate, settings, ended, runbook)
 
     assert decided.returncode == 0, decided.stdout + decided.stderr
     assert "completed" in listed.stdout, project.log()
@@ -287,7 +226,7 @@ def test_it_runs_here_as_its_readme_says(project: Project) -> None:
 
 @pytest.mark.zeebe
 def test_it_runs_on_a_real_broker_as_its_readme_says(project: Project, broker: Gateway, dsn: str) -> None:
-    lines = shell_blocks(project.place)[3]
+    lines = project.shell_blocks()[3]
     (port,) = free_ports(1)
     given = {
         "VERBWORKER_DSN": dsn,
@@ -299,10 +238,10 @@ def test_it_runs_on_a_real_broker_as_its_readme_says(project: Project, broker: G
     migrate, deploy, work = (line for line in lines if not line.startswith("export "))
     claim = """verbworker start '(expense.claim :employee "Ada" :amount 80 :purpose "tea")' --app verbs:registry"""
 
-    prepared = project.run(ACTIVATE, migrate, deploy, **given)
-    run_apart(execute(dsn, (project.place / "verbs" / "expense.sql").read_text()))
+    prepared = project.shell(ACTIVATE, migrate, deploy, **given)
+    run_apart(execute(dsn, (project.folder / "verbs" / "expense.sql").read_text()))
     with project.running(ACTIVATE, work, **given):
-        asked = project.run(ACTIVATE, f"{claim} --wait 60 --json", **given)
+        asked = project.shell(ACTIVATE, f"{claim} --wait 60 --json", **given)
         _, metrics = ask("GET", f"127.0.0.1:{port}", "/metrics")
 
     assert named <= given.keys()

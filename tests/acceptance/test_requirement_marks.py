@@ -11,16 +11,18 @@ from tests.support.requirements import known_ids, proven, table
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_mark_that_names_no_requirement_stops_the_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "with workers"])
+def test_a_mark_that_names_no_requirement_stops_the_run(tmp_path: Path, workers: tuple[str, ...]) -> None:
     test = tmp_path / "test_marked.py"
     test.write_text("import pytest\n\n@pytest.mark.req('JOB-99')\ndef test_marked(): pass\n")
-    options = ["-p", "tests.conftest", "-p", "no:cacheprovider", "-c", "pyproject.toml"]
+    options = ["-p", "tests.conftest", "-p", "no:cacheprovider", "-c", "pyproject.toml", *workers]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(test)], cwd=ROOT, capture_output=True, text=True
     )
 
     assert run.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "unknown requirement: 'JOB-99'" in run.stderr
+    assert "unknown requirement: 'JOB-99'" in run.stderr + run.stdout
+    assert "INTERNALERROR" not in run.stdout
 
 
 def test_the_list_holds_every_requirement_once() -> None:

@@ -11,19 +11,20 @@ import pytest
 import yaml
 
 from tests.support.command import COMMAND, environment
-from tests.support.loan import APP, CODE, CONTRACT, LOCK, MODEL, MODULE, POLICIES, Loan, make_loan, make_verified_loan
+from tests.support.loan import APP, CODE, CONTRACT, LOCK, MODEL, MODULE, POLICIES, make_loan, make_verified_loan
+from tests.support.project import Project
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = {LOCK, MODULE}
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Loan:
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return make_verified_loan(tmp_path_factory.mktemp("loan"))
 
 
 @pytest.fixture
-def loan(compiled: Loan, tmp_path: Path) -> Loan:
+def loan(compiled: Project, tmp_path: Path) -> Project:
     return compiled.copy(tmp_path / "loan")
 
 
@@ -54,7 +55,7 @@ def test_write_writes_the_lock_and_the_module_and_no_other_file(tmp_path: Path) 
 
 
 @pytest.mark.req("CPL-04", "CPL-05")
-def test_a_second_write_touches_nothing(loan: Loan) -> None:
+def test_a_second_write_touches_nothing(loan: Project) -> None:
     before = {name: (loan.folder / name).stat().st_mtime_ns for name in WRITTEN}
 
     said = loan.verify("--write", *APP)
@@ -74,7 +75,7 @@ def test_two_directories_get_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("CPL-06", "POL-05", "POL-04")
-def test_a_policy_number_that_changed_is_named_until_it_is_written(loan: Loan) -> None:
+def test_a_policy_number_that_changed_is_named_until_it_is_written(loan: Project) -> None:
     loan.change(POLICIES, "maximum_attempts: 3", "maximum_attempts: 5")
     loan.change(MODEL, 'retries="3"', 'retries="5"')
 
@@ -90,7 +91,7 @@ def test_a_policy_number_that_changed_is_named_until_it_is_written(loan: Loan) -
 
 
 @pytest.mark.req("CPL-06")
-def test_what_agrees_ends_with_0_and_leaves_every_file_alone(loan: Loan) -> None:
+def test_what_agrees_ends_with_0_and_leaves_every_file_alone(loan: Project) -> None:
     before = loan.tree()
 
     said = loan.verify(*APP)
@@ -99,7 +100,7 @@ def test_what_agrees_ends_with_0_and_leaves_every_file_alone(loan: Loan) -> None
     assert loan.tree() == before
 
 
-def test_without_an_application_its_verbs_are_said_to_be_left_out(loan: Loan) -> None:
+def test_without_an_application_its_verbs_are_said_to_be_left_out(loan: Project) -> None:
     said = loan.verify()
 
     assert said.code == 0
@@ -107,7 +108,7 @@ def test_without_an_application_its_verbs_are_said_to_be_left_out(loan: Loan) ->
 
 
 @pytest.mark.req("CPL-06", "CPL-09")
-def test_what_the_linter_refuses_is_not_written(loan: Loan) -> None:
+def test_what_the_linter_refuses_is_not_written(loan: Project) -> None:
     loan.change(MODEL, '<ameide:taskDefinition type="loan.ask"', '<ameide:taskDefinition type="loan.other"')
     loan.change(POLICIES, "start_to_close_timeout_seconds: 30", "start_to_close_timeout_seconds: 31")
     before = loan.tree()
@@ -120,7 +121,7 @@ def test_what_the_linter_refuses_is_not_written(loan: Loan) -> None:
     assert loan.tree() == before
 
 
-def test_the_settings_of_the_linter_are_the_projects(loan: Loan) -> None:
+def test_the_settings_of_the_linter_are_the_projects(loan: Project) -> None:
     loan.change("pyproject.toml", "\nverbs", "\nservice-tasks = 1\nverbs")
     strict = loan.verify()
     loan.change("pyproject.toml", "\nverbs", "\nmax-warnings = 1\nverbs")
@@ -131,7 +132,7 @@ def test_the_settings_of_the_linter_are_the_projects(loan: Loan) -> None:
 
 
 @pytest.mark.req("CPL-06", "EVO-25")
-def test_a_verb_that_nobody_registered_is_told_at_the_task_that_calls_it(loan: Loan) -> None:
+def test_a_verb_that_nobody_registered_is_told_at_the_task_that_calls_it(loan: Project) -> None:
     loan.change(CODE, '@registry.verb("loan.record"', '@registry.verb("loan.recrod"')
 
     said = loan.verify("--format", "concise", *APP)
@@ -155,7 +156,7 @@ def test_a_module_that_the_application_imports_is_written_before_it_is_loaded(tm
 
 
 @pytest.mark.req("CPL-03", "PRX-21")
-def test_another_process_needs_another_definition_id(loan: Loan) -> None:
+def test_another_process_needs_another_definition_id(loan: Project) -> None:
     loan.commit()
     loan.change(MODEL, "P5D", "P6D")
     same = loan.verify("--write", "--base", "HEAD", "--format", "concise")
@@ -169,7 +170,7 @@ def test_another_process_needs_another_definition_id(loan: Loan) -> None:
 
 
 @pytest.mark.req("CPL-03", "CPL-02")
-def test_a_process_that_only_looks_different_keeps_its_definition_id(loan: Loan) -> None:
+def test_a_process_that_only_looks_different_keeps_its_definition_id(loan: Project) -> None:
     loan.commit()
     loan.change(MODEL, '    <bpmn:startEvent id="begin"/>', '\n\n    <!-- here -->\n    <bpmn:startEvent id="begin"/>')
 
@@ -186,7 +187,7 @@ def test_a_lock_that_was_not_there_yet_is_no_base(tmp_path: Path) -> None:
     assert loan.verify("--base", "HEAD").code == 0
 
 
-def test_git_is_only_asked(loan: Loan) -> None:
+def test_git_is_only_asked(loan: Project) -> None:
     loan.commit()
     (loan.folder / CONTRACT).touch()
     git = {file: file.read_bytes() for file in (loan.folder / ".git").rglob("*") if file.is_file()}
@@ -196,7 +197,7 @@ def test_git_is_only_asked(loan: Loan) -> None:
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--output=x", ""])
-def test_a_revision_that_git_does_not_know_is_one_sentence(revision: str, loan: Loan) -> None:
+def test_a_revision_that_git_does_not_know_is_one_sentence(revision: str, loan: Project) -> None:
     loan.commit()
 
     said = loan.verify(f"--base={revision}")
@@ -205,21 +206,21 @@ def test_a_revision_that_git_does_not_know_is_one_sentence(revision: str, loan: 
     assert "git knows no such revision here; fetch it first" in said.sentence()
 
 
-def test_a_folder_without_git_has_no_base(loan: Loan) -> None:
+def test_a_folder_without_git_has_no_base(loan: Project) -> None:
     said = loan.verify("--base", "HEAD", GIT_CEILING_DIRECTORIES=str(loan.folder.parent))
 
     assert said.code == 2
     assert "processes/loan-apply is in no git repository" in said.sentence()
 
 
-def test_a_machine_without_git_has_no_base(loan: Loan, tmp_path: Path) -> None:
+def test_a_machine_without_git_has_no_base(loan: Project, tmp_path: Path) -> None:
     said = loan.verify("--base", "HEAD", PATH=str(tmp_path / "empty"))
 
     assert said.code == 2
     assert said.sentence() == "verbworker: --base needs git, which is not installed"
 
 
-def test_a_base_whose_lock_is_none_cannot_be_compared(loan: Loan) -> None:
+def test_a_base_whose_lock_is_none_cannot_be_compared(loan: Project) -> None:
     good = loan.read(LOCK)
     loan.write(LOCK, "<<<<<<< ours\n")
     loan.commit()
@@ -231,7 +232,7 @@ def test_a_base_whose_lock_is_none_cannot_be_compared(loan: Loan) -> None:
     assert said.sentence().startswith(f"verbworker: {LOCK} at HEAD: the file: ")
 
 
-def cannot(loan: Loan, *arguments: str) -> str:
+def cannot(loan: Project, *arguments: str) -> str:
     before = loan.tree()
     said = loan.verify(*arguments)
     assert said.code == 2, said.out
@@ -240,7 +241,7 @@ def cannot(loan: Loan, *arguments: str) -> str:
 
 
 @pytest.mark.req("CPL-06")
-def test_what_cannot_be_checked_is_one_sentence_and_2(loan: Loan) -> None:
+def test_what_cannot_be_checked_is_one_sentence_and_2(loan: Project) -> None:
     assert cannot(loan, "nowhere") == "nowhere: No such file or directory"
     assert cannot(loan, "verbs") == "verbs: the folder holds no .bpmn file"
     assert cannot(loan, "--verbs", "nowhere") == "nowhere: there is no such folder of verb contracts"
@@ -248,21 +249,21 @@ def test_what_cannot_be_checked_is_one_sentence_and_2(loan: Loan) -> None:
     assert cannot(loan, "--output-file", "no/such/folder") == "--output-file no/such/folder: No such file or directory"
 
 
-def test_a_project_without_a_folder_of_verbs_cannot_be_checked(loan: Loan) -> None:
+def test_a_project_without_a_folder_of_verbs_cannot_be_checked(loan: Project) -> None:
     loan.write("pyproject.toml", "[tool.verblint]\n")
 
     assert cannot(loan).startswith("no folder of verb contracts is known")
     assert loan.verify("--verbs", "verbs").code == 0
 
 
-def test_a_lock_that_cannot_be_read_is_no_missing_one(loan: Loan) -> None:
+def test_a_lock_that_cannot_be_read_is_no_missing_one(loan: Project) -> None:
     (loan.folder / LOCK).unlink()
     (loan.folder / LOCK).mkdir()
 
     assert cannot(loan) == f"{LOCK}: Is a directory"
 
 
-def test_a_contract_that_is_wrong_is_told_with_its_line(loan: Loan) -> None:
+def test_a_contract_that_is_wrong_is_told_with_its_line(loan: Project) -> None:
     loan.change(POLICIES, "maximum_attempts: 3", "maximum_attempts: 0")
 
     said = loan.verify()
@@ -273,7 +274,7 @@ def test_a_contract_that_is_wrong_is_told_with_its_line(loan: Loan) -> None:
 
 
 @pytest.fixture
-def outdated(loan: Loan) -> Loan:
+def outdated(loan: Project) -> Project:
     loan.change(POLICIES, "start_to_close_timeout_seconds: 30", "start_to_close_timeout_seconds: 31")
     return loan
 
@@ -281,7 +282,7 @@ def outdated(loan: Loan) -> Loan:
 SENTENCE = "policies.standard.start_to_close_timeout_seconds is 31, and compile.lock.json says 30"
 
 
-def test_json_has_every_finding(outdated: Loan) -> None:
+def test_json_has_every_finding(outdated: Project) -> None:
     told = json.loads(outdated.verify("--format", "json").out)
 
     (found,) = (finding for finding in told["findings"] if finding["code"] == "VF802")
@@ -289,7 +290,7 @@ def test_json_has_every_finding(outdated: Loan) -> None:
     assert found["hint"] == "Run verbworker verify --write"
 
 
-def test_sarif_describes_the_rules_of_its_results(outdated: Loan) -> None:
+def test_sarif_describes_the_rules_of_its_results(outdated: Project) -> None:
     (run,) = json.loads(outdated.verify("--format", "sarif").out)["runs"]
 
     rules = run["tool"]["driver"]["rules"]
@@ -297,14 +298,14 @@ def test_sarif_describes_the_rules_of_its_results(outdated: Loan) -> None:
     assert described == {result["ruleId"] for result in run["results"]} == {"VF802", "VF805"}
 
 
-def test_junit_is_xml_with_a_failure_each(outdated: Loan) -> None:
+def test_junit_is_xml_with_a_failure_each(outdated: Project) -> None:
     suite = ElementTree.fromstring(outdated.verify("--format", "junit").out)[0]
 
     assert suite.attrib["failures"] == "2"
     assert [case.attrib["name"] for case in suite if not len(case)] == ["clean", "clean"]
 
 
-def test_gitlab_gets_a_list_and_github_gets_commands(outdated: Loan) -> None:
+def test_gitlab_gets_a_list_and_github_gets_commands(outdated: Project) -> None:
     gitlab = json.loads(outdated.verify("--format", "gitlab").out)
     github = outdated.verify("--format", "github").out.splitlines()
 
@@ -313,20 +314,20 @@ def test_gitlab_gets_a_list_and_github_gets_commands(outdated: Loan) -> None:
     assert all(line.startswith("::error file=verbs/") for line in github)
 
 
-def test_the_full_format_quotes_the_line_to_look_at(outdated: Loan) -> None:
+def test_the_full_format_quotes_the_line_to_look_at(outdated: Project) -> None:
     shown = outdated.verify("--format", "full").out
 
     assert "  5 |     start_to_close_timeout_seconds: 31\n    |     ^^^^^" in shown
 
 
-def test_a_report_goes_into_a_file(outdated: Loan) -> None:
+def test_a_report_goes_into_a_file(outdated: Project) -> None:
     said = outdated.verify("--format", "json", "--output-file", "report.json")
 
     assert (said.code, said.out) == (1, "")
     assert len(json.loads(outdated.read("report.json"))["findings"]) == 2
 
 
-def test_a_format_that_nobody_knows_is_refused(loan: Loan) -> None:
+def test_a_format_that_nobody_knows_is_refused(loan: Project) -> None:
     said = loan.verify("--format", "yaml")
 
     assert said.code == 2
@@ -334,7 +335,7 @@ def test_a_format_that_nobody_knows_is_refused(loan: Loan) -> None:
 
 
 @pytest.mark.req("CPL-06")
-def test_the_hook_runs_the_command_on_the_whole_project(loan: Loan) -> None:
+def test_the_hook_runs_the_command_on_the_whole_project(loan: Project) -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     (hook,) = (hook for hook in hooks if hook["id"] == "verbworker-verify")
 

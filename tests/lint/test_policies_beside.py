@@ -93,6 +93,6 @@ def test_policies_beside_the_model_that_cannot_be_read_are_a_problem(model: Path
     report = lint(model, project=find_project())
 
     assert [str(problem) for problem in report.problems] == [
-        f"{model.with_name('policies.yaml')}:1:10: version: must be 1"
+        f"{model.with_name('policies.yaml')}:1:1: version: must be 1"
     ]
     assert report.exit_code() == 2

@@ -63,6 +63,7 @@ def test_a_role_need_not_do_what_no_statement_does() -> None:
     # Every start of a worker reads the one; locking a row or overwriting one in its place takes the right to change it.
     assert needed() - done() == {
         ("verbworker", "migration", "SELECT"),
+        ("verbworker", "step_visit", "UPDATE"),
         ("verbworker_engine", "ended_instance", "UPDATE"),
         ("verbworker_engine", "message_start", "UPDATE"),
         ("verbworker_engine", "timer", "UPDATE"),

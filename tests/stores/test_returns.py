@@ -47,7 +47,7 @@ async def returned(desk: Desk, job: Job, patience: timedelta = timedelta(0)) -> 
 # ---- verdicts ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("FAIL-06")
+@pytest.mark.req("FAIL-06", "TST-11")
 @pytest.mark.parametrize("trouble", ["refuse", "drop", "lose_answer"])
 async def test_a_verdict_is_sent_until_the_engine_answers(dsn: str, trouble: str) -> None:
     async with opened(dsn, one_verb(send)) as desk:
@@ -59,7 +59,7 @@ async def test_a_verdict_is_sent_until_the_engine_answers(dsn: str, trouble: str
         assert await desk.column(job, "ack_result") == ("gone" if trouble == "lose_answer" else "ok")
 
 
-@pytest.mark.req("FAIL-07")
+@pytest.mark.req("FAIL-07", "TST-11")
 async def test_a_job_the_engine_has_no_more_is_acknowledged_as_gone(dsn: str) -> None:
     before = answers("complete", "gone")
     async with opened(dsn, one_verb(send)) as desk:

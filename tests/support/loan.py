@@ -1,12 +1,8 @@
 """A small project with the extension profile, in a folder of its own: one process, its contract, policies and verbs."""
 
-import shutil
-import subprocess
-from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
-from tests.support.command import Said, verbworker
+from tests.support.project import Project
 
 MODEL = "processes/loan-apply/process.bpmn"
 LOCK = "processes/loan-apply/compile.lock.json"
@@ -156,66 +152,16 @@ _MODEL = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Loan:
-    """The project's folder."""
-
-    folder: Path
-
-    def verify(self, *arguments: str, **settings: str) -> Said:
-        """Run `verbworker verify` in it."""
-        return verbworker("verify", *arguments, directory=self.folder, **settings)
-
-    def copy(self, folder: Path) -> "Loan":
-        """The same project in another folder."""
-        shutil.copytree(self.folder, folder)
-        return Loan(folder)
-
-    def read(self, name: str) -> str:
-        """The text of a file."""
-        return (self.folder / name).read_text()
-
-    def write(self, name: str, text: str) -> None:
-        """Write a file, and the folders it lies in."""
-        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (self.folder / name).write_text(text)
-
-    def change(self, name: str, old: str, new: str) -> None:
-        """Put another text into the place of one that must be there."""
-        text = self.read(name)
-        assert old in text, f"{name} does not hold {old}"
-        self.write(name, text.replace(old, new))
-
-    def tree(self) -> dict[str, str]:
-        """The hash of every file, except git's own."""
-        files = (file for file in self.folder.rglob("*") if file.is_file() and ".git" not in file.parts)
-        return {str(file.relative_to(self.folder)): sha256(file.read_bytes()).hexdigest() for file in files}
-
-    def git(self, *words: str) -> str:
-        """Ask git something in this folder."""
-        me = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
-        done = subprocess.run(
-            ["git", "-C", str(self.folder), *me, *words], capture_output=True, text=True, timeout=60, check=True
-        )
-        return done.stdout.strip()
-
-    def commit(self) -> None:
-        """Keep everything as it is now in a git repository."""
-        self.git("init", "--quiet")
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--message", "as it is")
-
-
-def make_loan(folder: Path) -> Loan:
+def make_loan(folder: Path) -> Project:
     """Write the project into a folder; nothing is compiled yet."""
-    loan = Loan(folder)
+    loan = Project(folder)
     files = {"pyproject.toml": _SETTINGS, POLICIES: _POLICIES, CONTRACT: _CONTRACT, CODE: _CODE, MODEL: _MODEL}
     for name, text in files.items():
         loan.write(name, text)
     return loan
 
 
-def make_verified_loan(folder: Path) -> Loan:
+def make_verified_loan(folder: Path) -> Project:
     """The same, compiled and agreeing in everything."""
     loan = make_loan(folder)
     said = loan.verify("--write", *APP)

@@ -12,7 +12,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -21,6 +21,7 @@ _LIST = Path(__file__).parents[1] / "requirements.txt"
 _OUTCOMES = "verbworker/outcomes"
 _MARKS = "verbworker/marks"
 _LATER = "verbworker/later"
+_REFUSED = "refused"
 # Ids that no test of the gate proves, and why.
 ONLY_LATER: dict[str, str] = {}
 
@@ -46,14 +47,25 @@ class Recorder:
             ids = [name for mark in item.iter_markers("req") for name in mark.args]
             unknown = [name for name in ids if name not in known]
             if unknown:
-                raise pytest.UsageError(f"{item.nodeid} is marked with an unknown requirement: {unknown[0]!r}")
+                self._refuse(f"{item.nodeid} is marked with an unknown requirement: {unknown[0]!r}")
             if ids:
                 self._marks[item.nodeid] = ids
             if ids and (item.get_closest_marker("full") or item.get_closest_marker("long")):
                 self._later.append(item.nodeid)
         missing = [name for name in only_later(self._marks, self._later) if name not in ONLY_LATER]
         if missing and self._is_whole():
-            raise pytest.UsageError(f"no test of the gate proves {', '.join(missing)}; see tests/full.txt")
+            self._refuse(f"no test of the gate proves {', '.join(missing)}; see tests/full.txt")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        # What a worker of pytest-xdist raises is seen by nobody: the one that started it must say it.
+        if hasattr(self._config, "workeroutput"):
+            self._config.workeroutput[_REFUSED] = reason
+        raise pytest.UsageError(reason)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        if reason := getattr(node, "workeroutput", {}).get(_REFUSED):
+            pytest.exit(reason, returncode=pytest.ExitCode.USAGE_ERROR)
 
     def _is_whole(self) -> bool:
         option = self._config.option

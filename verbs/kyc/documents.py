@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
+from verbs.kyc import kyc_open_case_gen as gen
 from verbs.kyc.case import CaseType, KycCase, Paper
 from verbworker import Call, PermanentBusiness, Registry, Result
-
-RECEIVED = "kyc.documents-received"
 
 verbs = Registry()
 
@@ -29,7 +28,7 @@ async def request_documents(case: KycCase, call: Call) -> Result[KycCase]:
         [(case.number, kind) for kind in wanted],
     )
     documents = case.documents.model_copy(update={"requested": wanted})
-    return Result(case.model_copy(update={"documents": documents}), flags={"orch_docs_received": False})
+    return Result(case.model_copy(update={"documents": documents}), flags=gen.Flags(orch_docs_received=False))
 
 
 @verbs.verb(
@@ -40,7 +39,7 @@ async def request_documents(case: KycCase, call: Call) -> Result[KycCase]:
 )
 async def receive_documents(case: KycCase, call: Call) -> Result[KycCase]:
     """Note which papers came. What is still missing is for the reviewer to judge."""
-    message = call.message(RECEIVED)
+    message = gen.latest_documents_received(call)
     papers = tuple(_papers(message.payload if message is not None else None))
     await call.db.executemany(
         "UPDATE kyc_document_request SET reference = $3, received_at = clock_timestamp()"
@@ -50,7 +49,7 @@ async def receive_documents(case: KycCase, call: Call) -> Result[KycCase]:
     came = {paper.kind for paper in papers}
     missing = tuple(kind for kind in case.documents.requested if kind not in came)
     documents = case.documents.model_copy(update={"received": papers, "missing": missing})
-    return Result(case.model_copy(update={"documents": documents}), flags={"orch_docs_received": not missing})
+    return Result(case.model_copy(update={"documents": documents}), flags=gen.Flags(orch_docs_received=not missing))
 
 
 @verbs.verb("kyc.withdraw-requests", mode="transactional", writes=("documents.withdrawn",), policy="standard")

@@ -1,9 +1,9 @@
 """Review: who looks at the case, what they decided, and who is told when they take too long."""
 
+from verbs.kyc import kyc_open_case_gen as gen
 from verbs.kyc.case import CaseType, KycCase, Review
 from verbworker import Call, PermanentContract, Registry, Result
 
-GATE = "review"
 HEAD = "head-of-kyc"
 
 verbs = Registry()
@@ -22,7 +22,7 @@ async def assign_reviewer(case: KycCase, call: Call) -> Result[KycCase]:
     desk = _DESKS[case.case_type]
     await call.db.execute("UPDATE kyc_case SET reviewer = $2 WHERE case_id = $1", case.number, desk)
     due = case.review_within or _WITHIN[case.case_type]
-    return Result(case.model_copy(update={"reviewer": desk}), flags={"orch_review_deadline": due})
+    return Result(case.model_copy(update={"reviewer": desk}), flags=gen.Flags(orch_review_deadline=due))
 
 
 @verbs.verb("kyc.escalate", mode="transactional", writes=("escalated_to",), policy="standard")
@@ -34,13 +34,13 @@ async def escalate(case: KycCase, call: Call) -> Result[KycCase]:
         case.number,
         HEAD,
     )
-    return Result(case.model_copy(update={"escalated_to": HEAD}), flags={"orch_escalated": True})
+    return Result(case.model_copy(update={"escalated_to": HEAD}), flags=gen.Flags(orch_escalated=True))
 
 
 @verbs.verb("kyc.record-review-decision", mode="transactional", writes=("review",), policy="standard")
 async def record_review_decision(case: KycCase, call: Call) -> Result[KycCase]:
     """Write down what the reviewer decided, and by whom and why."""
-    decided = call.decision(GATE)
+    decided = gen.review_decision(call)
     if decided is None:
         raise PermanentContract("nobody has decided yet", code="DecisionMissing")
     review = Review(
@@ -56,4 +56,4 @@ async def record_review_decision(case: KycCase, call: Call) -> Result[KycCase]:
         review.by,
         review.at,
     )
-    return Result(case.model_copy(update={"review": review}), flags={"orch_review_outcome": review.decision})
+    return Result(case.model_copy(update={"review": review}), flags=gen.Flags(orch_review_outcome=review.decision))

@@ -35,6 +35,8 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "dead_letter": _KEPT,
         "compensation_record": _KEPT,
         "process_deployment": _APPENDED,
+        "process_terms": _APPENDED,
+        "step_visit": _ALL,
     },
     "verbworker_engine": {
         "definition": _APPENDED,

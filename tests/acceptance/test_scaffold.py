@@ -1,0 +1,352 @@
+"""`verbworker scaffold`: a process in a project folder, which verifies, whose tests pass and whose README works."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import environment, verbworker
+from tests.support.engines import Gateway
+from tests.support.postgres import ForeignPostgres, Postgres
+from tests.support.project import Project
+from tests.support.sessions import trail
+from verbworker.ops.profile.scaffolding import contents
+
+ROOT = Path(__file__).parents[2]
+NAME = "parcel-return"
+APP = ("--app", "verbs.parcel_return:registry")
+MODEL = f"processes/{NAME}/process.bpmn"
+LOCK = f"processes/{NAME}/compile.lock.json"
+POLICIES = f"processes/{NAME}/policies.yaml"
+MODULE = "verbs/parcel_return/parcel_return_gen.py"
+VERBS = "verbs/parcel_return/outcome.py"
+AROUND = ("pyproject.toml", "tests/conftest.py", "verbs/__init__.py")
+
+
+def scaffolded(folder: Path) -> Project:
+    project = Project(folder)
+    said = project.scaffold(NAME)
+    assert said.code == 0, said.out + said.err
+    return project
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A scaffold as it is written; whoever changes it takes a copy."""
+    return scaffolded(tmp_path_factory.mktemp("scaffold"))
+
+
+@pytest.fixture
+def project(untouched: Project, tmp_path: Path) -> Project:
+    return untouched.copy(tmp_path / "project")
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("CPL-07", "CPL-10", "CPL-11", "CPL-12")
+def test_an_empty_folder_gets_a_whole_project(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+
+    said = project.scaffold(NAME)
+
+    assert (said.code, said.err) == (0, "")
+    assert project.tree().keys() == {*contents(NAME), *AROUND, LOCK, MODULE}
+    assert f"wrote {MODEL}\n" in said.out
+    assert "parcel-return is ready; processes/parcel-return/README.md says how to test and run it" in said.out
+
+
+def test_no_place_is_left_unnamed(untouched: Project) -> None:
+    texts = {name: untouched.read(name) for name in untouched.tree()}
+
+    assert [name for name, text in texts.items() if re.search(r"@(name|package|title)@", text)] == []
+
+
+@pytest.mark.req("PRX-01", "CPL-02", "CPL-04", "TST-13")
+def test_two_runs_in_two_directories_write_the_same_bytes(untouched: Project, tmp_path: Path) -> None:
+    (tmp_path / "far" / "away").mkdir(parents=True)
+
+    other = scaffolded(tmp_path / "far" / "away")
+
+    assert other.tree() == untouched.tree()
+
+
+@pytest.mark.req("CPL-06", "CPL-08", "POL-05")
+def test_what_is_scaffolded_verifies_until_a_number_is_changed_and_again_when_it_is_written(project: Project) -> None:
+    at_first = project.verify(*APP)
+    project.change(POLICIES, "maximum_attempts: 3", "maximum_attempts: 4")
+    changed = project.verify(*APP, "--format", "concise")
+    written = project.verify(*APP, "--write")
+    at_last = project.verify(*APP)
+
+    words = "policies.parcel-return.standard.retry.maximum_attempts is 4, and compile.lock.json says 3"
+    assert (at_first.code, at_first.err) == (0, "")
+    assert changed.code == 1
+    assert f"{POLICIES}:8:7: VF802 {words}\n" in changed.out
+    assert (written.code, at_last.code) == (0, 0), written.out
+
+
+@pytest.mark.req("CPL-05")
+def test_what_people_own_is_never_written_over(project: Project) -> None:
+    project.change(VERBS, "Carry out what was approved.", "Send the parcel back.")
+    project.change(MODEL, f'definitionId="{NAME}/1"', f'definitionId="{NAME}/2"')
+    before = project.tree()
+
+    said = project.scaffold(NAME)
+
+    after = project.tree()
+    assert (said.code, said.err) == (0, "")
+    assert {name for name in after if after[name] != before.get(name)} == {LOCK, MODULE}
+    assert f"left {VERBS} as it is\n" in said.out
+    assert project.verify(*APP).code == 0
+
+
+def test_a_second_run_changes_nothing_and_says_so(project: Project) -> None:
+    before = project.tree()
+
+    said = project.scaffold(NAME)
+
+    assert (said.code, said.err) == (0, "")
+    assert project.tree() == before
+    assert "parcel-return is up to date\n" in said.out
+
+
+@pytest.mark.req("CPL-05")
+def test_a_generated_file_that_was_edited_or_removed_is_written_again(project: Project) -> None:
+    before = project.tree()
+    project.change(MODULE, 'PROCESS_ID: Final = "parcel-return"', 'PROCESS_ID: Final = "parcel-loss"')
+    (project.folder / LOCK).unlink()
+
+    said = project.scaffold(NAME, "--json")
+
+    told = json.loads(said.out)
+    assert told["written"] == [LOCK, MODULE]
+    assert told["left"] == sorted(contents(NAME))
+    assert project.tree() == before
+
+
+def test_a_verb_that_was_removed_stays_away(project: Project) -> None:
+    (project.folder / VERBS).unlink()
+
+    said = project.scaffold(NAME)
+
+    assert said.code == 0, said.err
+    assert not (project.folder / VERBS).exists()
+
+
+def test_a_second_process_leaves_the_first_alone_and_tells_what_is_to_be_added(project: Project) -> None:
+    before = project.tree()
+
+    said = project.scaffold("parcel-loss")
+    project.write(
+        "verbs/__init__.py",
+        '"""Both."""\n\nfrom verbs import parcel_loss, parcel_return\nfrom verbworker import Registry\n\n'
+        "registry = Registry.of(parcel_loss.registry, parcel_return.registry)\n",
+    )
+    together = project.verify("--app", "verbs:registry")
+
+    assert said.code == 0, said.err
+    assert before.items() <= {**project.tree(), "verbs/__init__.py": before["verbs/__init__.py"]}.items()
+    assert "add to verbs/__init__.py:\n  from verbs import parcel_loss\n" in said.out
+    assert "conftest" not in said.out.partition("ready")[2]
+    assert together.code == 0, together.out + together.err
+
+
+def test_a_project_that_init_made_takes_a_process(tmp_path: Path) -> None:
+    assert verbworker("init", "my-app", directory=tmp_path).code == 0
+    project = Project(tmp_path / "my-app")
+    before = project.tree()
+
+    said = project.scaffold(NAME)
+
+    assert said.code == 0, said.err
+    assert before.items() <= project.tree().items()
+    assert project.verify(f"processes/{NAME}", *APP).code in (0, 1)
+
+
+def test_another_directory_can_be_named(tmp_path: Path, untouched: Project) -> None:
+    (tmp_path / "place").mkdir()
+
+    said = verbworker("scaffold", NAME, "--directory", "place", directory=tmp_path)
+
+    assert said.code == 0, said.err
+    assert f"wrote place/{MODEL}\n" in said.out
+    assert Project(tmp_path / "place").tree() == untouched.tree()
+
+
+# ---- refusing -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Parcel", "parcel_return", "1parcel", "parcel--return", "parcel-", "a b", "päckchen", "a" * 41, "x\n", "../x"],
+)
+def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
+    said = Project(tmp_path).scaffold("--", name)
+
+    assert said.code == 1
+    assert "is no name for a process" in said.sentence()
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["class", "tests", "verbs", "verbworker", "lambda"])
+def test_a_name_that_is_taken_is_refused(tmp_path: Path, name: str) -> None:
+    said = Project(tmp_path).scaffold(name)
+
+    assert said.code == 1
+    assert said.sentence() == f"verbworker: {name} is a name that Python or verbworker has taken; choose another"
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.req("CPL-05")
+@pytest.mark.parametrize("there", [name for name in contents(NAME) if name != MODEL])
+def test_a_file_that_is_there_without_its_model_is_kept_and_nothing_is_written(tmp_path: Path, there: str) -> None:
+    project = Project(tmp_path)
+    project.write(there, "mine")
+
+    said = project.scaffold(NAME)
+
+    assert (said.code, said.out) == (1, "")
+    assert f"there is a {there} already" in said.sentence()
+    assert project.tree().keys() == {there}
+    assert project.read(there) == "mine"
+
+
+def test_a_verb_of_the_same_name_in_another_file_is_told(project: Project) -> None:
+    project.write("verbs/more.yaml", project.read(f"verbs/parcel_return/{NAME}.yaml"))
+    for name in ("verbs/parcel_return", f"processes/{NAME}"):
+        shutil.rmtree(project.folder / name)
+    (project.folder / "tests/test_parcel_return.py").unlink()
+    before = project.tree()
+
+    said = project.scaffold(NAME)
+
+    assert said.code == 1
+    assert "the verb parcel-return.open and its process parcel-return are there already" in said.sentence()
+    assert project.tree() == before
+
+
+def test_a_model_that_does_not_pass_is_not_compiled(project: Project) -> None:
+    project.change(MODEL, 'correlationKey="=corr_answer"', 'correlationKey="=number"')
+    before = project.tree()
+
+    said = project.scaffold(NAME)
+
+    assert said.code == 1
+    assert said.sentence().endswith(f"run: verbworker verify processes/{NAME}")
+    assert project.tree() == before
+
+
+def test_what_cannot_be_read_is_one_sentence_and_nothing_is_written(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write("pyproject.toml", "[tool.verblint\n")
+
+    said = project.scaffold(NAME)
+
+    assert said.code == 2
+    assert said.sentence().endswith("nothing was written")
+    assert project.tree().keys() == {"pyproject.toml"}
+
+
+def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    said = verbworker("scaffold", NAME, "--directory", "nowhere", directory=tmp_path)
+
+    assert said.code == 1
+    assert said.sentence() == "verbworker: there is no directory nowhere; make the project's directory first"
+
+
+def test_what_goes_wrong_halfway_leaves_nothing(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.write("tests", "a file where a folder must be")
+
+    said = project.scaffold(NAME)
+
+    assert said.code == 2
+    assert said.sentence().endswith("nothing was written")
+    assert project.tree().keys() == {"tests"}
+
+
+# ---- what is written works ------------------------------------------------------------------------------------------
+
+
+def test_its_code_is_formatted_clean_and_typed(untouched: Project) -> None:
+    tools = Path(sys.executable).parent
+    settings = ("--config", str(ROOT / "pyproject.toml"), "verbs", "tests")
+    commands = {
+        "check": [str(tools / "ruff"), "check", "--no-cache", *settings],
+        "format": [str(tools / "ruff"), "format", "--check", "--no-cache", *settings],
+        "types": [str(tools / "mypy"), "--cache-dir", os.devnull],
+    }
+
+    done = {
+        name: subprocess.run(command, cwd=untouched.folder, capture_output=True, text=True, timeout=280)
+        for name, command in commands.items()
+    }
+
+    assert {name: one.returncode for name, one in done.items()} == dict.fromkeys(commands, 0), done
+
+
+@pytest.fixture
+def roomy(untouched: Project) -> Iterator[Project]:
+    """A copy in a place that Postgres may pass through when we are root."""
+    with trail() as found:
+        project = untouched.copy(found.folder / "project")
+        project.folder.chmod(0o755)
+        yield project
+
+
+def own_tests(project: Project, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests that came with a scaffold."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", *words],
+        cwd=project.folder,
+        env=environment(**settings),
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+
+@pytest.mark.req("TST-13", "TST-14", "TST-15", "CPL-13")
+def test_its_own_tests_go_the_whole_way_in_memory(roomy: Project, postgres: Postgres | ForeignPostgres) -> None:
+    done = own_tests(roomy, VERBWORKER_TEST_DSN=postgres.dsn)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "5 passed, 1 skipped" in done.stdout
+    assert "ZEEBE_ADDRESS names no broker" in done.stdout
+
+
+@pytest.mark.zeebe
+@pytest.mark.req("TST-14", "PRX-28", "X-30", "CPL-12")
+def test_its_own_test_goes_the_whole_way_on_a_real_broker(
+    roomy: Project, postgres: Postgres | ForeignPostgres, broker: Gateway
+) -> None:
+    given = {"VERBWORKER_TEST_DSN": postgres.dsn, "ZEEBE_ADDRESS": broker.address}
+
+    done = own_tests(roomy, "-m", "zeebe", **given)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
+@pytest.mark.req("CPL-10", "TST-14")
+def test_it_runs_on_the_embedded_engine_as_its_readme_says(roomy: Project) -> None:
+    _, _, (develop,), (settings, start, send, decide, show) = roomy.shell_blocks(f"processes/{NAME}/README.md")
+
+    with roomy.running(develop) as session:
+        roomy.wait_for(".verbworker/env", session)
+        asked = roomy.shell(settings, f"{start} --json")
+        entry = json.loads(asked.stdout)["entry_id"]
+        gated = "for try in $(seq 100); do verbworker gates list | grep -q ENTRY && break; sleep 0.1; done"
+        ended = f"for try in $(seq 100); do {show} | grep -q completed && break; sleep 0.1; done"
+        lines = [line.replace("ENTRY", entry) for line in (send, gated, decide, ended, show)]
+        told = roomy.shell(settings, *lines)
+
+    assert told.returncode == 0, told.stdout + told.stderr + roomy.log()
+    assert "completed" in told.stdout, told.stdout
