@@ -12,11 +12,12 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # The gate. Most tests wait for a server, so three wait together.
 test: $(VENV)/ready
-	$(BIN)/pytest -n 3 --dist loadfile $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # The gate and all that tests/full.txt leaves out of it; chaos runs alone here.
+full: export VERBWORKER_FRAME_EXAMPLES ?= 300
 full: $(VENV)/ready
-	$(BIN)/pytest --full -n 3 --dist loadfile --ignore tests/chaos $(ARGS)
+	$(BIN)/pytest --full -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/chaos $(ARGS)
 	$(BIN)/pytest --full tests/chaos $(ARGS)
 
 # Two at a time, each part's words in one piece.
@@ -36,7 +37,7 @@ imports: $(VENV)/ready
 	$(BIN)/lint-imports
 
 models: $(VENV)/ready
-	$(BIN)/verbworker verify processes --app verbs:registry
+	$(BIN)/verbworker verify --app verbs:registry
 
 # One case of the example, on a database of its own; ENGINE=zeebe plays it on a real broker.
 ENGINE ?= embedded

@@ -134,6 +134,8 @@ def load_verbs(folder: Path) -> Loaded:
 
     What runs goes by the code of direct verbs, and takes their sentences only. Policy files are not looked at.
     """
+    if not folder.is_dir():
+        raise ContractInvalid(f"{folder}: there is no such folder of verb contracts")
     loading = _Loading()
     for file in sorted(p for p in folder.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file()):
         if file.name != POLICY_FILE:

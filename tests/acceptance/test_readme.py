@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -68,23 +67,6 @@ def test_the_test_of_the_readme_passes_for_every_crash_point(
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "7 passed" in done.stdout
-
-
-def test_every_verbworker_command_of_the_readme_exists() -> None:
-    lines = [line.split("#")[0] for block in blocks("sh") for line in block.splitlines()]
-    commands = [shlex.split(line) for line in lines if line.startswith("verbworker ")]
-
-    assert len(commands) >= 5
-    for command in commands:
-        words = [word for word in command[1:] if re.fullmatch(r"[a-z]+(-[a-z]+)*", word)][:2]
-        options = {word for word in command if word.startswith("--")}
-        done = run(
-            str(Path(sys.executable).parent / "verbworker"), *words, "--help", cwd=ROOT, COLUMNS="200", NO_COLOR="1"
-        )
-        shown = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
-
-        assert done.returncode == 0, done.stderr
-        assert options <= set(re.findall(r"--[a-z-]+", shown)), command
 
 
 def test_the_make_targets_of_the_readme_exist() -> None:

@@ -142,6 +142,22 @@ def test_a_verb_that_nobody_registered_is_told_at_the_task_that_calls_it(loan: P
     assert "VF812 loan.recrod is registered, and no model and no contract asks for it" in said.out
 
 
+@pytest.mark.req("CPL-06")
+def test_a_part_of_the_models_is_held_to_the_verbs_of_that_part(loan: Project) -> None:
+    another = loan.read(CONTRACT).replace("loan.", "house.").replace("loan-apply", "house-apply")
+    loan.write("verbs/house/house.yaml", another)
+    loan.write("verbs/loan/loan.yaml", loan.read(CONTRACT))
+    (loan.folder / CONTRACT).unlink()
+    loan.change(CODE, "registry.load(HERE,", 'registry.load(HERE / "loan",')
+
+    part = loan.verify("processes/loan-apply", "--write", *APP)
+    whole = loan.verify(*APP)
+
+    assert (part.code, whole.code) == (0, 1), part.out + part.err
+    assert "the workflow verb house.apply is in no registry" in whole.out
+    assert "house" not in part.out
+
+
 def test_a_module_that_the_application_imports_is_written_before_it_is_loaded(tmp_path: Path) -> None:
     loan = make_loan(tmp_path)
     loan.write(CODE, f"import verbs.loan_apply_gen\n{loan.read(CODE)}")

@@ -11,6 +11,7 @@ import pytest
 from tests.chaos.crew import Crew, last_words
 from tests.chaos.load import Load
 from tests.support.databases import plain, value
+from verbworker.errors import EngineError
 
 _LOOK = 0.5
 _UNTOLD = """
@@ -67,15 +68,16 @@ async def at_rest(crew: Crew, dsn: str, loads: Sequence[Load], log: Sequence[str
     """Return when every instance of the loads, or a share of them, has come to its audit and no verdict is untold."""
 
     async def progress() -> tuple[object, ...]:
-        return sum(load.arrived for load in loads), await value(dsn, _UNTOLD)
+        return sum(load.arrived for load in loads), sum(len(load.started) for load in loads), await value(dsn, _UNTOLD)
 
     async def tell() -> str:
-        return await story(crew, dsn, log)
+        return "\n".join([await story(crew, dsn, log), *await engines_word(dsn, loads[0])])
 
     def is_over(now: tuple[object, ...]) -> bool:
-        arrived, untold = now
+        arrived, started, untold = now
         assert isinstance(arrived, int)
-        return arrived >= share * sum(len(load.started) for load in loads) and untold == 0
+        assert isinstance(started, int)
+        return arrived >= share * started and untold == 0
 
     await rest(progress, is_over, tell)
 
@@ -94,6 +96,20 @@ async def story(crew: Crew, dsn: str, log: Sequence[str]) -> str:
     for hand in crew.hands:
         parts += [f"{hand.name}, running: {hand.is_running()}:", last_words(hand.log, lines=80)]
     return "\n".join(parts)
+
+
+async def engines_word(dsn: str, load: Load) -> list[str]:
+    """What the engine says of jobs whose frames are open: to have one, to lock it, or to know nothing of it."""
+    async with plain(dsn) as connection:
+        keys = [row["job_key"] for row in await connection.fetch(_FRAMES)]
+    told = ["the engine:"]
+    for key in keys:
+        try:
+            await load.engine.extend(key, 1)
+            told.append(f"  {key} is locked there")
+        except EngineError as error:
+            told.append(f"  {key}: {type(error).__name__}: {error}")
+    return told
 
 
 def _lines(rows: list[Any]) -> Iterator[str]:

@@ -56,7 +56,7 @@ def _assert_nobody_died_unasked(outcome: Outcome) -> None:
 @pytest.mark.parametrize(
     ("plan", "instances", "seconds"),
     [
-        pytest.param(_SHORT, 1000, 30, id="short"),
+        pytest.param(_SHORT, 700, 24, id="short"),
         pytest.param(_LONG, 2000, 150, id="long", marks=[pytest.mark.long, pytest.mark.timeout(1800)]),
     ],
 )

@@ -64,7 +64,7 @@ async def test_a_process_asks_waits_by_its_template_key_and_ends(rig: Rig, domai
         assert (frame.state, frame.correlation) == (FrameState.COMPLETED, {"corr_answer": "ref-1"})
         assert "note" not in carried(settled)  # its source was not there
         assert carried(settled)["customer"] == DATA["customer"]
-    (last,) = await rig.take(COMPLETE)
+    last = await rig.heard(COMPLETE)
 
     assert last.process_instance_key == begun.instance_key
     assert [question for question, _, _ in office.questions] == [Question(who="Ada")] * 2

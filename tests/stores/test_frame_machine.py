@@ -11,7 +11,7 @@ from tests.support.frame_machine import FrameMachine
 from tests.support.frame_world import World
 from verbworker.stores import _sql
 
-EXAMPLES = int(os.environ.get("VERBWORKER_FRAME_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("VERBWORKER_FRAME_EXAMPLES", "60"))
 STEPS = int(os.environ.get("VERBWORKER_FRAME_STEPS", "40"))
 MUTANT_EXAMPLES = 400  # most are found within ten
 

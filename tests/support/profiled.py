@@ -153,12 +153,12 @@ async def deployed(rig: Rig, content: bytes) -> Landed:
 
 async def at_the_wait(rig: Rig) -> Job:
     """Let the process stand at its wait; nobody else is there to serve the listeners."""
-    (job,) = await rig.take(PARK)
+    job = await rig.heard(PARK)
     await rig.engine.complete(job.key, {})
     return job
 
 
 async def beyond_the_wait(rig: Rig) -> None:
     """Let the process go on behind its wait."""
-    (job,) = await rig.take(UNPARK)
+    job = await rig.heard(UNPARK)
     await rig.engine.complete(job.key, {})

@@ -7,7 +7,8 @@ and is left out, unless `--full` or `-m` asks for it or the command line names i
 import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,10 +46,10 @@ def full_patterns() -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
-def is_full(test: str, patterns: Iterable[str] | None = None) -> bool:
+def is_full(test: str, patterns: Sequence[str] | None = None) -> bool:
     """Whether a test is one of those; the last pattern that fits decides, and one behind `!` keeps it in the gate."""
     verdict = False
-    for pattern in full_patterns() if patterns is None else patterns:
+    for pattern in _patterns_of(test.partition("::")[0]) if patterns is None else patterns:
         if fits(test, pattern.removeprefix("!")):
             verdict = not pattern.startswith("!")
     return verdict
@@ -57,6 +58,13 @@ def is_full(test: str, patterns: Iterable[str] | None = None) -> bool:
 def fits(test: str, pattern: str) -> bool:
     """Whether a pattern names a test: its file, its function or its full id; `*` stands for anything."""
     return re.match(f"tests/{_expression(pattern)}($|::|\\[)", test) is not None
+
+
+@cache
+def _patterns_of(file: str) -> tuple[str, ...]:
+    """The patterns that can fit a test of this file: every test of a run is held to every pattern otherwise."""
+    named = {pattern: pattern.removeprefix("!").partition("::")[0] for pattern in full_patterns()}
+    return tuple(pattern for pattern, place in named.items() if "[" in place or fits(file, place))
 
 
 @cache
@@ -124,7 +132,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             kept.append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = kept
+    items[:] = in_order(kept)
+
+
+def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Chaos first, then files with many tests: nobody waits for them in the end. A file's own order stays."""
+    counts = Counter(item.path for item in items)
+    return sorted(items, key=lambda item: ("chaos" not in item.path.parts, -counts[item.path], item.path))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

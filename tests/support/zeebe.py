@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Self
+from typing import Any, Self
 
 from tests.support.apart import run_apart
 from tests.support.children import Child, fresh_directory, remove, spawn
@@ -171,14 +171,21 @@ class Broker:
     def _is_ready(self) -> bool:
         try:
             status, _ = ask("GET", self.management_address, "/actuator/health/readiness", timeout=5.0)
+            # The gateway hears of the leader a little later than the broker, and refuses commands until then.
+            return status == 200 and _has_leader(ask("GET", self.rest_address, "/v2/topology", timeout=5.0))
         except (OSError, http.client.HTTPException):
             return False
-        return status == 200
 
     def _running(self) -> Child:
         if self._child is None:
             raise RuntimeError("this broker is not running")
         return self._child
+
+
+def _has_leader(answer: tuple[int, Any]) -> bool:
+    status, topology = answer
+    brokers = topology.get("brokers", ()) if status == 200 and isinstance(topology, dict) else ()
+    return any(partition["role"] == "leader" for broker in brokers for partition in broker["partitions"])
 
 
 def prepare(flags: Sequence[str] = FAST_START) -> tuple[Java, Path, list[str]]:

@@ -365,6 +365,14 @@ def _references(part: object) -> list[dict[str, Any]]:
     return [found for value in part for found in _references(value)] if isinstance(part, list) else []
 
 
+@pytest.mark.parametrize("place", ["nowhere", "kyc.yaml"])
+def test_a_folder_that_is_none_holds_no_contracts_by_mistake(tmp_path: Path, place: str) -> None:
+    write(tmp_path, OPEN_CASE, "kyc.yaml")
+
+    with pytest.raises(ContractInvalid, match=f"{place}: there is no such folder of verb contracts"):
+        load_workflow_verbs(tmp_path / place)
+
+
 # ---- keys -----------------------------------------------------------------------------------------------------------
 
 

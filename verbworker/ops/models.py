@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from verblint.baseline import read_baseline
 from verblint.catalogue import ContractError
@@ -12,10 +13,13 @@ from verblint.report import Report
 from verblint.value import replace
 from verbworker.engine import Resource
 from verbworker.errors import CannotRun
-from verbworker.work.deploy import Lint
+
+if TYPE_CHECKING:
+    # Deploying needs a database, and reading models does not: it need not be loaded for that.
+    from verbworker.work.deploy import Lint
 
 
-def open_linter(verbs: str = "") -> Lint:
+def open_linter(verbs: str = "") -> "Lint":
     """The linter with the project's settings and contracts, or `CannotRun` with what is missing."""
     try:
         project = find_project()
@@ -33,7 +37,7 @@ def open_linter(verbs: str = "") -> Lint:
         raise CannotRun(str(error)) from error
 
 
-def _lint(linter: Linter, project: Project) -> Lint:
+def _lint(linter: Linter, project: Project) -> "Lint":
     # What was forgiven once and for all is forgiven here too: what passes in CI can be deployed.
     known = read_baseline(project.path(project.baseline)) if project.baseline else None
 

@@ -15,8 +15,8 @@ from verbworker.registry import Registry
 def assert_verified(models: Sequence[str], registry: Registry | None = None, *, profile: str = "") -> None:
     """Assert that models, contracts, policies, locks and generated modules agree, and the registry's verbs with them.
 
-    Only the contracts of these models are held against the registry, so it may be that of one process. A `profile`
-    takes the place of the project's.
+    The registry may be that of one process: contracts of other models are held to it only where it has them. A
+    `profile` takes the place of the project's.
     """
     read = read_models(models)
     sources = open_sources(read)
@@ -25,9 +25,7 @@ def assert_verified(models: Sequence[str], registry: Registry | None = None, *, 
         sources = replace(sources, project=replaced(sources.project, settings=settings))
     verified = verify(read, sources)
     if registry is not None:
-        ours = {resolved.process for resolved in verified.resolved}
-        workflows = tuple(workflow for workflow in sources.workflows if workflow.process in ours)
-        verified = replace(verified, sources=replace(sources, workflows=workflows)).covered(registry)
+        verified = verified.covered(registry, is_part=True)
     report = verified.report
     told = [render(report, "concise", rules=RULES).strip(), *map(str, report.problems)]
     assert report.exit_code(sources.project.max_warnings) == 0, "verbworker verify would not pass:\n" + "\n".join(told)

@@ -33,7 +33,7 @@ def deploy(
     paths: list[str] = PATHS,
     app: str = typer.Option(..., "--app", help="Your registry, as module:attribute.", show_default=False),
     verbs: str = typer.Option(
-        "", "--verbs", help="The folder of verb contracts; else as [tool.verblint] says.", show_default=False
+        "", "--verbs", help="The folder of verb contracts; else as \\[tool.verblint] says.", show_default=False
     ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Write the woven models and deploy nothing."),
     out: Path | None = OUT,

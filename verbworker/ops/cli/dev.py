@@ -30,7 +30,7 @@ SQL = typer.Option([], "--sql", help="The application's own tables: a file or fo
 DATA = typer.Option(Path(".verbworker"), "--data", help="Where the database is kept.")
 APP = typer.Option(..., "--app", help="Your registry, as module:attribute.", show_default=False)
 CATALOGUE = typer.Option(None, "--catalogue", help="Where to write what there is to ask for.", show_default=False)
-VERBS = typer.Option("", "--verbs", help="The folder of verb contracts; else as [tool.verblint] says.")
+VERBS = typer.Option("", "--verbs", help="The folder of verb contracts; else as \\[tool.verblint] says.")
 
 
 def dev(

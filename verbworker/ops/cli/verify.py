@@ -43,7 +43,7 @@ def verify(
         None, "--base", help="A git revision: what changed since must have another definitionId.", show_default=False
     ),
     verbs: str = typer.Option(
-        "", "--verbs", help="The folder of verb contracts; else as [tool.verblint] says.", show_default=False
+        "", "--verbs", help="The folder of verb contracts; else as \\[tool.verblint] says.", show_default=False
     ),
     form: Form = FORM,
     output_file: str | None = typer.Option(
@@ -71,7 +71,7 @@ def verify(
     broken: CannotRun | None = None
     if app is not None:
         try:
-            verified = verified.covered(_load(app))
+            verified = verified.covered(_load(app), is_part=bool(paths))
         except CannotRun as error:
             # The reason may well be in the report: a module that is not generated yet.
             broken = error

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from dataclasses import replace as narrowed
 
 from verblint.finding import Finding
 from verblint.report import Report
@@ -56,11 +57,21 @@ class Verified:
         report = replace(self.report, files=tuple(files), findings=kept)
         return Verified(report, self.sources, uses=self.uses, resolved=self.resolved)
 
-    def covered(self, registry: Registry) -> "Verified":
-        """The same with everything in which the registered verbs differ."""
-        found = tuple(coverage(registry, self.sources, self.uses, self.resolved))
+    def covered(self, registry: Registry, *, is_part: bool = False) -> "Verified":
+        """The same with everything in which the registered verbs differ.
+
+        Where the models are a part of the project, so may be the registry: contracts without a model here are held to
+        it only when it has them.
+        """
+        sources = self._part(registry) if is_part else self.sources
+        found = tuple(coverage(registry, sources, self.uses, self.resolved))
         report = _reported(self.report, found)
         return Verified(report, self.sources, self.outdated, self.stale, self.uses, self.resolved)
+
+    def _part(self, registry: Registry) -> Sources:
+        ours = {use.process_id for use in self.uses}
+        kept = (flow for flow in self.sources.workflows if flow.process in ours or flow.name in registry.workflows)
+        return narrowed(self.sources, workflows=tuple(kept))
 
 
 def verify(models: Sequence[Resource], sources: Sources, *, base: Base | None = None) -> Verified:
