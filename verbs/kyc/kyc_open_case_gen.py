@@ -13,7 +13,7 @@ from verbworker import Call, Message, PermanentContract, ReceivedMessage
 PROCESS_ID: Final = "kyc-open-case"
 VERB: Final = "kyc.open-case"
 DEFINITION_ID: Final = "kyc-open-case/1"
-IR_DIGEST: Final = "sha256:faacac12a7045d573fda3843eae11eee874088ffb944c0c20436c9ffdfa02fd3"
+IR_DIGEST: Final = "sha256:117de7d45558a900066ec921ed33573207c8b9af2fd663acfa3a6e1c35887236"
 
 JOB_ASSIGN_REVIEWER: Final = "kyc.assign-reviewer"
 JOB_CREATE_CASE_RECORD: Final = "kyc.create-case-record"
