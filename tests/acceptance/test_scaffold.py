@@ -323,7 +323,7 @@ def own_tests(project: Project, *words: str, **settings: str) -> subprocess.Comp
     )
 
 
-@pytest.mark.req("TST-13", "TST-14", "TST-15", "CPL-13")
+@pytest.mark.req("TST-13", "TST-14", "TST-15", "PRX-31")
 def test_its_own_tests_go_the_whole_way_in_memory(roomy: Project, postgres: Postgres | ForeignPostgres) -> None:
     done = own_tests(roomy, VERBWORKER_TEST_DSN=postgres.dsn)
 

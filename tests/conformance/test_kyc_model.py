@@ -114,6 +114,7 @@ async def test_a_sanctions_hit_stops_the_wait_for_documents(gateway: Gateway, un
     assert walk.ending.result()["orch_docs_received"] is False
 
 
+@pytest.mark.req("PRX-38")
 async def test_documents_may_come_before_they_are_awaited(gateway: Gateway, unique: Callable[[str], str]) -> None:
     async with walked(gateway, unique) as walk:
         await walk.send_documents()

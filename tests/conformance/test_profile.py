@@ -47,7 +47,7 @@ async def started(rig: Rig, domain: str, **data: object) -> Begun:
     return await begin(rig.database, rig.engine, rig.registry.workflows[f"{domain}.open"], {**DATA, **data})
 
 
-@pytest.mark.req("PRX-27", "PRX-28", "CPL-14", "TPL-02", "TPL-08", "X-29", "X-30")
+@pytest.mark.req("PRX-02", "PRX-06", "PRX-27", "PRX-28", "CPL-14", "TPL-02", "TPL-08", "X-29", "X-30")
 async def test_a_process_asks_waits_by_its_template_key_and_ends(rig: Rig, domain: str, office: Office) -> None:
     await deployed(rig, profiled_model(domain))
     begun = await started(rig, domain, rounds=2)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -16,6 +17,7 @@ from verbworker.engine import Ask, Resource, Signal, Start
 from verbworker.engines.zeebe.engine import ZeebeEngine
 from verbworker.errors import Refused
 from verbworker.job import Job
+from verbworker.policy import load_policies
 from verbworker.weaving import COMPLETE, FIRED, LISTENER_RETRIES, PARK, START, UNPARK, weave
 
 LISTENERS = (PARK, UNPARK, FIRED, COMPLETE, START)
@@ -29,6 +31,7 @@ REFUSED = {
     "rules/job-based-user-task/valid-native.bpmn",
 }
 PASSING = passing_models()
+POLICIES = load_policies(Path(__file__).parents[1] / "lint" / "contracts" / "policies.yaml").values()
 
 
 def renamed(model: FixtureModel, name: str) -> bytes:
@@ -43,7 +46,7 @@ async def test_whatever_the_linter_passes_deploys_woven(
     model: FixtureModel, broker: Gateway, unique: Callable[[str], str]
 ) -> None:
     name = unique("woven")
-    woven = weave(renamed(model, name), registry_of(name))
+    woven = weave(renamed(model, name), registry_of(name, policies=POLICIES))
 
     async with zeebe(broker.address) as engine:
         (deployed,) = await engine.deploy([Resource(f"{name}.bpmn", woven.content)])
@@ -54,7 +57,7 @@ async def test_whatever_the_linter_passes_deploys_woven(
 @pytest.mark.parametrize("model", [one for one in PASSING if one.name in REFUSED], ids=lambda model: model.name)
 def test_what_the_linter_passes_and_nobody_could_start_or_weave_is_refused(model: FixtureModel) -> None:
     with pytest.raises(Refused):
-        weave(renamed(model, "case"), registry_of("case"))
+        weave(renamed(model, "case"), registry_of("case", policies=POLICIES))
 
 
 @dataclass

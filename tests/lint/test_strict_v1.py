@@ -101,7 +101,7 @@ def test_a_file_without_a_process_is_refused() -> None:
 # 4.2 The elements
 
 
-@pytest.mark.req("PRX-13", "PRX-15", "X-25")
+@pytest.mark.req("PRX-03", "PRX-13", "PRX-15", "CPL-16", "X-25")
 @pytest.mark.parametrize("name", [*_FORBIDDEN, "madeUp"])
 def test_every_other_element_of_bpmn_is_forbidden(name: str) -> None:
     assert meets(Edit(name, _END, f'    <bpmn:{name} id="odd" />\n{_END}', "AM751"))

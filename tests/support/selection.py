@@ -5,6 +5,7 @@ and is left out, unless `--full` or `-m` asks for it or the command line names i
 """
 
 import contextlib
+import gc
 import os
 import re
 from collections import Counter
@@ -142,6 +143,8 @@ def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    # Ten thousand tests live until the end: the collector of garbage need not look at them again and again.
+    gc.freeze()
     # Here and not in a fixture: a download must not count against a test's time limit.
     asked = {_engine_of(item) for item in session.items}
     needed = [name for name in GATEWAYS if name in asked]
