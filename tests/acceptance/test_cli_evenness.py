@@ -364,3 +364,8 @@ def test_the_first_help_waits_for_nobody(tmp_path: Path) -> None:
 
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1] == "LOADED []"
+
+
+@pytest.mark.parametrize("command", ["deploy", "dev", "verify"])
+def test_a_help_shows_the_brackets_of_a_settings_table(command: str, tmp_path: Path) -> None:
+    assert "[tool.verblint]" in verbworker(command, "--help", directory=tmp_path, COLUMNS="200").out

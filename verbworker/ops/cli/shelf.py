@@ -96,7 +96,7 @@ PLACES: Mapping[str, Place] = {
         "verify",
         "verify",
         "Prove that models, policies, locks, generated code and verbs agree; exit 1 when they do not.",
-        example="verbworker verify processes --app verbs:registry",
+        example="verbworker verify --app verbs:registry",
     ),
     "verbs": Place("verbs", "app", "Verbs: what there is to ask for, and templates for modellers."),
     "deploy": Place(
