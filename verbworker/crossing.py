@@ -59,12 +59,14 @@ class Luggage:
 class Entered:
     """A job that may run: its verb, its case, and the payload both came from."""
 
+    job: Job
     verb: Verb
     workflow: WorkflowVerb
     seal: Seal
     instance: Correlation
     instance_uid: UUID
     payload: DomainPayload
+    input_hash: bytes
     base_hash: bytes
     case: BaseModel
     before: dict[str, Any]
@@ -103,14 +105,17 @@ def enter(
     content = luggage.content if head is None else head
     payload = opened(content, workflow, registry.upgrades)
     case = _case(verb, payload, terms)
+    input_hash = luggage.hash
     return Entered(
+        job=job,
         verb=verb,
         workflow=workflow,
         seal=seal,
         instance=instance,
         instance_uid=instance_uid,
         payload=payload,
-        base_hash=sha256(content).digest(),
+        input_hash=input_hash,
+        base_hash=input_hash if head is None else sha256(head).digest(),
         case=case,
         before=_dumped(case),
         at=claim.now,

@@ -1,6 +1,6 @@
 """What verbworker asks of a process engine: a dozen promises, kept by everything in `engines/`."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
@@ -151,6 +151,11 @@ class SameDatabase(Protocol):
 
     def shares(self, database: Any) -> bool:  # a word names no store
         """Whether a transaction on this database can move tokens."""
+
+    async def start_with(
+        self, starts: Sequence[Start], note: Callable[[Any, Sequence[Started]], Awaitable[None]]
+    ) -> list[Started]:
+        """Create instances and have `note` written by the same commit; when `note` raises, none of them exists."""
 
     async def complete_in(self, connection: Any, job_key: int, variables: Variables) -> Callable[[], None]:
         """Complete a job inside the caller's transaction; call the answer when it is committed, to wake who waits.

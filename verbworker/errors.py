@@ -27,6 +27,7 @@ VerbworkerError
     ├── TransientInfrastructure  our own database, engine or shutdown; costs no retry
     │   └── WorkerStopping     nothing of the run is left; the job goes back at once
     ├── PermanentContract      the job breaks its contract; an incident at once
+    │   ├── DuplicateInstance      another engine instance carries the entry out; never run
     │   └── PayloadIntegrityError  the payload is not the one this instance was given
     └── PermanentBusiness      the domain says no; a BPMN error when it has a code
 """
@@ -157,6 +158,10 @@ class PermanentContract(Failure):
     """The job breaks its contract; no retry can help, so an incident is raised at once."""
 
     kind = "PermanentContract"
+
+
+class DuplicateInstance(PermanentContract):
+    """The job's engine instance is not the one its entry is pinned to; it was cancelled and runs nothing."""
 
 
 class PayloadIntegrityError(PermanentContract):

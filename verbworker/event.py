@@ -35,6 +35,8 @@ class Kind(StrEnum):
     """What may happen to an entry."""
 
     STARTED = "DurableTaskStarted"
+    ADOPTED = "InstanceAdopted"
+    UNPINNED = "InstanceUnpinned"
     STEP_COMPLETED = "StepCompleted"
     PARKED = "Parked"
     RESUMED = "Resumed"
@@ -139,6 +141,10 @@ def told(event: Event) -> str:
     match event.kind:
         case Kind.STARTED:
             return "The work began"
+        case Kind.ADOPTED:
+            return "Its last records were lost elsewhere; the work goes on from where it was"
+        case Kind.UNPINNED:
+            return "Its last records were lost elsewhere; the work waits to be handed out again"
         case Kind.STEP_COMPLETED if detail.get("outcome") == "bpmn_error":
             return f"{detail.get('verb')} ended with {detail.get('error_code')}"
         case Kind.STEP_COMPLETED:

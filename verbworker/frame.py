@@ -75,6 +75,10 @@ class Claim:
     instance: "Correlation | None" = None
     input_known: bool = False
     input_is_head: bool = False
+    # Whether another job of the same step may have a frame: only then is it worth a look.
+    may_have_twin: bool = False
+    # Whether an earlier run of the step, under another job key, may have reached the outside.
+    follows_twin: bool = False
 
 
 @dataclass(frozen=True, slots=True)

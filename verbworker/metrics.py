@@ -53,3 +53,15 @@ WAITING_STARTS = Gauge("verbworker_waiting_starts", "Cases that the engine has n
 WAITING_STARTS_AGE = Gauge(
     "verbworker_waiting_starts_age_seconds", "Age of the oldest case that the engine has not begun", registry=REGISTRY
 )
+DUPLICATES = Counter(
+    "verbworker_duplicate_instances", "Engine instances cancelled because their entry has another", registry=REGISTRY
+)
+ADOPTED = Counter(
+    "verbworker_adopted_instances", "Engine instances adopted after the engine re-created them", registry=REGISTRY
+)
+REPEATED_STEPS = Counter(
+    "verbworker_repeated_steps",
+    "Jobs answered with the verdict their step got under another key",
+    ["verb"],
+    registry=REGISTRY,
+)

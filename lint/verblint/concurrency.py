@@ -41,6 +41,23 @@ def forks(process: Process) -> Iterator[Fork]:
             yield survey.fork(scope, node, begins)
 
 
+def shared_nodes(process: Process) -> frozenset[str]:
+    """The nodes that can hold two tokens at once, at every depth, or TooEntangled.
+
+    A node that two arms of a fork can reach, and everything that an event which does not interrupt can start: such an
+    event may fire more than once.
+    """
+    found: set[str] = set()
+    for fork in forks(process):
+        visits = Counter(node.id for arm in fork.arms for node in {node.id: node for node in arm}.values())
+        found |= {name for name, count in visits.items() if count > 1}
+        if fork.node.kind is Kind.BOUNDARY_EVENT:
+            found |= {node.id for node in fork.arms[-1]}
+        elif fork.node.is_event_sub_process:
+            found |= {node.id for node in fork.arms[0]}
+    return frozenset(found)
+
+
 def _begins(scope: Scope, node: FlowNode) -> list[FlowNode]:
     """Where the tokens go that leave a node at the same time."""
     if node.kind is Kind.BOUNDARY_EVENT and not node.is_interrupting and node.attached_to in scope.by_id:

@@ -1,3 +1,16 @@
 -- The step guard looks for other jobs of the same step among the frames of one instance. The column never changes, so
 -- updates of a frame stay in its page.
 CREATE INDEX job_frame_of_instance ON verbworker.job_frame (instance_uid) WHERE instance_uid IS NOT NULL;
+
+-- A broker that lost its last records hands a step out again under another job key. The frame of the new key repeats the
+-- verdict of the frame named here; the step was told when it was done.
+ALTER TABLE verbworker.job_frame ADD COLUMN repeats bigint;
+ALTER TABLE verbworker.job_frame_archive ADD COLUMN repeats bigint;
+
+DROP TRIGGER frame_is_told ON verbworker.job_frame;
+CREATE TRIGGER frame_is_told AFTER UPDATE OF state ON verbworker.job_frame
+FOR EACH ROW WHEN (
+  NEW.instance_uid IS NOT NULL AND NEW.state <> OLD.state AND NEW.repeats IS NULL
+  AND (NEW.state IN ('completed', 'incident') OR OLD.state = 'incident')
+)
+EXECUTE FUNCTION verbworker.tell_frame();

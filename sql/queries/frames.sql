@@ -28,7 +28,7 @@ WITH claimed AS (
     WHERE old.engine_id = $1 AND old.job_key = delivery.job_key
   )
   ON CONFLICT (engine_id, job_key) DO NOTHING
-  RETURNING job_key, first_run_at, lease_until, instance_uid, input_hash
+  RETURNING job_key, first_run_at, lease_until, instance_uid, input_hash, element_id
 )
 SELECT
   claimed.job_key, claimed.first_run_at, claimed.lease_until, clock_timestamp() AS now,
@@ -41,7 +41,14 @@ SELECT
     WHERE version.instance_uid = claimed.instance_uid AND version.hash = claimed.input_hash
     OFFSET 0
   ) AS input_known,
-  known.hash IS NOT DISTINCT FROM claimed.input_hash AS input_is_head
+  known.hash IS NOT DISTINCT FROM claimed.input_hash AS input_is_head,
+  EXISTS (
+    SELECT 1
+    FROM verbworker.job_frame AS other
+    WHERE other.instance_uid = claimed.instance_uid AND other.input_hash = claimed.input_hash
+      AND other.element_id = claimed.element_id AND other.engine_id = $1 AND other.job_key <> claimed.job_key
+    OFFSET 0
+  ) AS has_twin
 FROM claimed
 LEFT JOIN LATERAL (
   SELECT
@@ -268,7 +275,8 @@ WHERE engine_id = $1 AND job_key = ANY ($3::bigint[]) AND owner = $2
 
 -- name: pop_completed
 -- Store the verdicts of a batch and move each instance's payload head (T5). A frame that another claim owns returns no
--- row; one whose head moved since its input returns popped = false and is merged by the caller.
+-- row, nor does one whose instance is pinned to another engine instance; one whose head moved since its input returns
+-- popped = false and is merged by the caller.
 -- Frames are locked in the order of the arguments, which is key order, and heads in the order of their instances. The
 -- bytes are taken out of the arguments by position only where they are stored: a row that held them would be copied
 -- by every step.
@@ -280,6 +288,11 @@ WITH mine AS (
     FROM verbworker.job_frame AS frame
     WHERE frame.engine_id = $1 AND frame.job_key = item.job_key
       AND frame.owner = $2 AND frame.epoch = item.epoch AND frame.state = 'started'
+      AND frame.process_instance_key = (
+        SELECT instance.instance_key
+        FROM verbworker.workflow_instance AS instance
+        WHERE instance.instance_uid = frame.instance_uid
+      )
     FOR UPDATE
   ) AS held
 ),
@@ -378,6 +391,24 @@ told AS (
 )
 SELECT retries_left
 FROM popped;
+
+-- name: close
+-- End a frame whose job the engine does not have any more. It is no verdict, and nothing is left to tell the engine.
+WITH closed AS (
+  UPDATE verbworker.job_frame
+  SET state = 'failed', epoch = epoch + 1, retries_left = greatest(retries_left, 1), next_retry_at = clock_timestamp(),
+    fail_class = 'TransientInfrastructure', fail_code = $5, fail_text = $6, popped_at = clock_timestamp(),
+    acked_at = clock_timestamp(), ack_result = 'gone'
+  WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started'
+  RETURNING epoch
+),
+noted AS (
+  INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, owner, detail)
+  SELECT $1, $2, 'closed', epoch, $3, jsonb_build_object('code', $5::text, 'text', $6::text)
+  FROM closed
+)
+SELECT epoch
+FROM closed;
 
 -- name: hold
 -- Stop a frame whose owner vanished: too many runs, or an outcome that must not be repeated (T8, T9).

@@ -13,6 +13,54 @@ SET instance_key = $2, definition_key = $3, process_version = $4, status = 'acti
 WHERE instance_uid = $1 AND instance_key IS NULL AND ended_at IS NULL
 RETURNING instance_uid;
 
+-- name: pin_many
+-- The same for several instances that were started by one transaction.
+UPDATE verbworker.workflow_instance AS instance
+SET instance_key = item.instance_key, definition_key = item.definition_key, process_version = item.version,
+  status = 'active', started_at = clock_timestamp()
+FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::integer[])
+  AS item (instance_uid, instance_key, definition_key, version)
+WHERE instance.instance_uid = item.instance_uid AND instance.instance_uid = ANY ($1::uuid[])
+  AND instance.instance_key IS NULL AND instance.ended_at IS NULL
+RETURNING instance.instance_uid;
+
+-- name: evict
+-- Take a key from the instances that have it, because the engine now says that it is another one's: a broker that lost
+-- its last records gives keys out again. Each is pinned anew by its next job.
+WITH evicted AS (
+  UPDATE verbworker.workflow_instance AS instance
+  SET instance_key = NULL, status = CASE WHEN instance.ended_at IS NULL THEN 'starting' ELSE instance.status END
+  WHERE instance.engine_id = (SELECT engine_id FROM verbworker.workflow_instance WHERE instance_uid = $1)
+    AND instance.instance_key = $2 AND instance.instance_uid <> $1
+  RETURNING instance.entry_id
+)
+SELECT entry_id, verbworker.append_event(
+  entry_id, 'InstanceUnpinned', 'unpinned:' || $2::bigint || ':' || $1::uuid, jsonb_build_object('instance_key', $2::bigint))
+FROM evicted;
+
+-- name: adopt
+-- The engine created an instance again under another key: pin it there. What it waited for under the old key is closed;
+-- the new instance opens its own waits.
+WITH adopted AS (
+  UPDATE verbworker.workflow_instance
+  SET instance_key = $3, definition_key = $4, process_version = $5
+  WHERE instance_uid = $1 AND instance_key = $2 AND ended_at IS NULL
+  RETURNING entry_id, engine_id
+),
+closed AS (
+  UPDATE verbworker.parked_token AS token
+  SET closed_at = clock_timestamp(), closed_as = 'gone'
+  FROM adopted
+  WHERE token.engine_id = adopted.engine_id AND token.instance_key = $2 AND token.closed_at IS NULL
+)
+SELECT entry_id
+FROM adopted;
+
+-- name: tell_adoption
+-- In a statement of its own, so that the entry's status is derived after its old waits are closed.
+SELECT verbworker.append_event($1, 'InstanceAdopted', 'adopted:' || $2::bigint || ':' || $3::bigint, jsonb_build_object(
+  'instance_key', $3::bigint, 'was', $2::bigint));
+
 -- name: known
 -- What a job's instance is, to hold the job to it.
 SELECT tenant_id, entry_id, verb, verb_version, engine_id, instance_key, definition_key, correlation, status

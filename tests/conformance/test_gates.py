@@ -23,12 +23,13 @@ from verbworker.stores.deployments import Deployments
 from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.gates import HumanGate
 from verbworker.stores.inbox import Inbox
+from verbworker.stores.instances import Instances
 from verbworker.weaving import FIRED, weave
 from verbworker.work.bridge import Bridge
 from verbworker.work.deploy import Deploy, Ready
+from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.gates import Gates
 from verbworker.work.reception import Reception
-from verbworker.work.strays import Strays
 
 ON = ("embedded", "zeebe")
 
@@ -224,8 +225,9 @@ async def serve_fired(rig: Rig, domain: str) -> None:
     """Serve the listener of the timer, as a worker's bridge does."""
     engine_id, owner = rig.engine.engine_id, uuid4()
     inbox = Inbox(rig.database, engine_id=engine_id, owner=owner)
-    strays = Strays(rig.engine, Dispatches(rig.database, engine_id=engine_id, owner=owner))
-    reception = Reception(rig.database, rig.engine, strays)
+    dispatches = Dispatches(rig.database, engine_id=engine_id, owner=owner)
+    identity = InstanceIdentity(Instances(rig.database), rig.engine, dispatches)
+    reception = Reception(rig.database, rig.engine, identity)
     bridge = Bridge(rig.registry, rig.database, Deployments(rig.database, engine_id=engine_id), inbox, reception)
     (desk,) = [desk for desk in bridge.desks() if desk.type == FIRED]
 

@@ -325,7 +325,8 @@ async def test_our_own_claim_can_be_read_again(place: Place, frames: Frames, riv
     again = await frames.resume(1)
 
     assert again is not None
-    assert replace(again, now=claim.now) == claim
+    # A claim that is read again may have crossed another of its step, so the guard looks.
+    assert replace(again, now=claim.now, may_have_twin=False) == claim
     assert await rival.resume(1) is None
 
 

@@ -25,6 +25,7 @@ from tests.support.frames import (
     make_delivery,
     make_instance,
     make_job,
+    open_pinned,
     opened,
     standing,
     working,
@@ -33,7 +34,6 @@ from verbworker.errors import Fenced, StoreError, StoreUnavailable
 from verbworker.frame import Claim, FrameState
 from verbworker.stores._database import Database
 from verbworker.stores.frames import Frames
-from verbworker.stores.instances import Instances
 
 ROOT = Path(__file__).parents[2]
 CLAIMERS = 8
@@ -115,7 +115,7 @@ async def _stock(dsn: str, uid: UUID, count: int) -> None:
     """Open the instance, and frames whose owner vanished."""
     async with Database(dsn, size=2) as database, working(database, lease=timedelta(0)) as frames:
         instance = replace(make_instance(), instance_uid=uid)
-        await Instances(database).open(instance)
+        await open_pinned(database, instance)
         for key in range(1, count + 1):
             await claimed(frames, make_delivery(make_job(key), instance))
 

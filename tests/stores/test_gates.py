@@ -20,10 +20,11 @@ from verbworker.stores._database import Database
 from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.gates import GateBook, HumanGate
 from verbworker.stores.inbox import Inbox
+from verbworker.stores.instances import Instances
 from verbworker.testing.memory import JobState, MemoryEngine
 from verbworker.waiting import Waiting, as_json
+from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.gates import GateRelay, Gates
-from verbworker.work.strays import Strays
 from verbworker.workflow import Gate
 
 AT_TASK_1 = Gate(GATE, "task_1", ("approve", "reject"), "reviewer")
@@ -170,7 +171,9 @@ async def test_the_task_of_an_instance_that_was_cancelled_ends_it_instead_of_ask
 ) -> None:
     dispatches = Dispatches(database, engine_id=engine.engine_id, owner=uuid4())
     registry = hall_registry(gate=AT_TASK_1)
-    async with opened(database, engine, registry, strays=Strays(engine, dispatches)) as hall:
+    async with opened(
+        database, engine, registry, identity=InstanceIdentity(Instances(database), engine, dispatches)
+    ) as hall:
         entry_id = await hall.ask()
         job = await hall.task()
         async with database.transaction() as connection:

@@ -1,26 +1,59 @@
-"""An instance whose starter died before noting its key, on an engine whose key another instance has already."""
+"""Instances whose key another instance has: a broker that lost its last records gives keys out again."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from tests.support.ledger import TABLE, Provider, ledger_registry, ledger_workflow
-from tests.support.start import begin, prepare
+from tests.support.start import Begun, begin, prepare
 from verbworker.engine import Ask, Start
-from verbworker.job import RESERVED
+from verbworker.job import RESERVED, Job
 from verbworker.stores._database import Database
 from verbworker.stores.frames import Frames
 from verbworker.testing.memory import JobState, MemoryEngine
 from verbworker.work.executor import Databases, Executor
 from verbworker.work.heart import Heart
 from verbworker.work.performance import Performance
+from verbworker.workflow import WorkflowVerb
 
 
-@pytest.mark.req("X-07")
-async def test_a_key_that_belongs_to_another_instance_is_an_incident_that_says_so(dsn: str) -> None:
+class Reused:
+    """Two engines under one id: the second gives out the keys of the first again."""
+
+    def __init__(self, database: Database, workflow: WorkflowVerb, executor: Executor, new: MemoryEngine) -> None:
+        self.database = database
+        self.workflow = workflow
+        self.executor = executor
+        self.new = new
+        self.old: Begun | None = None
+
+    async def job(self, **changes: object) -> Job:
+        """The first job of an instance on the second engine."""
+        ready = await prepare(self.database, self.new.engine_id, self.workflow, {"amount": 2})
+        self.uid = ready.instance_uid
+        await self.new.start(Start(self.workflow.process, {**ready.variables, **changes}))
+        (job,) = await self.new.activate(Ask("ledger.book", "tests", 60_000, RESERVED), 1, 0)
+        return job
+
+    async def row(self, sql: str, *args: object) -> tuple[Any, ...]:
+        """One row."""
+        row: Any = await self.database.fetchrow(sql, *args)
+        return tuple(row)
+
+
+@pytest.fixture
+async def reused(dsn: str) -> AsyncIterator[Reused]:
+    async with _reused(dsn) as reused:
+        yield reused
+
+
+@asynccontextmanager
+async def _reused(dsn: str) -> AsyncIterator[Reused]:
     registry = ledger_registry(Provider())
     workflow = ledger_workflow(registry, "ledger")
     old, new = MemoryEngine(), MemoryEngine()
@@ -28,20 +61,43 @@ async def test_a_key_that_belongs_to_another_instance_is_an_incident_that_says_s
         engine.line(workflow.process, ["ledger.book"])
     async with Database(dsn, size=4) as database, asyncio.TaskGroup() as tasks:
         await database.execute(TABLE)
-        await begin(database, old, workflow, {"amount": 1})
-        ready = await prepare(database, new.engine_id, workflow, {"amount": 2})
-        await new.start(Start(workflow.process, ready.variables))
-        (job,) = await new.activate(Ask("ledger.book", "tests", 60_000, RESERVED), 1, 0)
         frames = Frames(database, engine_id=new.engine_id, owner=uuid4())
         writing = tasks.create_task(frames.run())
         with ThreadPoolExecutor(1) as threads:
             heart = Heart(frames, new, engine_timeout_ms=60_000)
             databases = Databases(database, database)
-            await Executor(registry, new, frames, databases, heart, Performance(threads)).execute(job)
-        row: Any = await database.fetchrow("SELECT state, fail_class, fail_code FROM verbworker.job_frame")
-        effects: Any = await database.fetchrow("SELECT count(*) FROM ledger")
+            executor = Executor(registry, new, frames, databases, heart, Performance(threads))
+            reused = Reused(database, workflow, executor, new)
+            reused.old = await begin(database, old, workflow, {"amount": 1})
+            yield reused
         writing.cancel()
 
-    assert tuple(row) == ("incident", "PermanentContract", "InstanceMismatch")
-    assert tuple(effects) == (0,)
-    assert new.jobs[job.key].state is JobState.INCIDENT
+
+@pytest.mark.req("X-07")
+async def test_a_key_that_was_given_out_again_goes_to_the_instance_whose_payload_came_with_it(reused: Reused) -> None:
+    job = await reused.job()
+    assert reused.old is not None
+    assert job.process_instance_key == reused.old.instance_key
+
+    await reused.executor.execute(job)
+
+    instance = "SELECT instance_key, status FROM verbworker.workflow_instance WHERE instance_uid = $1"
+    assert await reused.row(instance, reused.uid) == (job.process_instance_key, "active")
+    assert await reused.row(instance, reused.old.instance_uid) == (None, "starting")
+    assert await reused.row("SELECT count(*) FROM ledger") == (1,)
+
+
+@pytest.mark.req("X-07")
+async def test_a_key_of_another_instance_without_its_own_payload_is_an_incident_that_says_so(reused: Reused) -> None:
+    job = await reused.job(domain_payload="{}")
+
+    await reused.executor.execute(job)
+
+    assert reused.old is not None
+    row = await reused.row("SELECT state, fail_class, fail_code FROM verbworker.job_frame")
+    assert row == ("incident", "PermanentContract", "InstanceMismatch")
+    assert await reused.row("SELECT count(*) FROM ledger") == (0,)
+    assert await reused.row(
+        "SELECT instance_key FROM verbworker.workflow_instance WHERE instance_uid = $1", reused.old.instance_uid
+    ) == (reused.old.instance_key,)
+    assert reused.new.jobs[job.key].state is JobState.INCIDENT

@@ -12,10 +12,10 @@ from verbworker.stores import _sql
 
 ALWAYS = ("open", "push", "pop_completed", "acknowledge", "heartbeat", "still_mine", "resume")
 KEYS = {
-    "job_frame": "job_key",
-    "payload_head": "instance_uid",
-    "payload_version": "instance_uid",
-    "workflow_instance": "instance_uid",
+    "job_frame": ("job_key", "instance_uid"),
+    "payload_head": ("instance_uid",),
+    "payload_version": ("instance_uid",),
+    "workflow_instance": ("instance_uid",),
 }
 
 
@@ -25,7 +25,11 @@ async def test_a_statement_finds_its_rows_by_their_keys_even_where_the_tables_lo
     scans = [scan for scan in _scans(await _planned(dsn, name)) if scan["Relation Name"] in KEYS]
 
     assert scans
-    assert [scan for scan in scans if KEYS[scan["Relation Name"]] not in scan.get("Index Cond", "")] == []
+    assert [scan for scan in scans if not _is_keyed(scan)] == []
+
+
+def _is_keyed(scan: dict[str, Any]) -> bool:
+    return any(key in scan.get("Index Cond", "") for key in KEYS[scan["Relation Name"]])
 
 
 async def _planned(dsn: str, name: str) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from verbworker.event import Kind, Status, Wait
 from verbworker.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.dispatches import Dispatches
+from verbworker.stores.instances import Instances
 from verbworker.testing.memory import JobState, MemoryEngine, MemoryJob
 from verbworker.work.cancelling import Cancelling
+from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.reception import Act, Listener, Reception, Visit
-from verbworker.work.strays import Strays
 
 KIND = "verbworker.park"
 
@@ -51,8 +52,9 @@ async def desk(database: Database) -> Desk:
     variables = {ENTRY_ID: str(book.entry_id), INSTANCE_UID: str(book.instance_uid), TENANT_ID: "default"}
     started = await engine.start(Start("kyc", variables))
     await book.start(started.instance_key)
-    strays = Strays(engine, Dispatches(database, engine_id=ENGINE, owner=uuid4()))
-    return Desk(book, engine, Reception(database, engine, strays))
+    dispatches = Dispatches(database, engine_id=ENGINE, owner=uuid4())
+    identity = InstanceIdentity(Instances(database), engine, dispatches)
+    return Desk(book, engine, Reception(database, engine, identity))
 
 
 def failing(error: Exception, times: int = 1) -> Act:

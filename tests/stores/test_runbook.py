@@ -9,7 +9,7 @@ from asyncpg import IntegrityConstraintViolationError
 from tests.support.databases import blocked, execute, plain, value
 from tests.support.entries import INSTANCE_KEY, Book, make_request, told
 from tests.support.frames import ENGINE, INCIDENT, THROWN, claimed, make_delivery, make_job, make_verdict, working
-from verbworker.errors import StoreError
+from verbworker.errors import Fenced, StoreError
 from verbworker.event import Kind, Status, Wait
 from verbworker.frame import Delivery
 from verbworker.stores._database import Database
@@ -371,7 +371,8 @@ async def test_a_late_job_of_an_ended_entry_that_stops_concerns_nobody(book: Boo
 async def test_a_frame_of_a_twin_tells_nothing(book: Book, frames: Frames) -> None:
     await book.start(instance_key=4711)
 
-    await frames.pop_completed(make_verdict(await claimed(frames, delivery(book)), book.instance_uid))
+    with pytest.raises(Fenced):
+        await frames.pop_completed(make_verdict(await claimed(frames, delivery(book)), book.instance_uid))
 
     assert await book.kinds() == ["DurableTaskStarted"]
 

@@ -315,7 +315,8 @@ async def test_a_verb_whose_job_is_gone_is_ended(dsn: str, make: Any) -> None:
         await desk.heart.beat()
         await task
 
-        assert (await desk.column(job, "state"), await desk.column(job, "fail_code")) == ("incident", "JobGone")
+        assert (await desk.column(job, "state"), await desk.column(job, "fail_code")) == ("failed", "JobGone")
+        assert await desk.column(job, "ack_result") == "gone"
         assert (await effects(desk), desk.engine.failures) == (0, [])
 
 

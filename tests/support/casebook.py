@@ -40,6 +40,7 @@ from verbworker.work.cancelling import Cancelling
 from verbworker.work.completion import Completion
 from verbworker.work.desk import Desk, variables_for
 from verbworker.work.dispatcher import Dispatcher
+from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.executor import Databases, Executor
 from verbworker.work.gate_desk import GateDesk
 from verbworker.work.heart import Heart
@@ -51,7 +52,6 @@ from verbworker.work.reconciler import Reconciler
 from verbworker.work.relay import Relay
 from verbworker.work.returns import Returns
 from verbworker.work.router import Router
-from verbworker.work.strays import Strays
 from verbworker.work.worker import Pace, Worker
 from verbworker.workflow import Gate, WorkflowVerb
 from verbworker.workflow_contract import Argument
@@ -264,6 +264,20 @@ class Casebook:
         assert frame is not None
         return frame
 
+    async def idempotency_key(self, job: Job) -> str:
+        """The key that the outside sees of a job."""
+        row: Any = await self.database.fetchrow(
+            "SELECT idempotency_key FROM verbworker.job_frame WHERE job_key = $1", job.key
+        )
+        return str(row[0])
+
+    async def expire(self, job: Job) -> None:
+        """Let the lease of a job's frame be over."""
+        await self.database.execute(
+            "UPDATE verbworker.job_frame SET lease_until = clock_timestamp() - interval '1 second' WHERE job_key = $1",
+            job.key,
+        )
+
     async def age(self, entry_id: UUID) -> None:
         """Let nothing have been heard of an entry for a day."""
         await self.database.execute(
@@ -286,8 +300,8 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
     known = registry or case_registry(domain, message)
     async with opened_rig(dsn, address, known) as rig, counter(rig.database, known, rig.engine) as desk:
         engine, database = rig.engine, rig.database
-        strays = Strays(engine, desk.dispatches)
-        reception = Reception(database, engine, strays)
+        identity = InstanceIdentity(Instances(database), engine, desk.dispatches)
+        reception = Reception(database, engine, identity)
         deployments = Deployments(database, engine_id=engine.engine_id)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
         cancelling = Cancelling(database, desk.dispatches, engine)
@@ -295,7 +309,7 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
         desks += [Completion(known, database, reception, cancelling), GateDesk(known, engine, database)]
         threads = ThreadPoolExecutor(2)
         databases, performance = Databases(database, database), Performance(threads)
-        executor = Executor(known, engine, rig.frames, databases, rig.heart, performance, strays=strays)
+        executor = Executor(known, engine, rig.frames, databases, rig.heart, performance, identity=identity)
         book = Casebook(
             domain=domain,
             message=message,

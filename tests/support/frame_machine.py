@@ -24,11 +24,11 @@ from tests.support.frames import (
     make_instance,
     make_job,
     make_verdict,
+    open_pinned,
 )
 from verbworker.errors import Fenced
 from verbworker.frame import Claim, Delivery, Step, decide
 from verbworker.stores.frames import Frames, Verdict
-from verbworker.stores.instances import Instances
 
 T = TypeVar("T")
 NOW = timedelta(0)
@@ -61,7 +61,7 @@ class FrameMachine(RuleBasedStateMachine):
 
     async def _begin(self) -> None:
         await self.world.database.execute("TRUNCATE effect, " + ", ".join(f"verbworker.{table}" for table in TABLES))
-        await Instances(self.world.database).open(make_instance(instance_uid=self.uid))
+        await open_pinned(self.world.database, make_instance(instance_uid=self.uid))
 
     # ---- deliveries ----------------------------------------------------------------------------------------------
 

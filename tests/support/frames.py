@@ -28,6 +28,9 @@ INCIDENT = Incident(kind="PermanentContract", code="PayloadIntegrityError", mess
 THROWN = Thrown(code="REJECTED", message="the reviewer said no")
 
 
+INSTANCE_KEY = 9000
+
+
 def make_job(key: int = 1, *, at: int = 1, **changes: Any) -> Job:
     """A delivery of job `key`, activated at the engine's time `at`."""
     job = Job(
@@ -36,7 +39,7 @@ def make_job(key: int = 1, *, at: int = 1, **changes: Any) -> Job:
         retries=3,
         activated_ms=at,
         timeout_ms=60_000,
-        process_instance_key=9000,
+        process_instance_key=INSTANCE_KEY,
         element_instance_key=8000 + key,
         process_definition_key=7000,
         process_version=1,
@@ -63,8 +66,23 @@ def make_instance(**changes: Any) -> Instance:
     return replace(instance, **changes)
 
 
+def key_of(instance: Instance) -> int:
+    """The engine's key of an instance in these tests; further instances of a place have keys of their own."""
+    return INSTANCE_KEY if instance.business_key is None else instance.instance_uid.int % 2**40 + INSTANCE_KEY + 1
+
+
+async def open_pinned(database: Database, instance: Instance) -> None:
+    """Open an instance that the engine has started."""
+    instances = Instances(database)
+    await instances.open(instance)
+    pinned = await instances.pin(instance.instance_uid, instance_key=key_of(instance), definition_key=7000, version=1)
+    assert pinned
+
+
 def make_delivery(job: Job, instance: Instance | None = None, **changes: Any) -> Delivery:
     """A job as it is pushed, of a verb whose crashes may be repeated five times."""
+    if instance is not None and job.process_instance_key == INSTANCE_KEY:
+        job = replace(job, process_instance_key=key_of(instance))
     delivery = Delivery(
         job=job,
         instance_uid=None if instance is None else instance.instance_uid,
@@ -128,8 +146,8 @@ class Place:
 
     async def open(self, instance: Instance | None = None) -> Instance:
         """Open one more instance."""
-        another = instance or make_instance()
-        await Instances(self.database).open(another)
+        another = instance or make_instance(business_key="another")
+        await open_pinned(self.database, another)
         return another
 
     async def change(self, key: int = 1, **columns: str) -> None:
@@ -157,7 +175,7 @@ async def opened(dsn: str, *, size: int = 4) -> AsyncIterator[Place]:
     """A connected database with one instance in it."""
     async with Database(dsn, size=size) as database:
         instance = make_instance()
-        await Instances(database).open(instance)
+        await open_pinned(database, instance)
         yield Place(database, instance)
 
 

@@ -26,10 +26,12 @@ from verbworker.stores.compensations import Compensations
 from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.frames import Frames
 from verbworker.stores.histories import Histories
+from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
 from verbworker.testing.kit import Crash
 from verbworker.testing.memory import MemoryEngine, MemoryJob
 from verbworker.work.compensation import CompensationDesk
+from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.executor import Databases, Executor
 from verbworker.work.heart import Heart
 from verbworker.work.performance import Performance
@@ -37,7 +39,6 @@ from verbworker.work.reaper import Reaper
 from verbworker.work.relay import Relay
 from verbworker.work.releases import Answer, Release, Releases
 from verbworker.work.returns import Returns
-from verbworker.work.strays import Strays
 from verbworker.work.worker import Pace, Worker
 
 RECORDS = "SELECT verb, state, record_id FROM verbworker.compensation_record ORDER BY step_seq"
@@ -74,9 +75,10 @@ class House:
         frames = Frames(self.database, engine_id=self.engine.engine_id, owner=owner)
         heart, performance = Heart(frames, self.engine, engine_timeout_ms=60_000), Performance(self._threads)
         executor = Executor(self.registry, self.engine, frames, pools, heart, performance, ring=self.ring)
-        strays = Strays(self.engine, Dispatches(self.database, engine_id=self.engine.engine_id, owner=owner))
+        dispatches = Dispatches(self.database, engine_id=self.engine.engine_id, owner=owner)
+        identity = InstanceIdentity(Instances(self.database), self.engine, dispatches)
         desk = CompensationDesk(
-            self.registry, self.engine, pools, performance, owner=owner, ring=self.ring, strays=strays
+            self.registry, self.engine, pools, performance, owner=owner, ring=self.ring, identity=identity
         )
         if not alone:
             return Undoer(executor, desk, frames, heart)

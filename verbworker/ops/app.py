@@ -132,7 +132,7 @@ async def opened(settings: Settings, registry: Registry, engine: Engine | None =
         pools = Databases(control, verbs)
         staff = hire(settings, registry, chosen, pools, performance, owner=owner, ring=ring, tracer=tracer)
         executor = Executor(
-            registry, chosen, frames, pools, heart, performance, ring=ring, tracer=tracer, strays=staff.strays
+            registry, chosen, frames, pools, heart, performance, ring=ring, tracer=tracer, identity=staff.identity
         )
         relay = Relay(frames, Returns(chosen, frames))
         reaper = Reaper(frames, TermsBook(control, engine_id=chosen.engine_id), after=settings.archive_after)

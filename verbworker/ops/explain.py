@@ -143,6 +143,7 @@ _PLAIN: Mapping[str, str] = {
     "busy": "got another delivery while the owner's lease was alive: dropped it and pushed the engine's timeout out",
     "continue": "got its own claim again, whose answer had been lost on the way, and went on with it",
     "failure gone": "could not report the failure: the engine had no such job any more",
+    "closed": "ended the frame, because the engine does not have the job any more",
     "fenced": "found that another worker owns the frame, so it wrote and sent nothing more",
     "input drift": "saw that the variables had changed since; the verdict stands, because its effect happened once",
     "relay": "sent the stored verdict again, because the engine had not acknowledged it",

@@ -21,6 +21,7 @@ from verbworker.work.compensation import CompensationDesk
 from verbworker.work.completion import Completion
 from verbworker.work.desk import Desk
 from verbworker.work.dispatcher import Dispatcher
+from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.executor import Databases
 from verbworker.work.gate_desk import GateDesk
 from verbworker.work.gates import GateRelay
@@ -28,14 +29,13 @@ from verbworker.work.messenger import Messenger
 from verbworker.work.performance import Performance
 from verbworker.work.reception import Reception
 from verbworker.work.reconciler import Reconciler
-from verbworker.work.strays import Strays
 
 
 @dataclass(frozen=True, slots=True)
 class Staff:
     """Everybody but the executor of verbs."""
 
-    strays: Strays
+    identity: InstanceIdentity
     desks: Sequence[Desk]
     services: Sequence[Callable[[], Coroutine[Any, Any, None]]]
 
@@ -58,8 +58,8 @@ def hire(
     dispatcher = Dispatcher(dispatches, Instances(control), engine, tenant=tenant)
     inbox = Inbox(control, engine_id=engine.engine_id, owner=owner)
     messenger = Messenger(registry, inbox, DeadLetters(control), engine, tenant=tenant)
-    strays = Strays(engine, dispatches)
-    reception = Reception(control, engine, strays)
+    identity = InstanceIdentity(Instances(control), engine, dispatches)
+    reception = Reception(control, engine, identity)
     cancelling = Cancelling(control, dispatches, engine)
     bridge = Bridge(registry, control, Deployments(control, engine_id=engine.engine_id), inbox, reception)
     undoing = CompensationDesk(
@@ -69,12 +69,12 @@ def hire(
         timeout=settings.engine_timeout,
         ring=ring,
         tracer=tracer,
-        strays=strays,
+        identity=identity,
     )
     desks: list[Desk] = [
         *bridge.desks(),
         Completion(registry, control, reception, cancelling, ring=ring),
-        GateDesk(registry, engine, control, strays=strays, timeout=settings.gate_timeout),
+        GateDesk(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
         undoing,
     ]
     services = (
@@ -85,4 +85,4 @@ def hire(
         Reconciler(control, engine, cancelling, after=settings.reconcile_after).run,
         undoing.run,
     )
-    return Staff(strays, desks, services)
+    return Staff(identity, desks, services)

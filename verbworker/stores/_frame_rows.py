@@ -145,6 +145,7 @@ def opened(row: Row, delivery: Delivery, owner: UUID) -> Claim:
         instance=_instance(row),
         input_known=row["input_known"],
         input_is_head=row["input_is_head"],
+        may_have_twin=row["has_twin"] or not row["input_is_head"],
     )
 
 
@@ -166,6 +167,7 @@ def claim_of(row: Row) -> Claim:
         instance=_instance(row),
         input_known=row["input_known"],
         input_is_head=row["input_is_head"],
+        may_have_twin=True,
     )
 
 

@@ -205,6 +205,10 @@ class Frames:
         left: int = row[0]
         return left
 
+    async def close(self, claim: Claim, *, code: str, message: str) -> None:
+        """End a frame whose job the engine does not have any more."""
+        await self._fenced("close", claim, code, message)
+
     async def hold(self, frame: Frame, activated_ms: int, *, code: str, message: str) -> int | None:
         """Stop a frame whose owner vanished (T8, T9); its new epoch, or None when somebody was quicker."""
         row = await self._database.fetchrow(

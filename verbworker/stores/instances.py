@@ -7,10 +7,11 @@ from datetime import timedelta
 from hashlib import sha256
 from uuid import UUID
 
+from verbworker.engine import Started
 from verbworker.errors import PermanentContract, StoreConflict, StoreError, StoreUnavailable
 from verbworker.frame import Correlation
 from verbworker.job import Job
-from verbworker.stores._database import Connection, Database, Row
+from verbworker.stores._database import Connection, Database, Row, columns
 from verbworker.stores._sql import query
 from verbworker.stores.payloads import open_versions
 
@@ -56,6 +57,11 @@ class Instances:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @property
+    def database(self) -> Database:
+        """Where they are kept."""
+        return self._database
+
     async def open(self, instance: Instance) -> None:
         """Remember an instance and its first payload, before the engine is asked to start it."""
         async with self._database.transaction() as connection:
@@ -79,12 +85,55 @@ class Instances:
         digest = sha256(instance.payload).digest()
         await open_versions(connection, instance.instance_uid, digest, instance.payload)
 
-    async def pin(self, instance_uid: UUID, *, instance_key: int, definition_key: int, version: int) -> bool:
-        """Pin an instance to what the engine made of it; False when it is pinned already."""
-        row = await self._database.fetchrow(
-            query("instances", "pin"), instance_uid, instance_key, definition_key, version
-        )
+    async def pin(
+        self, instance_uid: UUID, *, instance_key: int, definition_key: int, version: int, takes_key: bool = True
+    ) -> bool:
+        """Pin an instance to what the engine made of it; False when it is pinned already, or has ended.
+
+        The key may be another instance's, whose records the engine lost: that one is unpinned, or with `takes_key`
+        off this raises `PermanentContract`.
+        """
+        what = instance_uid, instance_key, definition_key, version
+        try:
+            return await self._database.fetchrow(query("instances", "pin"), *what) is not None
+        except (StoreUnavailable, StoreConflict):
+            raise
+        except StoreError as error:
+            if not takes_key:
+                raise PermanentContract(
+                    "another instance has this key; was the engine recreated under its old id?", code="InstanceMismatch"
+                ) from error
+        async with self._database.transaction() as connection:
+            await connection.fetch(query("instances", "evict"), instance_uid, instance_key)
+            return await connection.fetchrow(query("instances", "pin"), *what) is not None
+
+    async def pin_in(self, connection: Connection, started: Mapping[UUID, Started]) -> set[UUID]:
+        """Pin instances inside the transaction that starts them, and return those that were pinned."""
+        items = [(uid, one.instance_key, one.definition_key, one.version) for uid, one in sorted(started.items())]
+        rows = await connection.fetch(query("instances", "pin_many"), *columns(items, 4))
+        return {row["instance_uid"] for row in rows}
+
+    async def adopt(self, instance_uid: UUID, job: Job, *, instead_of: int) -> bool:
+        """Pin an instance to the engine instance of a job instead of one that is gone; False when it moved on."""
+        key = job.process_instance_key
+        async with self._database.transaction() as connection:
+            await connection.fetch(query("instances", "evict"), instance_uid, key)
+            row = await connection.fetchrow(
+                query("instances", "adopt"),
+                instance_uid,
+                instead_of,
+                key,
+                job.process_definition_key,
+                job.process_version,
+            )
+            if row is not None:
+                await connection.fetch(query("instances", "tell_adoption"), row["entry_id"], instead_of, key)
         return row is not None
+
+    async def knows(self, instance_uid: UUID, payload_hash: bytes) -> bool:
+        """Return whether an instance ever had a payload with this hash."""
+        row = await self._database.fetchrow(query("payloads", "is_known"), instance_uid, payload_hash)
+        return row is not None and bool(row["known"])
 
     async def known(self, instance_uid: UUID) -> Correlation | None:
         """What the database knows of an instance."""
@@ -104,21 +153,15 @@ class Instances:
         rows = await self._database.fetch(query("instances", "quiet"), engine_id, longer_than, limit)
         return [Quiet(row["instance_uid"], row["entry_id"], row["instance_key"]) for row in rows]
 
-    async def pin_to(self, instance_uid: UUID, job: Job) -> None:
-        """Pin an instance by one of its jobs, when its starter died before it could; raises `PermanentContract`."""
-        try:
-            await self.pin(
-                instance_uid,
-                instance_key=job.process_instance_key,
-                definition_key=job.process_definition_key,
-                version=job.process_version,
-            )
-        except (StoreUnavailable, StoreConflict):
-            raise
-        except StoreError as error:
-            raise PermanentContract(
-                "another instance has this key; was the engine recreated under its old id?", code="InstanceMismatch"
-            ) from error
+    async def pin_to(self, instance_uid: UUID, job: Job, *, takes_key: bool) -> bool:
+        """Pin an instance by one of its jobs, when its starter died before it could; False when another pin stands."""
+        return await self.pin(
+            instance_uid,
+            instance_key=job.process_instance_key,
+            definition_key=job.process_definition_key,
+            version=job.process_version,
+            takes_key=takes_key,
+        )
 
     async def key_of(self, instance_uid: UUID) -> int | None:
         """The engine's key of an instance, when it has one."""

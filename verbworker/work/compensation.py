@@ -18,6 +18,7 @@ from verbworker.crossing import Luggage, correlated, owner, variables_of
 from verbworker.engine import Engine, Variables
 from verbworker.errors import (
     CommandInvalid,
+    DuplicateInstance,
     EngineError,
     EngineUnavailable,
     JobGone,
@@ -38,10 +39,10 @@ from verbworker.stores.frames import Frames
 from verbworker.stores.instances import Instances
 from verbworker.trace import UNTRACED, Tracer
 from verbworker.verb import Verb
+from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.executor import Databases, Executor
 from verbworker.work.heart import End, Heart
 from verbworker.work.performance import Performance
-from verbworker.work.strays import Strays
 from verbworker.workflow import WorkflowVerb
 
 _log = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class CompensationDesk:
         concurrency: int = 8,
         ring: KeyRing | None = None,
         tracer: Tracer = UNTRACED,
-        strays: Strays | None = None,
+        identity: InstanceIdentity | None = None,
     ) -> None:
         self.timeout = timeout
         self.concurrency = concurrency
@@ -86,8 +87,8 @@ class CompensationDesk:
         self._performance = performance
         self._ring = ring
         self._tracer = tracer
-        self._strays = strays
         self._instances = Instances(databases.control)
+        self._identity = identity or InstanceIdentity(self._instances)
         self._records = Compensations(databases.control, engine_id=engine.engine_id)
         self._frames = Frames(databases.control, engine_id=self._records.engine_id, owner=owner, lease=lease)
         self._heart = Heart(self._frames, _Deaf(), engine_timeout_ms=0)
@@ -122,9 +123,10 @@ class CompensationDesk:
         luggage = Luggage.of(job)
         uid = luggage.instance_uid
         known = None if uid is None else await self._instances.known(uid)
-        if self._strays is not None and uid is not None and await self._strays.catch(job, known, uid):
+        try:
+            instance, uid = correlated(job, luggage, await self._identity.admit(job, luggage, known))
+        except DuplicateInstance:
             return
-        instance, uid = correlated(job, luggage, known)
         workflow = owner(job, instance, self._registry)
         while (record := await self._records.next(uid, job, workflow.compensation)) is not None:
             if walk.is_gone or not await self._undo(job, record):
@@ -159,6 +161,7 @@ class CompensationDesk:
             ring=self._ring,
             tracer=self._tracer,
             judge=judge,
+            has_engine_keys=False,
         )
 
     # ---- what the engine hears -----------------------------------------------------------------------------------

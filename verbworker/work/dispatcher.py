@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import random
+from collections.abc import Sequence
 from datetime import timedelta
 
 from verbworker import metrics
 from verbworker.backoff import backoff
-from verbworker.engine import Engine, Start
+from verbworker.engine import Engine, SameDatabase, Start, Started
 from verbworker.errors import (
     AccessDenied,
     Backpressure,
@@ -16,7 +17,9 @@ from verbworker.errors import (
     JobGone,
     StoreConflict,
     StoreUnavailable,
+    VerbworkerError,
 )
+from verbworker.stores._database import Connection
 from verbworker.stores.dispatches import Dispatch, Dispatches
 from verbworker.stores.instances import Instances
 from verbworker.work.rounds import Rounds
@@ -28,6 +31,10 @@ _PATIENCE = timedelta(seconds=30)
 _COUNT_EVERY = 10.0
 _SURE = (Backpressure, CommandInvalid, AccessDenied)
 """Refusals that surely started nothing; after any other failure an instance may exist."""
+
+
+class _NotPinned(VerbworkerError):
+    """An instance could not be pinned to its entry, so it must not exist."""
 
 
 class Dispatcher:
@@ -46,6 +53,8 @@ class Dispatcher:
         self._instances = instances
         self._engine = engine
         self._tenant = tenant
+        is_shared = isinstance(engine, SameDatabase) and engine.shares(instances.database)
+        self._shared = engine if isinstance(engine, SameDatabase) and is_shared else None
         self._rounds = Rounds("starts", every=every)
 
     def poke(self) -> None:
@@ -65,6 +74,8 @@ class Dispatcher:
     async def drain(self) -> int:
         """Ask the engine once for each request that is due; returns how many those were."""
         due = await self._dispatches.claim(_AT_ONCE, patience=_PATIENCE)
+        if len(due) > 1 and await self._are_started(due):
+            return len(due)
         async with asyncio.TaskGroup() as tasks:
             for dispatch in due:
                 tasks.create_task(self.start(dispatch))
@@ -72,8 +83,11 @@ class Dispatcher:
 
     async def start(self, dispatch: Dispatch) -> None:
         """Have the engine start one claimed request, and note what it answers."""
+        if self._shared is not None:
+            await self._start_and_pin(self._shared, dispatch)
+            return
         try:
-            started = await self._engine.start(Start(dispatch.process_id, dispatch.variables, tenant_id=self._tenant))
+            started = await self._engine.start(self._request(dispatch))
         except EngineError as error:
             await self._postpone(dispatch, error)
             return
@@ -89,6 +103,41 @@ class Dispatcher:
         except (StoreUnavailable, StoreConflict) as error:
             # Its first job pins it; if none comes, we ask again, and the twin is cancelled at its first job.
             _log.warning("started, but not noted", extra={"entry_id": str(dispatch.entry_id), "reason": str(error)})
+
+    def _request(self, dispatch: Dispatch) -> Start:
+        return Start(dispatch.process_id, dispatch.variables, tenant_id=self._tenant)
+
+    # ---- an engine in our own database ---------------------------------------------------------------------------
+
+    async def _are_started(self, due: Sequence[Dispatch]) -> bool:
+        """Start several requests by one commit; False when each has to be tried alone."""
+        if self._shared is None:
+            return False
+        try:
+            await self._start_with(self._shared, due)
+        except (EngineError, _NotPinned) as error:
+            _log.info("not started together", extra={"requests": len(due), "reason": str(error)})
+            return False
+        return True
+
+    async def _start_and_pin(self, engine: SameDatabase, dispatch: Dispatch) -> None:
+        try:
+            await self._start_with(engine, [dispatch])
+        except _NotPinned:
+            # Pinned or cancelled meanwhile: the instance that would be one too many was never created.
+            _log.info("not wanted any more", extra={"entry_id": str(dispatch.entry_id)})
+        except EngineError as error:
+            await self._postpone(dispatch, error)
+
+    async def _start_with(self, engine: SameDatabase, due: Sequence[Dispatch]) -> None:
+        """Start and pin by one commit: there is no moment in which an instance exists that its entry does not know."""
+
+        async def pin(connection: Connection, started: Sequence[Started]) -> None:
+            uids = [dispatch.instance_uid for dispatch in due]
+            if len(await self._instances.pin_in(connection, dict(zip(uids, started, strict=True)))) < len(due):
+                raise _NotPinned("an entry has ended, or is pinned already")
+
+        await engine.start_with([self._request(dispatch) for dispatch in due], pin)
 
     async def _cancel_twin(self, dispatch: Dispatch, instance_key: int) -> None:
         _log.warning("an earlier start had come through; the second is cancelled", extra={"instance_key": instance_key})

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
@@ -13,6 +14,7 @@ from verbworker.backoff import backoff
 from verbworker.classify import Failed, classify
 from verbworker.crossing import Entered, Luggage, enter, leave
 from verbworker.errors import (
+    DuplicateInstance,
     EngineError,
     Fenced,
     OutcomeUnknown,
@@ -20,6 +22,7 @@ from verbworker.errors import (
     StoreConflict,
     StoreError,
     StoreUnavailable,
+    VerbworkerError,
 )
 from verbworker.failpoint import Point, reach
 from verbworker.frame import Claim, Delivery, FrameState, idempotency_key
@@ -37,19 +40,22 @@ from verbworker.stores.terms import TermsBook
 from verbworker.terms import TaskTerms
 from verbworker.trace import UNTRACED, Span, Tracer
 from verbworker.verb import Mode
+from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.heart import Heart, Life
 from verbworker.work.performance import Abandoned, JobVanished, Performance
 from verbworker.work.popping import Popping, verdict
 from verbworker.work.redelivery import Redelivery
 from verbworker.work.reporting import Reporting
 from verbworker.work.returns import Returns
-from verbworker.work.strays import Strays
+from verbworker.work.step_guard import StepDone, StepGuard
 from verbworker.work.terms import TermsDesk
 from verbworker.work.transactional import Transactional
 
 _log = logging.getLogger(__name__)
 
 _GIVE_BACK_MS = 2_000
+# Statements of two workers that cannot see each other's frame overlap by milliseconds, not by this.
+_SLOW_CLAIM = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +81,25 @@ class Executor:
         ring: KeyRing | None = None,
         tracer: Tracer = UNTRACED,
         judge: Callable[..., Failed] = classify,
-        strays: Strays | None = None,
+        identity: InstanceIdentity | None = None,
+        has_engine_keys: bool = True,
     ) -> None:
         self._registry = registry
         self._engine = engine
         self._frames = frames
         self._databases = databases
-        self._instances = Instances(databases.control)
+        self._identity = identity or InstanceIdentity(Instances(databases.control))
         self._gates = GateBook(databases.control)
         self._heart = heart
         self._performance = performance
         self._ring = ring
         self._tracer = tracer
         self._judge = judge
-        self._strays = strays
         self._terms = TermsDesk(TermsBook(databases.control, engine_id=frames.engine_id))
-        self._popping = Popping(frames)
-        self._transactional = Transactional(databases.verbs, frames, performance, engine)
+        # Keys of our own making are never given to another job, so only the engine's need the guard.
+        self._guard = StepGuard.of(databases.control, frames.engine_id) if has_engine_keys else None
+        self._popping = Popping(frames, self._guard)
+        self._transactional = Transactional(databases.verbs, frames, performance, engine, self._popping)
         self._returns = Returns(engine, frames)
         self._redelivery = Redelivery(frames, engine, self._returns)
 
@@ -102,10 +110,11 @@ class Executor:
 
     async def _execute(self, job: Job, span: Span) -> None:
         began = asyncio.get_running_loop().time()
+        claim: Claim | None = None
         try:
             reach(Point.DELIVERED)
             luggage = Luggage.of(job)
-            claim = await self._claim(job, luggage)
+            claim = await self._claim(job, luggage, began)
             if claim is None:
                 span.ended("not claimed")
                 return
@@ -118,6 +127,9 @@ class Executor:
                 await self._return(life, stored)
                 span.ended(type(stored).__name__.lower())
                 reach(Point.RETURNED)
+        except (DuplicateInstance, JobVanished) as error:
+            span.ended("job gone")
+            await self._close(claim, error)
         except Fenced:
             span.ended("fenced")
             metrics.FENCED.labels(job.type).inc()
@@ -135,19 +147,29 @@ class Executor:
         else:
             metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)
 
+    async def _close(self, claim: Claim | None, error: VerbworkerError) -> None:
+        """End the frame of a job that the engine has dropped; the sweep ends it when the database is away."""
+        assert claim is not None, "only a claimed job is run"
+        code = error.code if isinstance(error, DuplicateInstance) else "JobGone"
+        with suppress(Fenced):
+            await self._quietly(self._frames.close(claim, code=code, message=str(error)))
+
     async def give_back(self, job: Job) -> None:
         """Return a job that was not begun; it costs no retry."""
         await self._returns.unbegun(job)
 
     # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
 
-    async def _claim(self, job: Job, luggage: Luggage) -> Claim | None:
+    async def _claim(self, job: Job, luggage: Luggage, began: float) -> Claim | None:
         """Push until the database answers or the delivery is half over; a claim whose answer was lost is found (C1)."""
         clock = asyncio.get_running_loop().time
         give_up = clock() + job.timeout_ms / 2000
         for failures in count():
             try:
-                return await self._push(job, luggage)
+                claim = await self._push(job, luggage)
+                # A claim that took long may have crossed one of another worker for the same step.
+                is_slow = clock() - began > _SLOW_CLAIM
+                return replace(claim, may_have_twin=True) if claim is not None and is_slow else claim
             except (StoreUnavailable, StoreConflict):
                 if clock() >= give_up:
                     raise
@@ -193,9 +215,12 @@ class Executor:
         policy = self._policy(job, await self._terms.of(job))
         try:
             terms = await self._terms.require(job)
-            if self._strays is not None:
-                await self._strays.refuse(job, claim.instance, luggage.instance_uid)
-            await self._pin(job, luggage, claim)
+            claim = replace(claim, instance=await self._identity.admit(job, luggage, claim.instance))
+            if self._guard is not None and claim.may_have_twin and luggage.instance_uid is not None:
+                admitted = await self._guard.admit(job, claim, luggage.instance_uid, luggage.hash)
+                if isinstance(admitted, Completed):
+                    return admitted
+                claim = admitted
             head = None
             if claim.input_known and not claim.input_is_head and luggage.instance_uid is not None:
                 head = (await payloads.head(self._databases.control, luggage.instance_uid)).content
@@ -206,10 +231,10 @@ class Executor:
             if entered.verb.mode is Mode.TRANSACTIONAL:
                 return await self._transactional.run(entered, claim, life, policy)
             return await self._run_external(entered, claim, life, policy)
-        except (Fenced, Abandoned):
+        except (Fenced, Abandoned, DuplicateInstance, JobVanished):
             raise
-        except JobVanished as error:
-            return Incident("TransientInfrastructure", "JobGone", str(error))
+        except StepDone as error:
+            return await error.guard.repeat(job, claim, error.twin)
         except Exception as error:
             _log.info("run failed", extra={"verb": job.type, "job_key": job.key, "error": type(error).__name__})
             return self._judge(
@@ -228,11 +253,6 @@ class Executor:
             return entered
         made, came = await self._gates.heard(entered.instance_uid, decisions=gates, messages=messages)
         return replace(entered, decisions=made, messages=came)
-
-    async def _pin(self, job: Job, luggage: Luggage, claim: Claim) -> None:
-        """Note the engine's key of an instance whose starter died before it could."""
-        if claim.instance is not None and claim.instance.instance_key is None and luggage.instance_uid is not None:
-            await self._instances.pin_to(luggage.instance_uid, job)
 
     async def _run_external(self, entered: Entered, claim: Claim, life: Life, policy: Policy) -> Completed:
         """The frame was durable before the call; the verdict is stored as soon as the call is back."""

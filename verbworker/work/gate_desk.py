@@ -8,6 +8,7 @@ from uuid import UUID
 from verbworker.crossing import Luggage, correlated
 from verbworker.engine import Engine
 from verbworker.errors import (
+    DuplicateInstance,
     EngineError,
     PermanentContract,
     StoreConflict,
@@ -24,8 +25,8 @@ from verbworker.stores.deployments import Deployments
 from verbworker.stores.gates import GateBook, Silent
 from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
+from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.gates import Teller
-from verbworker.work.strays import Strays
 from verbworker.workflow import Gate, WorkflowVerb
 
 _log = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class GateDesk:
         engine: Engine,
         database: Database,
         *,
-        strays: Strays | None = None,
+        identity: InstanceIdentity | None = None,
         timeout: timedelta = timedelta(minutes=5),
         concurrency: int = 32,
     ) -> None:
@@ -60,7 +61,7 @@ class GateDesk:
         self._deployments = Deployments(database, engine_id=engine.engine_id)
         self._names: dict[int, dict[str, str]] = {}
         self._teller = Teller(database, engine)
-        self._strays = strays
+        self._identity = identity or InstanceIdentity(self._instances)
         self.timeout: timedelta | None = timeout
         self.concurrency = concurrency
 
@@ -80,10 +81,10 @@ class GateDesk:
         luggage = Luggage.of(job)
         uid = luggage.instance_uid
         instance = None if uid is None else await self._instances.known(uid)
-        if uid is not None and self._strays is not None and await self._strays.catch(job, instance, uid):
-            return
         try:
-            known, instance_uid = correlated(job, luggage, instance)
+            known, instance_uid = correlated(job, luggage, await self._identity.admit(job, luggage, instance))
+        except DuplicateInstance:
+            return
         except PermanentContract as error:
             _log.info("a task that is not ours is left alone", extra={"job_key": job.key, "reason": str(error)})
             return
@@ -91,7 +92,6 @@ class GateDesk:
         if workflow is None or workflow.process != job.process_id:
             _log.warning("a gate of a verb unknown here", extra={"job_key": job.key, "verb": known.verb})
             return
-        await self._pin(job, known, instance_uid)
         await self._park(job, known, instance_uid, await self._gate(job, workflow))
 
     async def _gate(self, job: Job, workflow: WorkflowVerb) -> Gate:
@@ -151,16 +151,6 @@ class GateDesk:
             job_key=job.key,
             detail={"decisions": list(gate.decisions), **asked_of(job)},
         )
-
-    async def _pin(self, job: Job, known: Correlation, instance_uid: UUID) -> None:
-        """Note the engine's key of an instance whose starter died before it could."""
-        if known.instance_key is None:
-            await self._instances.pin(
-                instance_uid,
-                instance_key=job.process_instance_key,
-                definition_key=job.process_definition_key,
-                version=job.process_version,
-            )
 
     async def _come_again_soon(self, job: Job) -> None:
         try:

@@ -61,7 +61,7 @@ class Performance:
 
     async def _ask_and_act(self, entered: Entered, claim: Claim, call: Call) -> object:
         # Runs are counted anew when a job is released; epochs never are, and any earlier one may have got through.
-        if entered.verb.probe is not None and claim.epoch > 1:
+        if entered.verb.probe is not None and (claim.epoch > 1 or claim.follows_twin):
             answer = await self.invoke(entered.verb.probe, afresh(entered).case, call)
             if answer is not None:
                 return answer

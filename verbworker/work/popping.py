@@ -14,13 +14,15 @@ from verbworker.outcome import Completed
 from verbworker.stores import payloads
 from verbworker.stores._database import Connection
 from verbworker.stores.frames import Frames, Verdict
+from verbworker.work.step_guard import StepGuard
 
 
 class Popping:
     """Stores verdicts inside a transaction, and finds out what a lost connection left."""
 
-    def __init__(self, frames: Frames) -> None:
+    def __init__(self, frames: Frames, guard: StepGuard | None) -> None:
         self._frames = frames
+        self._guard = guard
 
     async def pop_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
         """Store what a verb answered; merged, when the payload moved on."""
@@ -30,8 +32,13 @@ class Popping:
         return await self.merge_in(connection, entered, claim, answer)
 
     async def merge_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
-        """A parallel branch moved the payload on: put our changes onto its version, or fail."""
+        """Put our changes onto the version that a parallel branch made, or fail.
+
+        Raises `StepDone` when it was no branch but another job of the same step that moved the payload on.
+        """
         head = await payloads.hold_head(connection, entered.instance_uid)
+        if self._guard is not None:
+            await self._guard.check_in(connection, entered.job, entered.instance_uid, entered.input_hash)
         completed = leave(overtaken(entered, head.correlation), answer, head=head.content)
         if not await self._frames.pop_completed_in(connection, verdict(entered, claim, completed, head.hash)):
             raise StoreError("the payload of record moved while it was held")

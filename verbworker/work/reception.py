@@ -9,6 +9,7 @@ from uuid import UUID
 from verbworker.crossing import Luggage, correlated
 from verbworker.engine import Engine
 from verbworker.errors import (
+    DuplicateInstance,
     EngineError,
     JobGone,
     PermanentContract,
@@ -24,7 +25,7 @@ from verbworker.outcome import told
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
-from verbworker.work.strays import Strays
+from verbworker.work.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
 
@@ -80,10 +81,10 @@ class Listener:
 class Reception:
     """Receives listener jobs. They have no frames: what they do is one commit, and done twice it changes nothing."""
 
-    def __init__(self, database: Database, engine: Engine, strays: Strays) -> None:
+    def __init__(self, database: Database, engine: Engine, identity: InstanceIdentity) -> None:
         self._database = database
         self._engine = engine
-        self._strays = strays
+        self._identity = identity
         self._instances = Instances(database)
         self._runbook = Runbook(database)
 
@@ -93,7 +94,7 @@ class Reception:
         try:
             if await self._settle(job, luggage, act):
                 await self._engine.complete(job.key, {})
-        except JobGone:
+        except (JobGone, DuplicateInstance):
             return  # our twin's word came first, or the instance was cancelled
         except PermanentContract as error:
             await self._refuse(job, luggage, error)
@@ -106,13 +107,10 @@ class Reception:
             _log.exception("a bug in the bridge; the engine delivers the job again", extra={"job_key": job.key})
 
     async def _settle(self, job: Job, luggage: Luggage, act: Act) -> bool:
-        """False when the engine is not to go on by this job, or has it no more because its instance was a stray."""
+        """Act on a job; False when the engine is not to go on by it. Raises `DuplicateInstance`."""
         uid = luggage.instance_uid
         known = None if uid is None else await self._instances.known(uid)
-        if uid is not None and await self._strays.catch(job, known, uid):
-            return False
-        known, uid = correlated(job, luggage, known)
-        await self._pin(job, known, uid)
+        _, uid = correlated(job, luggage, await self._identity.admit(job, luggage, known))
         async with self._database.transaction() as connection:
             instance = await self._instances.hold_in(connection, uid)
             assert instance is not None, "instances are never deleted"
@@ -121,13 +119,9 @@ class Reception:
                 token = visit.token(Wait.INCIDENT, "")
                 await self._runbook.let_go_in(connection, token, _once(job), _about(job))
                 return await act(connection, visit)
-        # Who ended it meanwhile has done all there was to tell; a cancelled one has no job to complete.
-        return instance.status != "cancelled" or not await self._strays.catch(job, instance, uid)
-
-    async def _pin(self, job: Job, known: Correlation, uid: UUID) -> None:
-        """Note the engine's key of an instance whose starter died before it could, or that a message started."""
-        if known.instance_key is None:
-            await self._instances.pin_to(uid, job)
+        # It ended meanwhile: a cancelled entry has no job to complete, and `admit` cancels the instance.
+        await self._identity.admit(job, luggage, instance)
+        return True
 
     # ---- what stops -----------------------------------------------------------------------------------------------
 

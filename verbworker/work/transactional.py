@@ -30,11 +30,13 @@ _COLLISIONS = 5
 class Transactional:
     """Runs verbs in a transaction of their own. With an engine in the same database nothing is left to tell it."""
 
-    def __init__(self, database: Database, frames: Frames, performance: Performance, engine: object) -> None:
+    def __init__(
+        self, database: Database, frames: Frames, performance: Performance, engine: object, popping: Popping
+    ) -> None:
         self._database = database
         self._frames = frames
         self._performance = performance
-        self._popping = Popping(frames)
+        self._popping = popping
         is_here = isinstance(engine, SameDatabase) and engine.shares(database)
         self._engine = engine if isinstance(engine, SameDatabase) and is_here else None
 

@@ -5,10 +5,10 @@ import logging
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from importlib.metadata import version
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 import orjson
 
@@ -23,6 +23,7 @@ from verbworker.engines.embedded.handover import Handover
 from verbworker.engines.embedded.library import Library
 from verbworker.engines.embedded.memory import Memory, Remembered
 from verbworker.engines.embedded.moving import Moving, Shelf
+from verbworker.engines.embedded.starts import Starts, answer
 from verbworker.engines.embedded.turn import Turn, checked, cut, written
 from verbworker.errors import (
     CommandInvalid,
@@ -38,7 +39,7 @@ from verbworker.job import Job
 from verbworker.stores._batch import Batch
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.subscriptions import Letter, Subscriptions
-from verbworker.stores.tokens import Change, IncidentMade, Kept, Opening, Tokens, instance_of, opened
+from verbworker.stores.tokens import Change, IncidentMade, Kept, Tokens, instance_of
 
 _COLLISIONS: Final = 8
 _STREAM_WAIT_MS: Final = 60_000
@@ -69,6 +70,7 @@ class EmbeddedEngine:
         self._tokens = Tokens(database)
         self._library = Library(database, self._tokens)
         self._shelf = Shelf(self._tokens, Subscriptions(database), self._library)
+        self._starts = Starts(database, self._tokens, self._library)
         self._hall = Hall(database, self._tokens)
         self._memory = Memory()
         self._loads: Batch[int, Kept | None] = Batch(self._tokens.load, lambda key: key)
@@ -98,44 +100,33 @@ class EmbeddedEngine:
     async def start(self, start: Start) -> Started:
         """Create one instance, pinned to what the answer says."""
         with _in_our_words():
-            opening = await self._open(start)
+            opening = await self._starts.open(start)
+            turn = await self._starts.begin(start, opening)
             book = await self._library.find(opening.definition_key)
-            if not book.definition.root.starts:
-                raise CommandInvalid(f"the process {opening.process_id} has no none start event; a message starts it")
-            kept = opened(opening, start.tenant_id or DEFAULT_TENANT)
-            begin = told.Begin(checked(start.variables))
-            turn = Turn(book.definition, kept)
-            try:
-                turn.tell(begin, opening.now)
-            except NothingThere as error:
-                raise CommandInvalid(f"the process {opening.process_id} cannot be started: {error}") from error
         if turn.is_quiet:
             await self._is_saved(turn, book.version)
         else:
-            await self._begin(book.definition, kept, begin, opening.now)
-        return Started(opening.instance_key, opening.definition_key, opening.process_id, opening.version)
 
-    async def _begin(self, definition: Any, kept: Kept, begin: told.Begin, now: datetime) -> None:
-        async def begun(moving: Moving) -> None:
-            turn = Turn(definition, kept)
-            turn.tell(begin, now)
-            await moving.settle(turn, now)
+            async def begun(moving: Moving) -> None:
+                await moving.settle(await self._starts.begin(start, opening), opening.now)
 
-        await self._together(begun)
+            await self._together(begun)
+        return answer(opening)
 
-    async def _open(self, start: Start) -> Opening:
-        if start.definition_key is not None:
-            opening = await self._tokens.open_key(self._database, start.definition_key)
-            wanted = f"key '{start.definition_key}'"
-        elif start.version >= 0:
-            opening = await self._tokens.open_version(start.process_id, start.version)
-            wanted = f"process ID '{start.process_id}' and version '{start.version}'"
-        else:
-            opening = await self._tokens.open_latest(start.process_id)
-            wanted = f"process ID '{start.process_id}'"
-        if opening is None:
-            raise CommandInvalid(f"expected to find a process definition with {wanted}, but none found")
-        return opening
+    async def start_with(
+        self, starts: Sequence[Start], note: Callable[[Connection, Sequence[Started]], Awaitable[None]]
+    ) -> list[Started]:
+        """Create instances and have `note` written by the same commit; when `note` raises, none of them exists."""
+        with _in_our_words():
+            openings = [await self._starts.open(start) for start in starts]
+            turns = [await self._starts.begin(start, at) for start, at in zip(starts, openings, strict=True)]
+            answers = [answer(opening) for opening in openings]
+            async with self._database.transaction() as connection:
+                moving = Moving(connection, self._shelf)
+                await moving.settle_all(turns)
+                await note(connection, answers)
+        self._made(moving.changes)
+        return answers
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
         """Take up to `limit` jobs, waiting up to `wait_ms` for the first. Cancelled, it gives back what was taken."""

@@ -1,7 +1,9 @@
 """Instances nobody wants, on every engine: a start that was sent twice, an instance that ended outside."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -15,6 +17,7 @@ from verbworker.crossing import Luggage
 from verbworker.engine import Start, Started
 from verbworker.event import Kind
 from verbworker.frame import FrameState
+from verbworker.stores.instances import Instances
 
 ON = ("embedded", "zeebe")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
@@ -57,10 +60,42 @@ async def test_a_twin_is_cancelled_at_its_first_verb_and_the_other_goes_on(book:
 
     frames = {job.process_instance_key: await book.frame(job) for job in jobs}
     assert not await book.engine.alive(twin.instance_key)
-    assert frames[twin.instance_key].state is FrameState.INCIDENT
-    assert frames[twin.instance_key].fail_code == "InstanceStray"
+    assert frames[twin.instance_key].state is FrameState.FAILED
+    assert frames[twin.instance_key].fail_code == "DuplicateInstance"
+    assert frames[twin.instance_key].acked_at is not None
     await book.serve(COMPLETE)
     assert await book.kinds(entry_id) == ["DurableTaskStarted", "StepCompleted", "ExecutionResult"]
+    assert await book.status(entry_id) == "completed"
+
+
+@pytest.mark.req("EVO-08", "JOB-04")
+async def test_of_two_twins_only_the_pinned_one_runs_even_when_the_other_was_claimed_first(book: Casebook) -> None:
+    await book.deploy(models.line, "first")
+    entry_id = await book.ask()
+    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
+    uid = dispatch.instance_uid
+    twins = [await book.engine.start(Start(dispatch.process_id, dict(dispatch.variables))) for _ in range(2)]
+    await book.database.execute("UPDATE verbworker.dispatch SET attempts = 2 WHERE instance_uid = $1", uid)
+    jobs = {job.process_instance_key: job for job in [await book.take("first") for _ in range(2)]}
+    claimed_first, pinned = twins
+    claim = book.executor._claim
+
+    async def claim_then_lose_the_pin(*args: Any) -> Any:
+        made = await claim(*args)
+        await Instances(book.database).pin(
+            uid, instance_key=pinned.instance_key, definition_key=pinned.definition_key, version=pinned.version
+        )
+        return made
+
+    book.executor._claim = claim_then_lose_the_pin  # type: ignore[method-assign, assignment]  # the race
+    await book.deliver(jobs[claimed_first.instance_key])
+    book.executor._claim = claim  # type: ignore[method-assign]
+    await book.deliver(jobs[pinned.instance_key])
+    await book.serve(COMPLETE)
+
+    steps = await book.events(entry_id, Kind.STEP_COMPLETED)
+    assert [step.detail["instance_key"] for step in steps] == [pinned.instance_key]
+    assert not await book.engine.alive(claimed_first.instance_key)
     assert await book.status(entry_id) == "completed"
 
 
@@ -73,6 +108,88 @@ async def test_a_twin_is_cancelled_at_its_first_listener(book: Casebook) -> None
     assert not await book.engine.alive(twin.instance_key)
     assert await book.engine.alive(await book.instance_key(entry_id))
     assert await book.kinds(entry_id) == ["DurableTaskStarted", "Parked"]
+
+
+async def recreate(book: Casebook, entry_id: UUID, variables: dict[str, Any]) -> Started:
+    """What a broker does that lost its last records: the instance is gone, and there is another from the beginning."""
+    await book.engine.cancel(await book.instance_key(entry_id))
+    return await book.engine.start(Start(book.workflow.process, variables))
+
+
+@pytest.mark.req("JOB-05")
+async def test_a_re_created_instance_is_adopted_and_its_completed_step_is_repeated_not_run(book: Casebook) -> None:
+    await book.deploy(models.line, "first", "second")
+    entry_id = await book.ask()
+    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
+    await book.dispatcher.start(dispatch)
+    before = await book.serve("first")
+    again = await recreate(book, entry_id, dict(dispatch.variables))
+
+    repeated = await book.serve("first")
+    await book.serve("second", COMPLETE)
+
+    assert repeated.key != before.key
+    assert (await book.frame(repeated)).output == (await book.frame(before)).output
+    assert await book.instance_key(entry_id) == again.instance_key
+    assert await book.kinds(entry_id) == [
+        "DurableTaskStarted",
+        "StepCompleted",
+        "InstanceAdopted",
+        "StepCompleted",
+        "ExecutionResult",
+    ]
+    assert await book.status(entry_id) == "completed"
+
+
+@pytest.mark.req("X-06")
+async def test_a_step_that_runs_is_waited_for_under_its_new_key_and_goes_on_with_its_idempotency_key(
+    book: Casebook,
+) -> None:
+    await book.deploy(models.line, "first")
+    entry_id = await book.ask()
+    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
+    await book.dispatcher.start(dispatch)
+    lost = await book.take("first")
+    claim = await book.frames.push(await book.executor._delivery(lost, Luggage.of(lost)))
+    assert claim is not None
+    await recreate(book, entry_id, dict(dispatch.variables))
+
+    waiting = await book.serve("first")
+    waited = await book.frame(waiting)
+    steps_then = await book.events(entry_id, Kind.STEP_COMPLETED)
+    await book.expire(lost)
+    await book.serve("first", COMPLETE)
+
+    old = await book.frame(lost)
+    assert (waited.state, waited.fail_code, steps_then) == (FrameState.FAILED, "StepBusy", [])
+    assert (old.state, old.fail_code, old.epoch) == (FrameState.FAILED, "StepSucceeded", claim.epoch + 1)
+    assert await book.idempotency_key(waiting) == claim.idempotency_key
+    assert len(await book.events(entry_id, Kind.STEP_COMPLETED)) == 1
+    assert await book.status(entry_id) == "completed"
+
+
+async def test_a_verb_of_an_instance_that_was_replaced_meanwhile_changes_nothing(book: Casebook) -> None:
+    await book.deploy(models.line, "first")
+    entry_id = await book.ask()
+    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
+    await book.dispatcher.start(dispatch)
+    lost = await book.take("first")
+    admit = book.executor._identity.admit
+    adopted: list[Started] = []
+
+    async def admit_then_lose_the_instance(*args: Any) -> Any:
+        known = await admit(*args)
+        if not adopted:
+            adopted.append(await recreate(book, entry_id, dict(dispatch.variables)))
+            uid, now = dispatch.instance_uid, replace(lost, process_instance_key=adopted[0].instance_key)
+            assert await Instances(book.database).adopt(uid, now, instead_of=lost.process_instance_key)
+        return known
+
+    book.executor._identity.admit = admit_then_lose_the_instance  # type: ignore[method-assign, assignment]  # the race
+    await book.deliver(lost)
+
+    assert await book.events(entry_id, Kind.STEP_COMPLETED) == []
+    assert (await book.frame(lost)).state is not FrameState.COMPLETED
 
 
 async def test_an_identity_that_was_surely_sent_once_is_forged_and_stops_for_a_person(book: Casebook) -> None:

@@ -1,0 +1,72 @@
+-- name: twins
+-- Other frames of the same step: same instance, same element, same input. Those in the archive are found by the versions
+-- that they made. A step that ended by a BPMN error moved nothing, so its element may be visited again with that input;
+-- a frame of a duplicate instance ran nothing.
+SELECT
+  frame.job_key, frame.state::text, frame.mode::text, frame.on_unknown::text, frame.epoch, frame.runs,
+  frame.lease_until >= clock_timestamp() AS is_live,
+  frame.keyed_at > clock_timestamp() - frame.idempotency_window AS is_remembered, frame.fail_code, frame.keyed_at,
+  frame.acked_at
+FROM verbworker.job_frame AS frame
+WHERE frame.instance_uid = $2 AND frame.engine_id = $1 AND frame.element_id = $4 AND frame.input_hash = $5
+  AND frame.job_key <> $3 AND frame.outcome IS DISTINCT FROM 'bpmn_error' AND frame.repeats IS NULL
+  AND frame.fail_code IS DISTINCT FROM 'DuplicateInstance'
+UNION ALL
+SELECT
+  old.job_key, old.state::text, old.mode::text, old.on_unknown::text, old.epoch, old.runs, false, true,
+  old.fail_code, old.keyed_at, old.acked_at
+FROM verbworker.payload_version AS version
+JOIN verbworker.job_frame_archive AS old ON old.engine_id = $1 AND old.job_key = version.job_key
+WHERE version.instance_uid = $2 AND old.instance_uid = $2 AND old.element_id = $4 AND old.input_hash = $5
+  AND old.job_key <> $3 AND old.state = 'completed' AND old.outcome = 'complete' AND old.repeats IS NULL
+  AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.job_frame AS frame
+    WHERE frame.engine_id = old.engine_id AND frame.job_key = old.job_key
+  );
+
+-- name: repeat
+-- Complete a frame with the verdict of another job of the same step. The payload's head moved when that one was stored.
+WITH done AS (
+  SELECT output, output_hash, output_seal, flags, correlation, 1 AS place
+  FROM verbworker.job_frame
+  WHERE engine_id = $1 AND job_key = $5 AND state = 'completed'
+  UNION ALL
+  SELECT output, output_hash, output_seal, flags, correlation, 2 AS place
+  FROM verbworker.job_frame_archive
+  WHERE engine_id = $1 AND job_key = $5 AND state = 'completed'
+  ORDER BY place
+  LIMIT 1
+)
+UPDATE verbworker.job_frame AS frame
+SET state = 'completed', outcome = 'complete', output = done.output, output_hash = done.output_hash,
+  output_seal = done.output_seal, flags = done.flags, correlation = done.correlation, repeats = $5,
+  popped_at = clock_timestamp(), reported_at = NULL
+FROM done
+WHERE frame.engine_id = $1 AND frame.job_key = $2 AND frame.owner = $3 AND frame.epoch = $4 AND frame.state = 'started'
+RETURNING frame.output, frame.output_seal, frame.flags, frame.correlation;
+
+-- name: succeed
+-- Go on with a step under a new job key where another job of it stopped: the old frame is closed and fenced, and the
+-- outside sees the same idempotency key. Returns no row when the old frame is not as it was seen.
+WITH closed AS (
+  UPDATE verbworker.job_frame
+  SET state = 'failed', epoch = epoch + 1, retries_left = greatest(retries_left, 1), next_retry_at = clock_timestamp(),
+    fail_class = 'TransientInfrastructure', fail_code = 'StepSucceeded',
+    fail_text = 'the step goes on under job ' || $2::bigint, popped_at = clock_timestamp(),
+    acked_at = coalesce(acked_at, clock_timestamp()), ack_result = 'gone'
+  WHERE engine_id = $1 AND job_key = $5 AND epoch = $6 AND state <> 'completed'
+    AND (state <> 'started' OR lease_until < clock_timestamp())
+  RETURNING idempotency_key, keyed_at
+)
+UPDATE verbworker.job_frame AS frame
+SET idempotency_key = closed.idempotency_key, keyed_at = closed.keyed_at
+FROM closed
+WHERE frame.engine_id = $1 AND frame.job_key = $2 AND frame.owner = $3 AND frame.epoch = $4 AND frame.state = 'started'
+RETURNING frame.idempotency_key;
+
+-- name: is_cleared
+-- Whether a person has released this frame after it was held because its step could be another's.
+SELECT fail_code = 'StepAmbiguous' AS is_cleared
+FROM verbworker.job_frame
+WHERE engine_id = $1 AND job_key = $2;

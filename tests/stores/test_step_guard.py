@@ -1,0 +1,183 @@
+"""The step guard on a real database: what a claim may do when other jobs of its step have frames."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from tests.support.frames import ENGINE, FIRST, INCIDENT, RETRY, Place, claimed, make_job, opened, working
+from verbworker.errors import Fenced, PermanentContract, TransientInfrastructure
+from verbworker.frame import Claim
+from verbworker.job import Job
+from verbworker.outcome import Completed
+from verbworker.stores.frames import Frames
+from verbworker.work.step_guard import StepDone, StepGuard
+
+_HASH = sha256(FIRST).digest()
+_PLAIN = b"""<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" id="d" targetNamespace="t">
+<bpmn:process id="kyc" isExecutable="true"><bpmn:startEvent id="start"/>
+<bpmn:sequenceFlow id="a" sourceRef="start" targetRef="check"/><bpmn:serviceTask id="check"/>
+</bpmn:process></bpmn:definitions>"""
+_FORKED = _PLAIN.replace(
+    b'<bpmn:sequenceFlow id="a" sourceRef="start" targetRef="check"/>',
+    b'<bpmn:parallelGateway id="fork"/><bpmn:sequenceFlow id="a" sourceRef="start" targetRef="fork"/>'
+    b'<bpmn:sequenceFlow id="b" sourceRef="fork" targetRef="check"/>'
+    b'<bpmn:sequenceFlow id="c" sourceRef="fork" targetRef="check"/>',
+)
+
+
+class Guarded:
+    """A place, its frames, and a guard that knows the model."""
+
+    def __init__(self, place: Place, frames: Frames) -> None:
+        self.place = place
+        self.frames = frames
+        self.guard = StepGuard.of(place.database, ENGINE)
+
+    async def deploy(self, model: bytes) -> None:
+        """Record what was deployed."""
+        await self.place.database.execute(
+            "INSERT INTO verbworker.process_deployment (engine_id, definition_key, process_id, version, verb, resource,"
+            " authored_sha256, woven_sha256, woven, deployed_by) VALUES ($1, 7000, 'kyc', 1, 'kyc', 'kyc.bpmn',"
+            " sha256($2), sha256($2), $2, 'tests')",
+            ENGINE,
+            model,
+        )
+
+    async def claim(self, key: int, **changes: Any) -> Claim:
+        """Claim another job of the same step."""
+        return await claimed(self.frames, self.place.delivery(key, **changes))
+
+    async def admit(self, key: int, claim: Claim, *, at: int = 1) -> Claim | Completed:
+        """Ask the guard."""
+        return await self.guard.admit(self.job(key, at=at), claim, self.place.instance.instance_uid, _HASH)
+
+    def job(self, key: int, *, at: int = 1) -> Job:
+        """A delivery of another job of the same step."""
+        return make_job(key, at=at)
+
+    async def done(self, key: int) -> None:
+        """Do the step under this key, heard by the engine."""
+        await self.frames.pop_completed(self.place.verdict(await self.claim(key)))
+        self.frames.acknowledge(key, "ok")
+        await self.frames.flush()
+
+
+@pytest.fixture
+async def guarded(dsn: str) -> AsyncIterator[Guarded]:
+    async with opened(dsn) as place, working(place.database, lease=timedelta(minutes=1)) as frames:
+        yield Guarded(place, frames)
+
+
+async def test_a_step_alone_is_run(guarded: Guarded) -> None:
+    claim = await guarded.claim(1)
+
+    assert not claim.may_have_twin
+    assert await guarded.admit(1, claim) == claim
+
+
+@pytest.mark.req("JOB-05")
+async def test_a_completed_step_is_repeated_and_told_once(guarded: Guarded) -> None:
+    await guarded.deploy(_PLAIN)
+    await guarded.done(1)
+    claim = await guarded.claim(2)
+    verdict = await guarded.admit(2, claim)
+
+    assert claim.may_have_twin
+    assert isinstance(verdict, Completed)
+    assert verdict.payload == b'{"step":1}'
+    assert verdict.flags == {"orch_step": 1}
+    assert await guarded.place.column("repeats", 2) == 1
+    assert await guarded.place.column("state", 2) == "completed"
+
+
+async def test_a_completed_step_is_found_in_the_archive(guarded: Guarded) -> None:
+    await guarded.deploy(_PLAIN)
+    await guarded.done(1)
+    for _ in range(2):
+        await guarded.frames.archive(older_than=timedelta(0), settled=timedelta(0))
+    claim = await guarded.claim(2)
+
+    assert await guarded.place.column("state", 1) is None
+    assert isinstance(await guarded.admit(2, claim), Completed)
+
+
+async def test_a_running_step_is_waited_for(guarded: Guarded) -> None:
+    await guarded.deploy(_PLAIN)
+    await guarded.claim(1)
+    claim = await guarded.claim(2)
+
+    with pytest.raises(TransientInfrastructure, match="running under job 1"):
+        await guarded.admit(2, claim)
+
+
+async def test_a_step_that_stopped_goes_on_with_its_key_and_its_old_owner_is_fenced(guarded: Guarded) -> None:
+    await guarded.deploy(_PLAIN)
+    old = await guarded.claim(1, mode="external")
+    await guarded.place.expire(1)
+    claim = await guarded.claim(2, mode="external")
+    admitted = await guarded.admit(2, claim)
+
+    assert isinstance(admitted, Claim)
+    assert (admitted.idempotency_key, admitted.follows_twin) == (old.idempotency_key, True)
+    assert claim.idempotency_key != old.idempotency_key
+    with pytest.raises(Fenced):
+        await guarded.frames.pop_completed(guarded.place.verdict(old))
+    assert await guarded.place.column("ack_result", 1) == "gone"
+
+
+@pytest.mark.parametrize("change", [{"on_unknown": "hold"}, {"idempotency_window": timedelta(0)}])
+async def test_a_step_that_may_have_reached_the_outside_is_held(guarded: Guarded, change: dict[str, Any]) -> None:
+    await guarded.deploy(_PLAIN)
+    await guarded.claim(1, mode="external", **change)
+    await guarded.place.expire(1)
+    claim = await guarded.claim(2, mode="external", **change)
+
+    with pytest.raises(PermanentContract) as held:
+        await guarded.admit(2, claim)
+    assert held.value.code == "OutcomeUnknown"
+
+
+async def test_a_step_that_failed_or_was_held_goes_on(guarded: Guarded) -> None:
+    await guarded.deploy(_PLAIN)
+    await guarded.frames.pop_failed(await guarded.claim(1, mode="external", on_unknown="hold"), RETRY)
+    await guarded.frames.pop_incident(await guarded.claim(2, mode="external", on_unknown="hold"), INCIDENT)
+    first = await guarded.place.column("idempotency_key", 1)
+    claim = await guarded.claim(3, mode="external", on_unknown="hold")
+    admitted = await guarded.admit(3, claim)
+
+    assert isinstance(admitted, Claim)
+    assert admitted.idempotency_key == first
+
+
+async def test_a_step_done_while_another_job_of_it_ran_is_not_stored_twice(guarded: Guarded) -> None:
+    await guarded.deploy(_PLAIN)
+    await guarded.claim(2)
+    await guarded.done(1)
+    async with guarded.place.database.transaction() as connection:
+        with pytest.raises(StepDone):
+            await guarded.guard.check_in(connection, guarded.job(2), guarded.place.instance.instance_uid, _HASH)
+
+
+async def test_where_two_tokens_may_stand_a_job_beside_another_runs_and_a_later_one_is_held(guarded: Guarded) -> None:
+    await guarded.deploy(_FORKED)
+    await guarded.done(1)
+    acked = int((await guarded.place.column("acked_at", 1)).timestamp() * 1000)
+    claim = await guarded.claim(2)
+
+    assert await guarded.admit(2, claim, at=acked - 5000) == claim
+    with pytest.raises(PermanentContract) as held:
+        await guarded.admit(2, claim, at=acked + 5000)
+    assert held.value.code == "StepAmbiguous"
+    await guarded.frames.pop_incident(claim, replace(INCIDENT, code="StepAmbiguous"))
+    assert await guarded.admit(2, claim, at=acked + 5000) == claim
+
+
+async def test_a_model_that_is_not_on_record_is_treated_as_one_where_two_tokens_may_stand(guarded: Guarded) -> None:
+    await guarded.done(1)
+    claim = await guarded.claim(2)
+
+    assert await guarded.admit(2, claim) == claim
