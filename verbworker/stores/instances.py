@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from hashlib import sha256
 from uuid import UUID
 
@@ -153,15 +154,19 @@ class Instances:
         rows = await self._database.fetch(query("instances", "quiet"), engine_id, longer_than, limit)
         return [Quiet(row["instance_uid"], row["entry_id"], row["instance_key"]) for row in rows]
 
-    async def pin_to(self, instance_uid: UUID, job: Job, *, takes_key: bool) -> bool:
-        """Pin an instance by one of its jobs, when its starter died before it could; False when another pin stands."""
-        return await self.pin(
-            instance_uid,
-            instance_key=job.process_instance_key,
-            definition_key=job.process_definition_key,
-            version=job.process_version,
-            takes_key=takes_key,
-        )
+    async def pin_to(self, instance_uid: UUID, job: Job, payload_hash: bytes) -> bool:
+        """Pin an instance by one of its jobs, when its starter has not done so; False when another pin stands.
+
+        Only the instance's own payload takes a key from another instance; else this raises `PermanentContract`.
+        """
+        key, definition_key, version = job.process_instance_key, job.process_definition_key, job.process_version
+        pin = partial(self.pin, instance_uid, instance_key=key, definition_key=definition_key, version=version)
+        try:
+            return await pin(takes_key=False)
+        except PermanentContract:
+            if not await self.knows(instance_uid, payload_hash):
+                raise
+        return await pin(takes_key=True)
 
     async def key_of(self, instance_uid: UUID) -> int | None:
         """The engine's key of an instance, when it has one."""

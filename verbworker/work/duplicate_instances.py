@@ -5,6 +5,7 @@ that loses it is a duplicate. A duplicate never runs a verb; the engine is told 
 """
 
 import logging
+from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
 
@@ -61,9 +62,13 @@ class InstanceIdentity:
             if known.has_ended:
                 return await self._admit_ended(job, known, uid)
             if known.instance_key is None:
-                # Only the instance's own payload may take a key from another instance.
-                is_vouched = await self._instances.knows(uid, luggage.hash)
-                await self._instances.pin_to(uid, job, takes_key=is_vouched)
+                if await self._instances.pin_to(uid, job, luggage.hash):
+                    return replace(
+                        known,
+                        instance_key=job.process_instance_key,
+                        definition_key=job.process_definition_key,
+                        status="active",
+                    )
             elif not await self._adopt(job, luggage, known, known.instance_key, uid):
                 return known
             known = await self._instances.known(uid)
