@@ -4,6 +4,7 @@ VerbworkerError
 ├── CannotRun                  the operator must change something; commands end with exit code 2
 │   ├── ContractInvalid        a verb, policy or setting is written wrongly
 │   └── SchemaMismatch         the database is not at the schema this version needs
+├── EndedByBug                 a background service met a bug; commands end with exit code 3
 ├── Refused                    the answer is no; commands end with exit code 1
 │   ├── InvocationInvalid      what was asked cannot be read, or its arguments do not fit
 │   ├── MessageInvalid         a message cannot be read, or its fields do not fit
@@ -49,6 +50,10 @@ class ContractInvalid(CannotRun):
 
 class SchemaMismatch(CannotRun):
     """The database is not at the schema this version needs."""
+
+
+class EndedByBug(VerbworkerError):
+    """A background service met a bug; the process ends after it gave its jobs back."""
 
 
 class Refused(VerbworkerError):
