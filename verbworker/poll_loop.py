@@ -69,10 +69,18 @@ class PollLoop:
         self._chore_at = 0.0
         self._pauses = pauses if every is None else pauses.within(max(every, _SHORTEST_CAP))
         self._poked = asyncio.Event()
+        self._reported: Exception | None = None
 
     def poke(self) -> None:
         """Have the next batch worked now instead of at the next tick."""
         self._poked.set()
+
+    def report(self, outage: Exception) -> None:
+        """Note that an item of the batch could not be worked because something is away.
+
+        The item sees to its own next try. The loop counts the batch as failed, says so once a minute, and pauses.
+        """
+        self._reported = self._reported or outage
 
     async def run(self) -> None:
         """Work until cancelled. Raises `EndedByBug` and nothing else."""
@@ -97,9 +105,12 @@ class PollLoop:
     async def _work_all(self) -> None:
         is_more = True
         while is_more:
+            self._reported = None
             is_more = await self._work() > 0
             # Between batches too: a service that is never idle still has its chore.
             await self._do_chore()
+            if self._reported is not None:
+                raise self._reported
             self.health.succeeded()
 
     async def _do_chore(self) -> None:
@@ -122,12 +133,11 @@ class PollLoop:
     ) -> list[Result]:
         """Work on items, at most `limit` at a time, and return the results of those that succeeded.
 
-        One item stops no other. A bug in one is reported and leaves it to the next batch that finds it. An outage is
-        raised after all items were tried: the first one, never a group.
+        One item stops no other, and nothing is raised for one. An outage is reported as by `report`; a bug is logged
+        and leaves its item to the next batch that finds it.
         """
         turn = asyncio.Semaphore(limit)
         results: list[Result] = []
-        outages: list[Exception] = []
 
         async def attempt(item: Item) -> None:
             async with turn:
@@ -139,15 +149,13 @@ class PollLoop:
                     self.health.skipped(error)
                 except Exception as error:
                     if is_outage(error):
-                        outages.append(error)
+                        self.report(error)
                     else:
                         self.health.skipped(error)
 
         async with asyncio.TaskGroup() as tasks:
             for item in items:
                 tasks.create_task(attempt(item))
-        if outages:
-            raise outages[0]
         return results
 
 

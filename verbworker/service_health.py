@@ -28,7 +28,7 @@ class ServiceHealth:
         self.bug: EndedByBug | None = None
         self._said_at: float | None = None
         self._is_said = False
-        self._skips_said_at: dict[str, float] = {}
+        self._bugs_said_at: dict[str, float] = {}
 
     def succeeded(self) -> None:
         """Note that a batch was worked, or that nothing was due."""
@@ -64,25 +64,25 @@ class ServiceHealth:
         self.failing_since = None
 
     def skipped(self, error: BaseException) -> None:
-        """Note a bug in one item of a batch; the same one is logged once a minute."""
-        kind, file, line = place_of(error)
-        metrics.SERVICE_FAILURES.labels(self.name, "bug").inc()
-        self.last_error = kind
-        now, spot = asyncio.get_running_loop().time(), f"{kind} {file}:{line}"
-        if now - self._skips_said_at.get(spot, float("-inf")) >= _SAY_EVERY:
-            self._skips_said_at[spot] = now
-            said = {"service": self.name, "error": kind, "file": file, "line": line}
-            _log.error("item skipped because of a bug", exc_info=error, extra=said)
+        """Note a bug in one item of a batch, which is left where it is."""
+        self._note_bug("item skipped because of a bug", error)
 
     def ended(self, error: BaseException) -> EndedByBug:
-        """Note a bug that ends the service, log it once, and return what to raise."""
+        """Note a bug that ends the service and return what to raise."""
+        self.bug = EndedByBug(f"a bug ended the service {self.name}: {self._note_bug('service ended by a bug', error)}")
+        return self.bug
+
+    def _note_bug(self, words: str, error: BaseException) -> str:
+        """Log a bug, the same one at most once a minute, and return its type and place."""
         kind, file, line = place_of(error)
         metrics.SERVICE_FAILURES.labels(self.name, "bug").inc()
         self.last_error = kind
-        self.bug = EndedByBug(f"a bug ended the service {self.name}: {kind} in {file}, line {line}")
-        said = {"service": self.name, "error": kind, "file": file, "line": line}
-        _log.error("service ended by a bug", exc_info=error, extra=said)
-        return self.bug
+        now, spot = asyncio.get_running_loop().time(), f"{kind} in {file}, line {line}"
+        if now - self._bugs_said_at.get(spot, float("-inf")) >= _SAY_EVERY:
+            self._bugs_said_at[spot] = now
+            said = {"service": self.name, "error": kind, "file": file, "line": line}
+            _log.error(words, exc_info=error, extra=said)
+        return spot
 
     def trouble(self, *, longer_than: float) -> str | None:
         """Return a few words when it ended by a bug or has been failing for longer than some seconds, else None."""

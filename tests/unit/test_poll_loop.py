@@ -373,18 +373,40 @@ async def test_a_bug_in_one_item_is_reported_and_stops_no_other(caplog: pytest.L
 
 
 @virtual_time
-async def test_an_outage_in_items_is_raised_plainly_after_all_were_tried() -> None:
+async def test_an_outage_in_items_fails_the_batch_after_all_were_tried(caplog: pytest.LogCaptureFixture) -> None:
+    left = {0, 1, 2, 3}
     tried: list[int] = []
 
-    async def work(item: int) -> None:
+    async def one(item: int) -> None:
         tried.append(item)
-        if item in (0, 2):
-            raise EngineUnavailable(f"away at {item}")
+        if item in (0, 2) and len(tried) <= 4:
+            raise ExceptionGroup("x", [EngineUnavailable(f"away at {item}")])
+        left.remove(item)
 
-    with pytest.raises(EngineUnavailable, match="away at 0"):
-        await PollLoop("tests", Queue().work, every=1).for_each(range(4), 2, work)
+    async def batch() -> int:
+        return len(await loop.for_each(sorted(left), 2, one))
 
-    assert tried == [0, 1, 2, 3]
+    loop = PollLoop("tests", batch, every=1000)
+    async with at_work(loop):
+        await asyncio.sleep(5)
+
+    assert tried == [0, 1, 2, 3, 0, 2]
+    assert [record["reason"] for _, record in lines(caplog)] == ["away at 0"]
+    assert (left, loop.health.failures) == (set(), 0)
+
+
+@virtual_time
+async def test_an_item_that_waits_by_itself_fails_the_batch_too() -> None:
+    async def batch() -> int:
+        loop.report(EngineUnavailable("away"))
+        return 1
+
+    loop = PollLoop("tests", batch, every=1)
+    async with at_work(loop):
+        await asyncio.sleep(10)
+
+    assert loop.health.failures > 10
+    assert loop.health.last_error == "EngineUnavailable"
 
 
 @virtual_time
@@ -413,10 +435,14 @@ async def test_a_bug_in_one_service_asks_for_a_stop_while_the_others_go_on() -> 
     broken.errors = [LookupError("x")]
     stop = asyncio.Event()
     services = [PollLoop("broken", broken.work, every=1), PollLoop("whole", whole.work, every=1)]
-    with pytest.raises(EndedByBug, match="the service broken"):
+
+    async def serve() -> None:
         async with running(services, stop):
             await stop.wait()
             await asyncio.sleep(10)
+
+    with pytest.raises(EndedByBug, match="the service broken"):
+        await serve()
 
     assert len(whole.worked_at) > 5
 
