@@ -32,7 +32,7 @@ VerbworkerError
     └── PermanentBusiness      the domain says no; a BPMN error when it has a code
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 
@@ -176,3 +176,23 @@ class PermanentBusiness(Failure):
     def __init__(self, message: str, *, code: str = "") -> None:
         super().__init__(message, code=code)
         self.thrown = code or None
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors that a group holds at any depth, or the error itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from leaves(one)
+    else:
+        yield error
+
+
+def exit_code(error: BaseException) -> int:
+    """Return how a command ends after an error: 1 the answer is no, 2 could not run, 3 ended by a bug."""
+    match error:
+        case Refused():
+            return 1
+        case VerbworkerError() if not isinstance(error, EndedByBug):
+            return 2
+        case _:
+            return 3

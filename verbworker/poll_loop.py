@@ -108,15 +108,16 @@ class PollLoop:
             self._reported = None
             is_more = await self._work() > 0
             # Between batches too: a service that is never idle still has its chore.
-            await self._do_chore()
+            if self._chore is not None:
+                await self._do_chore(self._chore)
             if self._reported is not None:
                 raise self._reported
             self.health.succeeded()
 
-    async def _do_chore(self) -> None:
+    async def _do_chore(self, chore: Callable[[], Awaitable[object]]) -> None:
         clock = asyncio.get_running_loop().time
-        if self._chore is not None and clock() >= self._chore_at:
-            await self._chore()
+        if clock() >= self._chore_at:
+            await chore()
             self._chore_at = clock() + self._chore_every
 
     async def _rest(self) -> None:

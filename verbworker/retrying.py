@@ -1,13 +1,13 @@
 """Retry policies: which errors are waited out, and how long to pause before the next try."""
 
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from verbworker.backoff import backoff
-from verbworker.errors import EngineError, StoreConflict, StoreError
+from verbworker.errors import EngineError, StoreConflict, StoreError, leaves
 
 # TimeoutError is an OSError. Both stand for a connection that nothing translated.
 _AWAY = (StoreError, EngineError, OSError)
@@ -47,15 +47,6 @@ def is_outage(error: BaseException) -> bool:
 def is_collision(error: BaseException) -> bool:
     """Return whether an error only says that two transactions met, which is no news."""
     return all(isinstance(leaf, StoreConflict) for leaf in leaves(error))
-
-
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors that a group holds at any depth, or the error itself."""
-    if isinstance(error, BaseExceptionGroup):
-        for one in error.exceptions:
-            yield from leaves(one)
-    else:
-        yield error
 
 
 async def wait_out(

@@ -6,8 +6,8 @@ import traceback
 from pathlib import Path
 
 from verbworker import metrics
-from verbworker.errors import EndedByBug
-from verbworker.retrying import is_collision, is_outage, leaves
+from verbworker.errors import EndedByBug, leaves
+from verbworker.retrying import is_collision, is_outage
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,8 @@ class ServiceHealth:
 
     def ended(self, error: BaseException) -> EndedByBug:
         """Note a bug that ends the service and return what to raise."""
-        self.bug = EndedByBug(f"a bug ended the service {self.name}: {self._note_bug('service ended by a bug', error)}")
+        spot = self._note_bug("service ended by a bug", error)
+        self.bug = EndedByBug(f"a bug ended the service {self.name}: {spot}; the log has its traceback")
         return self.bug
 
     def _note_bug(self, words: str, error: BaseException) -> str:
