@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -56,8 +56,10 @@ async def _serve(
     stop: asyncio.Event,
 ) -> None:
     await _schema.require(settings.database())
-    async with engine, Database(settings.database(), size=settings.control_connections) as database:
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(Database(settings.database(), size=settings.control_connections))
         await selfcheck.require_writable(database)
+        await stack.enter_async_context(engine)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
         letters = DeadLetters(database)
         tenant = settings.tenant_ids[0] if settings.tenant_ids else None
