@@ -4,6 +4,7 @@ VerbworkerError
 ├── CannotRun                  the operator must change something; commands end with exit code 2
 │   ├── ContractInvalid        a verb, policy or setting is written wrongly
 │   └── SchemaMismatch         the database is not at the schema this version needs
+├── EndedByBug                 a background service met a bug; commands end with exit code 3
 ├── Refused                    the answer is no; commands end with exit code 1
 │   ├── InvocationInvalid      what was asked cannot be read, or its arguments do not fit
 │   ├── MessageInvalid         a message cannot be read, or its fields do not fit
@@ -32,7 +33,7 @@ VerbworkerError
     └── PermanentBusiness      the domain says no; a BPMN error when it has a code
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 
@@ -50,6 +51,10 @@ class ContractInvalid(CannotRun):
 
 class SchemaMismatch(CannotRun):
     """The database is not at the schema this version needs."""
+
+
+class EndedByBug(VerbworkerError):
+    """A background service met a bug; the process ends after it gave its jobs back."""
 
 
 class Refused(VerbworkerError):
@@ -176,3 +181,23 @@ class PermanentBusiness(Failure):
     def __init__(self, message: str, *, code: str = "") -> None:
         super().__init__(message, code=code)
         self.thrown = code or None
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors that a group holds at any depth, or the error itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from leaves(one)
+    else:
+        yield error
+
+
+def exit_code(error: BaseException) -> int:
+    """Return how a command ends after an error: 1 the answer is no, 2 could not run, 3 ended by a bug."""
+    match error:
+        case Refused():
+            return 1
+        case VerbworkerError() if not isinstance(error, EndedByBug):
+            return 2
+        case _:
+            return 3

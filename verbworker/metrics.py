@@ -42,6 +42,12 @@ LIMIT = Gauge("verbworker_limit", "Jobs that may be worked on at once, as adapte
 STREAMING = Gauge(
     "verbworker_streaming", "1 while jobs are pushed, 0 while they are polled", ["verb"], registry=REGISTRY
 )
+SERVICE_FAILURES = Counter(
+    "verbworker_service_failures",
+    "Failures of background services, by what failed",
+    ["service", "kind"],
+    registry=REGISTRY,
+)
 LOOP_LAG = Gauge("verbworker_loop_lag_seconds", "How late the event loop is", registry=REGISTRY)
 POOL_WAIT = Histogram(
     "verbworker_pool_wait_seconds", "Waiting for a database connection", ["pool"], buckets=_FAST, registry=REGISTRY

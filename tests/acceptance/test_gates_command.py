@@ -113,7 +113,7 @@ async def test_a_reviewer_may_wait_until_the_engine_knows(
     gate = await hall.parked()
     if is_gone:
         await engine.cancel(engine.jobs[gate.job_key].job.process_instance_key)
-    relay = asyncio.ensure_future(GateRelay(hall.database, engine, every=0.05).run())
+    relay = asyncio.ensure_future(GateRelay(hall.database, engine, every=0.05).service.run())
     said = await asyncio.to_thread(reviewer.say, "decide", str(gate.entry_id), "approve", "--wait", "30")
     relay.cancel()
 

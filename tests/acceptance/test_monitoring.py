@@ -49,7 +49,7 @@ def test_an_expression_asks_for_what_is_exported(where: str, expression: str) ->
 def test_a_value_that_is_looked_for_is_one_that_a_label_takes() -> None:
     outcomes = {kind.__name__.lower() for kind in get_args(Outcome)} | {"published", *Burial}
     answers = set(re.findall(r'(?:_settled|_unusual|labels)\(.*"([a-z ]+)"', (ROOT / RETURNS).read_text()))
-    taken = {"outcome": outcomes, "answer": answers, "kind": {"new", "retry", "takeover", "release"}}
+    taken = {"outcome": outcomes, "answer": answers, "kind": {"new", "retry", "takeover", "release", "bug"}}
 
     looked_for = {pair for _, text in expressions() for pair in re.findall(r'(\w+)!?="([^"]+)"', text)}
 

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from tests.support.apart import run_apart
 from tests.support.command import verbworker
-from tests.support.databases import empty_database
+from tests.support.databases import empty_database, execute
 from tests.support.engines import Gateway
 from tests.support.ports import LOOPBACK
 from tests.support.postgres import ForeignPostgres, Postgres
@@ -92,6 +94,23 @@ def test_a_server_that_does_not_flush_is_refused(shop: Shop, tmp_path: Path) -> 
         said = verbworker("worker", "--app", "shop:registry", "--engine-id", "e", directory=tmp_path, dsn=server.dsn)
 
     assert (said.code, "turn fsync on" in said.sentence()) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["worker", "ingress"])
+def test_a_read_only_database_is_refused_with_what_to_do(command: str, shop: Shop, dsn: str, tmp_path: Path) -> None:
+    name = urlsplit(dsn).path.removeprefix("/")
+    run_apart(execute(dsn, f'ALTER DATABASE "{name}" SET default_transaction_read_only = on'))
+    more = ["--insecure-no-auth"] if command == "ingress" else ["--engine-id", "e"]
+
+    said = verbworker(
+        *(command, "--app", "shop:registry", *more),
+        directory=tmp_path,
+        dsn=dsn,
+        VERBWORKER_ENGINE="embedded",
+        VERBWORKER_INGRESS_PORT="0",
+    )
+
+    assert (said.code, "turn default_transaction_read_only off" in said.sentence()) == (2, True)
 
 
 @pytest.mark.req("PAY-07")

@@ -21,6 +21,7 @@ from verbworker.engines.embedded.engine import EmbeddedEngine
 from verbworker.errors import JobGone, PermanentContract
 from verbworker.event import Kind, Status
 from verbworker.job import PAYLOAD, Job
+from verbworker.poll_loop import run_all
 from verbworker.stores.compensations import Compensations
 from verbworker.stores.frames import Frames
 from verbworker.stores.histories import Histories
@@ -58,7 +59,7 @@ async def desk_of(rig: Rig) -> AsyncIterator[CompensationDesk]:
     pools = Databases(rig.database, rig.database)
     desk = CompensationDesk(rig.registry, rig.engine, pools, rig.executor._performance, owner=uuid4())
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(desk.run())
+        running = tasks.create_task(run_all(desk.services))
         try:
             yield desk
         finally:

@@ -10,6 +10,7 @@ import pytest
 from tests.support.entries import Book, make_request
 from tests.support.eventually import eventually
 from tests.support.frames import ENGINE
+from tests.support.proxy import Proxy, proxied
 from verbworker.engine import Start
 from verbworker.errors import RequestConflict
 from verbworker.event import EntryMode, Status
@@ -84,11 +85,53 @@ async def test_the_service_sends_what_the_engine_did_not_hear(database: Database
         return (await book.entry()).status is Status.CANCELLED
 
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(service.run())
+        running = tasks.create_task(service.service.run())
         await eventually(is_cancelled)
         running.cancel()
 
     assert await book.kinds() == ["DurableTaskStarted", "CancelRequested", "Cancelled"]
+
+
+class CuttingEngine(MemoryEngine):
+    """An engine that cancels, and whose answer finds Postgres gone."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        super().__init__(ENGINE)
+        self.line("kyc", ["kyc.check"])
+        self.proxy = proxy
+        self.cancelled = asyncio.Event()
+
+    async def cancel(self, instance_key: int) -> None:
+        if not self.cancelled.is_set():
+            self.proxy.go_away()
+            self.cancelled.set()
+        await super().cancel(instance_key)
+
+
+async def test_a_cancel_that_waits_while_postgres_is_away_ends_nothing_and_is_done_once_it_is_back(dsn: str) -> None:
+    async with proxied(dsn) as proxy, Database(proxy.dsn, size=4) as database, asyncio.TaskGroup() as tasks:
+        engine = CuttingEngine(proxy)
+        book = await started(database, engine)
+        await cancelling(database).cancel(book.entry_id, tenant_id="default", by="ada", reason="x")
+        await database.execute("UPDATE verbworker.runbook_entry SET cancel_requested_at = now() - interval '1 minute'")
+        service = cancelling(database, engine, every=0.01).service
+        running = tasks.create_task(service.run())
+        await engine.cancelled.wait()
+
+        async def is_waiting() -> bool:
+            return service.health.failures >= 2
+
+        await eventually(is_waiting)
+        await proxy.come()
+
+        async def is_cancelled() -> bool:
+            return (await book.entry()).status is Status.CANCELLED
+
+        await eventually(is_cancelled)
+        is_running = not running.done()
+        running.cancel()
+
+    assert is_running
 
 
 async def test_the_reconciler_goes_on_when_the_engine_is_back(database: Database, engine: MemoryEngine) -> None:
@@ -102,7 +145,7 @@ async def test_the_reconciler_goes_on_when_the_engine_is_back(database: Database
         return (await book.entry()).status is Status.CANCELLED
 
     async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(reconciler.run())
+        running = tasks.create_task(reconciler.service.run())
         await eventually(is_cancelled)
         running.cancel()
 

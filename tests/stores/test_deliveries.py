@@ -233,7 +233,7 @@ class FlakyFrames(Frames):
 async def _goes_on(service: Any, frames: Frames) -> bool:
     assert isinstance(frames, FlakyFrames)
     async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(service.run())
+        running = tasks.create_task(service.service.run())
         await frames.asked_again.wait()
         is_running = not running.done()
         running.cancel()

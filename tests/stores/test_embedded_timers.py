@@ -86,6 +86,26 @@ async def test_timers_that_can_never_fire_do_not_keep_others_from_it(dsn: str) -
     assert job.process_instance_key == started.instance_key
 
 
+async def test_an_instance_that_cannot_be_read_holds_up_no_other_timer(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with embedded(dsn, clockwork=False) as quiet:
+        await deploy(quiet)
+        poison = await quiet.start(Start("p", {}))
+        whole = await quiet.start(Start("p", {}))
+    await execute(
+        dsn, "UPDATE verbworker_engine.instance SET state = '{}' WHERE instance_key = $1", poison.instance_key
+    )
+    await EmbeddedPlace(dsn).moved(3601)
+
+    async with embedded(dsn) as engine:
+        (job,) = await engine.activate(Ask("work", "w", 60_000, ()), 1, 20_000)
+
+    assert job.process_instance_key == whole.instance_key
+    (said,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert (said.msg, said.__dict__["service"]) == ("item skipped because of a bug", "engine-timers")
+
+
 @pytest.mark.req("EVO-17")
 async def test_a_cycle_fires_as_often_as_it_says_and_then_no_more(dsn: str) -> None:
     model = Drawing().start().task("work").boundary("tick", "work", timer="R3/PT1H", interrupting=False)

@@ -543,7 +543,7 @@ async def test_two_relays_tell_the_engine_once(hall: Hall, engine: MemoryEngine,
 async def test_the_relay_runs_by_itself(database: Database, engine: MemoryEngine, hall: Hall) -> None:
     gate = await hall.parked()
     await Gates(database).decide(gate.token_id, "approve", by="anna", tenant_id=TENANT)
-    relay = asyncio.ensure_future(GateRelay(database, engine, every=0.01).run())
+    relay = asyncio.ensure_future(GateRelay(database, engine, every=0.01).service.run())
     async with asyncio.timeout(20):
         await engine.until(lambda: engine.jobs[gate.job_key].completions == 1)
     relay.cancel()

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.frames import ENGINE, Place, claimed, working
 from verbworker.frame import Claim
+from verbworker.poll_loop import run_all
 from verbworker.testing.memory import MemoryEngine
 from verbworker.work.heart import End, Heart, Life
 
@@ -55,7 +56,7 @@ async def test_an_engine_that_never_answers_keeps_no_lease_from_being_extended(p
         heart = Heart(frames, SilentEngine(ENGINE), engine_timeout_ms=60_000)
         with ExitStack() as run:
             _begin(run, heart, place, await claimed(frames, place.delivery()))
-            beating = tasks.create_task(heart.run())
+            beating = tasks.create_task(run_all(heart.services))
             seen: set[object] = set()
             async with asyncio.timeout(_PATIENCE):
                 while len(seen) < 4:

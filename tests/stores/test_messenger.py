@@ -194,8 +194,8 @@ async def test_a_poked_messenger_delivers_without_waiting(dsn: str) -> None:
     async with mailroom(dsn) as room:
         await room.case()
         async with asyncio.TaskGroup() as tasks:
-            room.messenger._rounds._every = 3600
-            running = tasks.create_task(room.messenger.run())
+            room.messenger.service._every = 3600
+            running = tasks.create_task(room.messenger.service.run())
             await room.ingress.take(make_message(), sent_by="tests")
             await room.engine.until(lambda: bool(room.engine.published))
             running.cancel()

@@ -12,6 +12,7 @@ import pytest
 from tests.support.counter import Counter, asking, counter
 from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Account, Provider, ledger_verbs, ledger_workflow
+from verbworker.engine import Start, Started
 from verbworker.errors import InvocationInvalid, RequestConflict
 from verbworker.event import EntryMode, Kind, Status
 from verbworker.registry import Registry
@@ -230,6 +231,28 @@ async def test_an_engine_that_is_away_delays_every_start_and_doubles_none(desk: 
     assert await desk.dispatcher.drain() == 0
 
     assert len(engine.jobs) == 5
+
+
+async def test_a_bug_with_one_start_holds_up_no_other(
+    desk: Counter, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(3):
+        await desk.router.invoke(SETTLE, caller=asking(f"r-{number}"))
+    start, calls = engine.start, iter(range(9))
+
+    async def poisoned(asked: Start) -> Started:
+        if next(calls) == 1:
+            raise KeyError("a bug")
+        return await start(asked)
+
+    monkeypatch.setattr(engine, "start", poisoned)
+    await desk.dispatcher.drain()
+    begun = len(engine.jobs)
+    await due_now(desk.database)
+    await desk.dispatcher.drain()
+
+    assert (begun, len(engine.jobs)) == (2, 3)
+    assert [record.msg for record in caplog.records if record.levelname == "ERROR"] == ["item skipped because of a bug"]
 
 
 async def test_two_dispatchers_never_ask_for_the_same_request(

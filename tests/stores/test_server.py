@@ -6,7 +6,7 @@ from tests.support.databases import plain
 from tests.support.postgres import Postgres
 from verbworker.errors import CannotRun
 from verbworker.stores._database import Database
-from verbworker.stores._server import require_durable
+from verbworker.stores._server import refused_writes, require_durable
 
 
 async def refusal(dsn: str, **settings: str) -> str | None:
@@ -50,3 +50,18 @@ async def test_a_standby_is_refused() -> None:
         reason = await refusal(server.dsn)
 
     assert "standby" in str(reason)
+
+
+async def test_a_database_that_is_read_only_is_refused_with_what_to_do(dsn: str) -> None:
+    reason = str(await refusal(dsn, default_transaction_read_only="on"))
+
+    assert reason.startswith("the database is read-only and takes no writes; turn default_transaction_read_only off")
+
+
+async def test_why_writes_are_refused_is_told_in_a_few_words(dsn: str) -> None:
+    async with Database(dsn, size=1, settings={"default_transaction_read_only": "on"}) as database:
+        refused = await refused_writes(database)
+    async with Database(dsn, size=1) as database:
+        accepted = await refused_writes(database)
+
+    assert (refused, accepted) == ("the database is read-only", None)

@@ -82,7 +82,15 @@ class Postgres:
 
     def restart_immediate(self) -> None:
         """Crash the server as pg_ctl's immediate mode does, and bring it back on the same port."""
+        self.crash()
+        self.come_back()
+
+    def crash(self) -> None:
+        """End the server as its crash would; the data stays."""
         self._running().end(signal.SIGQUIT)
+
+    def come_back(self) -> None:
+        """Start the server again on the same port after a crash."""
         self._launch()
 
     def cpu_seconds(self) -> float:

@@ -19,6 +19,7 @@ from verbworker.event import Event, Kind
 from verbworker.failpoint import Point
 from verbworker.integrity import KeyRing
 from verbworker.job import PAYLOAD, RESERVED, Job
+from verbworker.poll_loop import run_all
 from verbworker.registry import Registry
 from verbworker.stores._database import Database
 from verbworker.stores._sql import query
@@ -82,7 +83,7 @@ class House:
         )
         if not alone:
             return Undoer(executor, desk, frames, heart)
-        self.running += [self._tasks.create_task(frames.run()), self._tasks.create_task(desk.run())]
+        self.running += [self._tasks.create_task(frames.run()), self._tasks.create_task(run_all(desk.services))]
         return Undoer(executor, desk, frames, heart)
 
     @asynccontextmanager
@@ -94,7 +95,7 @@ class House:
         worker = Worker(
             *(self.registry, self.engine, me.frames, me.executor, me.heart, relay, reaper, pace),
             desks=[me.desk],
-            services=[me.desk.run],
+            services=me.desk.services,
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(worker.run(stop))

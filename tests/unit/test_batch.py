@@ -19,6 +19,7 @@ class Table:
         self.written: list[list[Item]] = []
         self.errors: list[Exception | None] = []
         self.bad: set[Item] = set()
+        self.poison: set[Item] = set()
         self.began = asyncio.Event()
         self.open = asyncio.Event()
         self.open.set()
@@ -36,6 +37,8 @@ class Table:
             raise error
         if self.bad & set(items):
             raise StoreError("a bad row")
+        if self.poison & set(items):
+            raise LookupError("a bug")
         return [f"{key}{number}" for key, number in items]
 
     @property
@@ -238,16 +241,30 @@ async def test_what_is_added_before_the_writer_runs_is_written_when_it_does() ->
         writer.cancel()
 
 
-async def test_a_bug_in_the_writer_is_not_hidden_and_leaves_nobody_waiting() -> None:
+async def test_a_bug_with_one_row_is_reported_and_stops_neither_its_neighbours_nor_the_writer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     table = Table()
-    table.errors = [LookupError("a bug")]
-    batch = Batch(table.write, lambda item: item[0])
-    told: list[str | BaseException] = []
+    table.poison = {("b", 1)}
+    async with running(table) as (batch, writer), asyncio.TaskGroup() as group:
+        await held_up(table, batch, group)
+        rest = group.create_task(answers(batch, ("a", 1), ("b", 1), ("c", 1)))
+        await queued(batch, 3)
+        table.open.set()
+        good, bad, last = await rest
+        is_writing = not writer.done()
 
-    async def ask() -> None:
-        told.extend(await answers(batch, ("a", 1)))
+    assert (good, last, is_writing) == ("a1", "c1", True)
+    # Whether it was written is unknown: who asked looks before it repeats anything.
+    assert isinstance(bad, StoreUnavailable)
+    assert [record.getMessage() for record in caplog.records] == ["item skipped because of a bug"]
 
-    async with asyncio.timeout(10):
-        ended, _ = await asyncio.gather(batch.run(), ask(), return_exceptions=True)
-    assert isinstance(ended, LookupError)
-    assert isinstance(told[0], StoreUnavailable)
+
+async def test_a_lost_connection_is_reported_as_the_service_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    table = Table()
+    table.errors = [StoreUnavailable("gone")]
+    async with running(table) as (batch, _):
+        await answers(batch, ("a", 1))
+        assert await batch.add(("b", 1)) == "b1"
+
+    assert [record.getMessage() for record in caplog.records] == ["service is waiting"]

@@ -33,8 +33,13 @@ async def require_schema(dsn: str) -> None:
     await _schema.require(dsn)
 
 
+async def require_writable(database: Database) -> None:
+    """Raise `CannotRun` unless the database takes writes."""
+    await _server.require_writable(database)
+
+
 async def require_durable(database: Database) -> None:
-    """Raise `CannotRun` unless a confirmed commit survives a crash of the server."""
+    """Raise `CannotRun` unless the database takes writes and a confirmed commit survives a crash of the server."""
     await _server.require_durable(database)
 
 

@@ -1,13 +1,13 @@
 """The staff of a worker: who serves the jobs that are no verbs, and who works in the background."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from verbworker.engine import Engine
 from verbworker.integrity import KeyRing
 from verbworker.ops.config import Settings
+from verbworker.poll_loop import Service
 from verbworker.registry import Registry
 from verbworker.stores.dead_letters import DeadLetters
 from verbworker.stores.deployments import Deployments
@@ -37,7 +37,7 @@ class Staff:
 
     identity: InstanceIdentity
     desks: Sequence[Desk]
-    services: Sequence[Callable[[], Coroutine[Any, Any, None]]]
+    services: Sequence[Service]
 
 
 def hire(
@@ -78,11 +78,11 @@ def hire(
         undoing,
     ]
     services = (
-        dispatcher.run,
-        messenger.run,
-        cancelling.run,
-        GateRelay(control, engine, timeout=settings.gate_timeout).run,
-        Reconciler(control, engine, cancelling, after=settings.reconcile_after).run,
-        undoing.run,
+        dispatcher.service,
+        messenger.service,
+        cancelling.service,
+        GateRelay(control, engine, timeout=settings.gate_timeout).service,
+        Reconciler(control, engine, cancelling, after=settings.reconcile_after).service,
+        *undoing.services,
     )
     return Staff(identity, desks, services)

@@ -6,6 +6,9 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
+from verbworker.poll_loop import PollLoop
+from verbworker.retrying import WRITER, is_outage
+from verbworker.service_health import ServiceHealth
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -17,7 +20,7 @@ class Batch(Generic[Item, Answer]):
 
     While one statement is under way new items queue up; the next statement takes all of them. An item that is alone
     goes out at once. Two items with the same key never share a statement. An answer whose asker was cancelled
-    meanwhile goes to `unread`.
+    meanwhile goes to `unread`. Every failure is told to the askers; an outage is reported as the service's too.
     """
 
     def __init__(
@@ -25,6 +28,7 @@ class Batch(Generic[Item, Answer]):
         write: Callable[[list[Item]], Awaitable[list[Answer]]],
         key: Callable[[Item], Hashable],
         *,
+        name: str = "batch",
         size: int = 64,
         unread: Callable[[Answer], None] | None = None,
     ) -> None:
@@ -33,8 +37,18 @@ class Batch(Generic[Item, Answer]):
         self._size = size
         self._unread = unread
         self._waiting: deque[Waiting[Item, Answer]] = deque()
-        self._wake = asyncio.Event()
+        self._loop = PollLoop(name, self._write_next, every=None, pauses=WRITER)
         self._stopped = False
+
+    @property
+    def name(self) -> str:
+        """The name of its service."""
+        return self._loop.name
+
+    @property
+    def health(self) -> ServiceHealth:
+        """How its service fares."""
+        return self._loop.health
 
     async def add(self, item: Item) -> Answer:
         """Write one item and return what the database answered for it."""
@@ -42,7 +56,7 @@ class Batch(Generic[Item, Answer]):
             raise StoreUnavailable("stopped before it was written")
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, answer))
-        self._wake.set()
+        self._loop.poke()
         try:
             return await answer
         except asyncio.CancelledError:
@@ -59,17 +73,17 @@ class Batch(Generic[Item, Answer]):
         """Write until cancelled; then nobody is left waiting. It may run again."""
         self._stopped = False
         try:
-            while True:
-                await self._wake.wait()
-                batch = self._take()
-                if not self._waiting:
-                    self._wake.clear()
-                if batch:
-                    await self._flush(batch)
+            await self._loop.run()
         finally:
             self._stopped = True
             _fail(list(self._waiting), StoreUnavailable("stopped before it was written"))
             self._waiting.clear()
+
+    async def _write_next(self) -> int:
+        batch = self._take()
+        if batch:
+            await self._flush(batch)
+        return len(batch)
 
     def _take(self) -> list[Waiting[Item, Answer]]:
         taken: dict[Hashable, Waiting[Item, Answer]] = {}
@@ -89,7 +103,8 @@ class Batch(Generic[Item, Answer]):
             await self._answer(batch)
         except StoreUnavailable as error:
             _fail(batch, error)
-        except StoreError as error:
+            raise
+        except Exception as error:
             await self._isolate(batch, error)
         finally:
             # Only when cancelled is anybody left here. The statement may have happened: that is a lost connection.
@@ -103,16 +118,25 @@ class Batch(Generic[Item, Answer]):
             elif waiter.cancelled():
                 self._drop(answer)
 
-    async def _isolate(self, batch: list[Waiting[Item, Answer]], error: StoreError) -> None:
+    async def _isolate(self, batch: list[Waiting[Item, Answer]], error: Exception) -> None:
         """One bad row must not fail its neighbours: write them one by one."""
         if len(batch) == 1 and not isinstance(error, StoreConflict):
-            _fail(batch, error)
+            self._refuse(batch[0], error)
             return
         for waiting in batch:
             try:
                 await self._answer([waiting])
-            except StoreError as own:
-                _fail([waiting], own)
+            except Exception as own:
+                self._refuse(waiting, own)
+
+    def _refuse(self, waiting: Waiting[Item, Answer], error: Exception) -> None:
+        if isinstance(error, StoreError):
+            _fail([waiting], error)
+            return
+        if not is_outage(error):
+            self.health.skipped(error)
+        # Where a bug struck is unknown, so whether the row was written is unknown too.
+        _fail([waiting], StoreUnavailable(f"not written: {type(error).__name__}"))
 
 
 def _fail(batch: list[Waiting[Item, Answer]], error: StoreError) -> None:

@@ -254,13 +254,14 @@ class Database:
         """Whether another pool leads to the same database."""
         return self._dsn == other._dsn
 
-    async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
-        """Call `heard` with whatever is said on a channel, until the connection is lost: `StoreUnavailable`."""
+    async def listen(self, channel: str, heard: Callable[[str], None], begun: Callable[[], None]) -> None:
+        """Call `begun` once it listens and `heard` with what is said; ends with `StoreUnavailable` when cut off."""
         async with connected(self._dsn) as connection:
             lost = asyncio.Event()
             speaking: Any = connection
             speaking.add_termination_listener(lambda _: lost.set())
             await speaking.add_listener(channel, lambda _connection, _pid, _channel, words: heard(words))
+            begun()
             await lost.wait()
         raise StoreUnavailable("the connection that listens was lost")
 

@@ -1,16 +1,15 @@
 """Job frames: push, pop, replay. Every write is one compare-and-set on epoch and owner."""
 
-import asyncio
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from verbworker.errors import Fenced, StoreError
+from verbworker.errors import Fenced
 from verbworker.frame import Claim, Delivery, Frame, FrameState
 from verbworker.outcome import Incident, Retry, Thrown, Yielded
+from verbworker.poll_loop import PollLoop, Service, run_all
 from verbworker.stores._batch import Batch
 from verbworker.stores._database import Connection, Database
 from verbworker.stores._frame_rows import Unacknowledged as Unacknowledged
@@ -26,8 +25,6 @@ from verbworker.stores._frame_rows import (
     unacknowledged_of,
 )
 from verbworker.stores._sql import query
-
-_log = logging.getLogger(__name__)
 
 MAX_INFRASTRUCTURE_RUNS = 100
 _ACK_INTERVAL = 0.1
@@ -55,6 +52,7 @@ class Frames:
         owner: UUID,
         lease: timedelta = timedelta(seconds=30),
         look_into_archive: bool = True,
+        prefix: str = "",
     ) -> None:
         self.engine_id = engine_id
         self.owner = owner
@@ -62,17 +60,15 @@ class Frames:
         self._database = database
         self._look_into_archive = look_into_archive
         self._acks: dict[int, str] = {}
-        self._open = Batch(self._open_many, _job_key)
-        self._push = Batch(self._push_many, _job_key)
-        self._pop = Batch(self._pop_many, lambda verdict: verdict.instance_uid)
+        self._open = Batch(self._open_many, _job_key, name=f"{prefix}frame-open")
+        self._push = Batch(self._push_many, _job_key, name=f"{prefix}frame-push")
+        self._pop = Batch(self._pop_many, lambda verdict: verdict.instance_uid, name=f"{prefix}frame-pop")
+        acknowledging = PollLoop(f"{prefix}acknowledgements", self.flush, every=_ACK_INTERVAL)
+        self.services: tuple[Service, ...] = (self._open, self._push, self._pop, acknowledging)
 
     async def run(self) -> None:
-        """Write the gathered batches until cancelled."""
-        async with asyncio.TaskGroup() as writers:
-            writers.create_task(self._open.run())
-            writers.create_task(self._push.run())
-            writers.create_task(self._pop.run())
-            writers.create_task(self._acknowledge_often())
+        """Run the services that write frames until cancelled."""
+        await run_all(self.services)
 
     async def push(self, delivery: Delivery) -> Claim | None:
         """Claim a delivery (T1, T2, T3, T12), or return None when the frame that stands must decide."""
@@ -228,7 +224,7 @@ class Frames:
         await self._database.execute(query("frames", "reported"), self.engine_id, job_key, epoch, self.owner)
 
     def acknowledge(self, job_key: int, result: str) -> None:
-        """The engine has the verdict (T11). Written soon; losing it only makes the relay ask again."""
+        """The engine has the verdict (T11). Written soon; if the process dies first, the relay asks again."""
         self._acks[job_key] = result
 
     async def acknowledge_in(self, connection: Connection | Database, acks: Mapping[int, str]) -> None:
@@ -237,18 +233,18 @@ class Frames:
             keys = sorted(key for key, said in acks.items() if said == result)
             await connection.execute(query("frames", "acknowledge"), self.engine_id, keys, result)
 
-    async def flush(self) -> None:
-        """Write the acknowledgements gathered so far."""
+    async def flush(self) -> int:
+        """Write the acknowledgements gathered so far and return 0; what cannot be written is kept for the next time.
+
+        It asks for no second call: what comes meanwhile shares the statement of the next tick.
+        """
         acks, self._acks = self._acks, {}
         try:
             await self.acknowledge_in(self._database, acks)
-        except StoreError:
-            _log.warning("acknowledgements not written, the relay will ask again", extra={"count": len(acks)})
-
-    async def _acknowledge_often(self) -> None:
-        while True:
-            await asyncio.sleep(_ACK_INTERVAL)
-            await self.flush()
+        except BaseException:
+            self._acks = acks | self._acks
+            raise
+        return 0
 
     async def unacknowledged(self, *, older_than: timedelta, hold: timedelta, limit: int) -> list[Unacknowledged]:
         """Verdicts to send again; each is offered to nobody else for `hold`."""

@@ -1,24 +1,21 @@
 """Cancelling: somebody wants an entry to end, the engine is told, and the entry says what was done until then."""
 
-import asyncio
-import logging
-import random
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from verbworker.engine import Engine
-from verbworker.errors import EngineError, JobGone, NotFound, RequestConflict, StoreError
+from verbworker.errors import EngineError, JobGone, NotFound, RequestConflict
 from verbworker.event import Entry, Kind
+from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
 
-_log = logging.getLogger(__name__)
-
-_AT_ONCE = 50
+_BATCH = 50
+_CONCURRENT_CALLS = 16
 _LATER = timedelta(seconds=5)
 _OUTSIDE = "ended outside"
 
@@ -36,9 +33,9 @@ class Cancelling:
         self._database = database
         self._dispatches = dispatches
         self._engine = engine
-        self._every = every
         self._runbook = Runbook(database)
         self._instances = Instances(database)
+        self.service = PollLoop("cancels", self.drain, every=every)
 
     async def cancel(self, entry_id: UUID, *, tenant_id: str, by: str, reason: str) -> Entry:
         """Ask for the end of an entry and return it: cancelled, or still open while the engine is away.
@@ -72,7 +69,7 @@ class Cancelling:
         except JobGone:
             pass  # an earlier word of ours came through, or a person's
         except EngineError as error:
-            _log.warning("not cancelled yet", extra={"entry_id": str(entry_id), "reason": str(error)})
+            self.service.report(error)
             return False
         async with self._database.transaction() as connection:
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
@@ -87,23 +84,12 @@ class Cancelling:
             said = asked or {"by": None, "reason": _OUTSIDE}
             return await self._end_in(connection, entry_id, {**said, "instance_key": instance_key})
 
-    async def run(self) -> None:
-        """Send the requests the engine has not heard of, until cancelled."""
-        while True:
-            try:
-                await self.drain()
-            except StoreError as error:
-                _log.warning("cancelling waits for the database", extra={"reason": str(error)})
-            await asyncio.sleep(self._every * (0.5 + random.random()))
-
     async def drain(self, *, longer_than: timedelta = _LATER) -> int:
         """Send each request that waits once; returns how many entries ended by that."""
         if self._engine is None:
             return 0
-        waiting = await self._runbook.cancelling(self._engine.engine_id, longer_than=longer_than, limit=_AT_ONCE)
-        async with asyncio.TaskGroup() as tasks:
-            ended = [tasks.create_task(self.carry_out(entry_id)) for entry_id in waiting]
-        return sum(task.result() for task in ended)
+        waiting = await self._runbook.cancelling(self._engine.engine_id, longer_than=longer_than, limit=_BATCH)
+        return sum(await self.service.for_each(waiting, _CONCURRENT_CALLS, self.carry_out))
 
     async def _end_in(self, connection: Connection, entry_id: UUID, said: Mapping[str, Any]) -> bool:
         done = await self._runbook.verbs_in(connection, entry_id, Kind.STEP_COMPLETED)

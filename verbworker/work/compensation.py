@@ -32,6 +32,7 @@ from verbworker.integrity import KeyRing
 from verbworker.job import Job
 from verbworker.outcome import Completed, Incident, Thrown, told
 from verbworker.policy import Policy
+from verbworker.poll_loop import PollLoop, Service
 from verbworker.registry import Registry
 from verbworker.stores import payloads
 from verbworker.stores.compensations import Compensations, Record
@@ -47,8 +48,11 @@ from verbworker.workflow import WorkflowVerb
 
 _log = logging.getLogger(__name__)
 
+_CONCURRENT_EXTENSIONS = 16
 _SOON_MS = 2_000
 _PATIENCE = 30.0
+# With the spread of a tick, two beats are never more than a third of the engine's timeout apart.
+_BEATS_PER_TIMEOUT = 4
 
 
 @dataclass(slots=True, eq=False)
@@ -90,16 +94,13 @@ class CompensationDesk:
         self._instances = Instances(databases.control)
         self._identity = identity or InstanceIdentity(self._instances)
         self._records = Compensations(databases.control, engine_id=engine.engine_id)
-        self._frames = Frames(databases.control, engine_id=self._records.engine_id, owner=owner, lease=lease)
-        self._heart = Heart(self._frames, _Deaf(), engine_timeout_ms=0)
+        self._frames = Frames(
+            databases.control, engine_id=self._records.engine_id, owner=owner, lease=lease, prefix="undo-"
+        )
+        self._heart = Heart(self._frames, _Deaf(), engine_timeout_ms=0, prefix="undo-")
         self._walks: set[_Walk] = set()
-
-    async def run(self) -> None:
-        """Write frames and keep them and the engine's jobs alive until cancelled."""
-        async with asyncio.TaskGroup() as services:
-            services.create_task(self._frames.run())
-            services.create_task(self._heart.run())
-            services.create_task(self._beat_often())
+        self._beating = PollLoop("undo-walks", self.beat, every=timeout.total_seconds() / _BEATS_PER_TIMEOUT)
+        self.services: tuple[Service, ...] = (*self._frames.services, *self._heart.services, self._beating)
 
     def stop(self) -> None:
         """The process must go: what is being undone is given back, and the next worker goes on from there."""
@@ -211,15 +212,13 @@ class CompensationDesk:
         finally:
             self._walks.discard(walk)
 
-    async def _beat_often(self) -> None:
-        while True:
-            await asyncio.sleep(self.timeout.total_seconds() / 3)
-            await self.beat()
+    async def beat(self) -> int:
+        """Ask the engine for more time for every walk and return 0; a long undo is not delivered twice."""
+        await self._beating.for_each(list(self._walks), _CONCURRENT_EXTENSIONS, self._keep)
+        return 0
 
-    async def beat(self) -> None:
-        """Ask the engine for more time for every walk; a long undo is not delivered twice."""
-        for walk in list(self._walks):
-            walk.is_gone = not await self._extend(walk.job)
+    async def _keep(self, walk: _Walk) -> None:
+        walk.is_gone = not await self._extend(walk.job)
 
     async def _extend(self, job: Job, *, soon: bool = False) -> bool:
         """Move the end of a delivery; False when the engine has no such job any more."""
@@ -228,6 +227,8 @@ class CompensationDesk:
             await self._engine.extend(job.key, timeout_ms)
         except JobGone:
             return False
+        except EngineUnavailable as error:
+            self._beating.report(error)
         except EngineError as error:
             # A walk that is delivered twice does no harm.
             _log.info("engine timeout not moved", extra={"job_key": job.key, "reason": str(error)})

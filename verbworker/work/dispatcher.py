@@ -1,6 +1,5 @@
 """The dispatcher: has the engine start what was asked for, each request once, however long the engine is away."""
 
-import asyncio
 import logging
 import random
 from collections.abc import Sequence
@@ -14,15 +13,16 @@ from verbworker.errors import (
     Backpressure,
     CommandInvalid,
     EngineError,
+    EngineUnavailable,
     JobGone,
     StoreConflict,
     StoreUnavailable,
     VerbworkerError,
 )
+from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Connection
 from verbworker.stores.dispatches import Dispatch, Dispatches
 from verbworker.stores.instances import Instances
-from verbworker.work.rounds import Rounds
 
 _log = logging.getLogger(__name__)
 
@@ -55,15 +55,11 @@ class Dispatcher:
         self._tenant = tenant
         is_shared = isinstance(engine, SameDatabase) and engine.shares(instances.database)
         self._shared = engine if isinstance(engine, SameDatabase) and is_shared else None
-        self._rounds = Rounds("starts", every=every)
+        self.service = PollLoop("starts", self.drain, every=every, chore=self.count, chore_every=_COUNT_EVERY)
 
     def poke(self) -> None:
         """There is something new; do not wait for the next look."""
-        self._rounds.poke()
-
-    async def run(self) -> None:
-        """Start what is due until cancelled."""
-        await self._rounds.run(self.drain, self.count, chore_every=_COUNT_EVERY)
+        self.service.poke()
 
     async def count(self) -> None:
         """Say how many cases the engine has not begun."""
@@ -74,11 +70,8 @@ class Dispatcher:
     async def drain(self) -> int:
         """Ask the engine once for each request that is due; returns how many those were."""
         due = await self._dispatches.claim(_AT_ONCE, patience=_PATIENCE)
-        if len(due) > 1 and await self._are_started(due):
-            return len(due)
-        async with asyncio.TaskGroup() as tasks:
-            for dispatch in due:
-                tasks.create_task(self.start(dispatch))
+        if len(due) < 2 or not await self._are_started(due):
+            await self.service.for_each(due, _AT_ONCE, self.start)
         return len(due)
 
     async def start(self, dispatch: Dispatch) -> None:
@@ -152,7 +145,10 @@ class Dispatcher:
     async def _postpone(self, dispatch: Dispatch, error: EngineError) -> None:
         pause = backoff(dispatch.attempts, random.random(), first=0.5, cap=30.0)
         sure = isinstance(error, _SURE)
-        _log.warning("not started yet", extra={"entry_id": str(dispatch.entry_id), "reason": str(error)})
+        if isinstance(error, EngineUnavailable):
+            self.service.report(error)
+        else:
+            _log.warning("not started yet", extra={"entry_id": str(dispatch.entry_id), "reason": str(error)})
         try:
             await self._dispatches.postpone(
                 dispatch.instance_uid, by=timedelta(seconds=pause), reason=str(error), surely_unstarted=sure

@@ -13,6 +13,7 @@ from verbworker.backoff import backoff
 from verbworker.engine import Engine
 from verbworker.errors import (
     EngineError,
+    EngineUnavailable,
     InvocationInvalid,
     JobGone,
     NotFound,
@@ -21,10 +22,10 @@ from verbworker.errors import (
     StoreError,
 )
 from verbworker.event import Kind
+from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.gates import GateBook, HumanGate, Silent, Untold
 from verbworker.stores.runbook import Runbook
-from verbworker.work.rounds import Rounds
 
 _log = logging.getLogger(__name__)
 
@@ -34,6 +35,7 @@ _LONGEST_WORD = 200
 _LONGEST_REASON = 4000
 _COLLISIONS = 5
 _AT_ONCE = 16
+_PROBED = 200
 _PATIENCE = timedelta(seconds=30)
 _CLOSED = {
     "fired": "its time was up",
@@ -44,11 +46,17 @@ _CLOSED = {
 
 
 class Teller:
-    """Tells the engine what people decided, and asks it whether it still waits for them."""
+    """Tells the engine what people decided, and asks it whether it still waits for them.
 
-    def __init__(self, database: Database, engine: Engine) -> None:
+    An outage goes to `report` where one is given: a relay's service says it once a minute, not once a gate.
+    """
+
+    def __init__(
+        self, database: Database, engine: Engine, *, report: Callable[[Exception], None] | None = None
+    ) -> None:
         self._database = database
         self._engine = engine
+        self._report = report
         self._book = GateBook(database)
         self._runbook = Runbook(database)
 
@@ -69,7 +77,7 @@ class Teller:
         except JobGone:
             return await self._answered(untold, gone=True)
         except EngineError as error:
-            _log.warning("decision not told yet", extra={"job_key": untold.job_key, "reason": str(error)})
+            self._say("decision not told yet", untold.job_key, error)
             await self._postpone(untold)
             return None
         return await self._answered(untold, gone=False)
@@ -79,7 +87,7 @@ class Teller:
             return await self._book.answered(untold.token_id, gone=gone)
         except StoreError as error:
             # The relay tells it once more, and hears that the task is gone.
-            _log.warning("answer not noted", extra={"job_key": untold.job_key, "reason": str(error)})
+            self._say("answer not noted", untold.job_key, error)
             return None
 
     async def _postpone(self, untold: Untold) -> None:
@@ -87,7 +95,13 @@ class Teller:
         try:
             await self._book.postpone(untold.token_id, by=timedelta(seconds=pause))
         except StoreError as error:
-            _log.warning("decision told later", extra={"job_key": untold.job_key, "reason": str(error)})
+            self._say("decision told later", untold.job_key, error)
+
+    def _say(self, words: str, job_key: int, error: Exception) -> None:
+        if self._report is not None and isinstance(error, StoreError | EngineUnavailable):
+            self._report(error)
+        else:
+            _log.warning(words, extra={"job_key": job_key, "reason": str(error)})
 
     async def probe(self, gate: Silent, timeout_ms: int) -> bool:
         """Ask whether the engine still waits at a gate. One whose task is gone is closed, and the runbook says so."""
@@ -97,6 +111,8 @@ class Teller:
             await self._close(gate)
             return False
         except EngineError as error:
+            if self._report is not None and isinstance(error, EngineUnavailable):
+                self._report(error)
             # Not active is alive as well: its next delivery is due.
             _log.debug("gate not probed", extra={"job_key": gate.job_key, "reason": str(error)})
         else:
@@ -123,27 +139,25 @@ class GateRelay:
         timeout: timedelta = timedelta(minutes=5),
     ) -> None:
         self._book = GateBook(database)
-        self._teller = Teller(database, engine)
-        self._rounds = Rounds("gates", every=every)
         self._timeout = timeout
-
-    async def run(self) -> None:
-        """Relay until cancelled."""
-        await self._rounds.run(self.drain, self.probe, chore_every=self._timeout.total_seconds() / 2)
+        half = timeout.total_seconds() / 2
+        self.service = PollLoop("gates", self.drain, every=every, chore=self.probe, chore_every=half)
+        self._teller = Teller(database, engine, report=self.service.report)
 
     async def drain(self) -> int:
         """Tell the engine once of each decision that is due; returns how many those were."""
         due = await self._book.due(self._teller.engine_id, _AT_ONCE, patience=_PATIENCE)
-        async with asyncio.TaskGroup() as tasks:
-            for untold in due:
-                tasks.create_task(self._teller.tell(untold))
+        await self.service.for_each(due, _AT_ONCE, self._teller.tell)
         return len(due)
 
     async def probe(self) -> int:
         """Ask after the gates whose task did not come again in time; returns how many of them are gone."""
-        silent = await self._book.silent(self._teller.engine_id, longer_than=self._timeout * 2, limit=200)
-        alive = [await self._teller.probe(gate, int(self._timeout.total_seconds() * 1000)) for gate in silent]
+        silent = await self._book.silent(self._teller.engine_id, longer_than=self._timeout * 2, limit=_PROBED)
+        alive = await self.service.for_each(silent, _AT_ONCE, self._probe)
         return alive.count(False)
+
+    async def _probe(self, gate: Silent) -> bool:
+        return await self._teller.probe(gate, int(self._timeout / timedelta(milliseconds=1)))
 
 
 class Gates:

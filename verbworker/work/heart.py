@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 
-from verbworker.errors import EngineError, JobGone, StoreError
+from verbworker.errors import EngineError, EngineUnavailable, JobGone
 from verbworker.frame import Claim
 from verbworker.job import Job
+from verbworker.poll_loop import PollLoop
 from verbworker.stores.frames import Frames
 from verbworker.work.reporting import Waiting
 
 _log = logging.getLogger(__name__)
 _AT_ONCE = 16
+# With the spread of a tick, two beats are never more than a third of a lease apart.
+_BEATS_PER_LEASE = 4
 
 
 class End(StrEnum):
@@ -63,12 +66,18 @@ class Life:
 class Heart:
     """Beats for every running claim, in one statement per beat."""
 
-    def __init__(self, frames: Frames, engine: Waiting, *, engine_timeout_ms: int) -> None:
+    def __init__(self, frames: Frames, engine: Waiting, *, engine_timeout_ms: int, prefix: str = "") -> None:
         self._frames = frames
         self._engine = engine
         self._timeout_ms = engine_timeout_ms
         self._lives: dict[int, Life] = {}
+        self._unextended: list[Life] = []
         self._ending: End | None = None
+        beat = frames.lease.total_seconds() / _BEATS_PER_LEASE
+        renewing = PollLoop(f"{prefix}leases", self._renew, every=beat)
+        # A service of its own: an engine that is away must not cost us the frames.
+        self._extending = PollLoop(f"{prefix}engine-timeouts", self._extend, every=None)
+        self.services = (renewing, self._extending)
 
     @contextmanager
     def beating(self, claim: Claim, job: Job, claimed_at: float) -> Iterator[Life]:
@@ -92,52 +101,43 @@ class Heart:
         for life in self._lives.values():
             life.end(reason)
 
-    async def run(self) -> None:
-        """Beat three times per lease until cancelled, however long the engine takes to answer."""
-        async with asyncio.TaskGroup() as calls:
-            extending: asyncio.Task[None] | None = None
-            while True:
-                await asyncio.sleep(self._frames.lease.total_seconds() / 3)
-                lives = await self._renew()
-                # An engine that is away must not cost us the frames: the next beat does not wait for it.
-                if lives and (extending is None or extending.done()):
-                    extending = calls.create_task(self._extend(lives))
-
     async def beat(self) -> None:
         """Extend every lease once, then the engine's timeouts of those that are still ours."""
-        await self._extend(await self._renew())
+        await self._renew()
+        await self._extend()
 
-    async def _renew(self) -> list[Life]:
-        """Extend every lease, end what is ours no more, and return the rest; nothing when the database is away."""
+    async def _renew(self) -> int:
+        """Extend every lease, end what is ours no more, and have the engine's timeouts of the rest extended."""
         lives = dict(self._lives)
         if not lives:
-            return []
+            self._unextended = []
+            return 0
         began = asyncio.get_running_loop().time()
-        try:
-            lost = await self._frames.heartbeat({key: life.claim.epoch for key, life in lives.items()})
-        except StoreError as error:
-            _log.warning("heartbeat not written", extra={"running": len(lives), "reason": str(error)})
-            return []
+        lost = await self._frames.heartbeat({key: life.claim.epoch for key, life in lives.items()})
         for key, life in lives.items():
             if key in lost:
                 life.end(End.LOST)
             else:
                 life.renew(began + self._frames.lease.total_seconds())
-        return [life for key, life in lives.items() if key not in lost]
+        self._unextended = [life for key, life in lives.items() if key not in lost]
+        self._extending.poke()
+        return 0
 
-    async def _extend(self, lives: list[Life]) -> None:
-        turn = asyncio.Semaphore(_AT_ONCE)
+    async def _extend(self) -> int:
+        """Extend the engine's timeouts since the last beat; those that failed are tried again until the next."""
+        lives, self._unextended = self._unextended, []
+        await self._extending.for_each(lives, _AT_ONCE, self._extend_one)
+        return 0
 
-        async def extend(life: Life) -> None:
-            async with turn:
-                try:
-                    await self._engine.extend(life.job.key, self._timeout_ms)
-                except JobGone:
-                    life.end(End.GONE)
-                except EngineError as error:
-                    # A late completion is accepted all the same, so this is no reason to stop.
-                    _log.info("engine timeout not extended", extra={"reason": str(error)})
-
-        async with asyncio.TaskGroup() as calls:
-            for life in lives:
-                calls.create_task(extend(life))
+    async def _extend_one(self, life: Life) -> None:
+        try:
+            await self._engine.extend(life.job.key, self._timeout_ms)
+        except JobGone:
+            life.end(End.GONE)
+        except EngineUnavailable:
+            if self._lives.get(life.job.key) is life:
+                self._unextended.append(life)
+            raise
+        except EngineError as error:
+            # A late completion is accepted all the same, so this is no reason to stop.
+            _log.info("engine timeout not extended", extra={"reason": str(error)})

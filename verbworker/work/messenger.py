@@ -1,6 +1,5 @@
 """The messenger: brings messages from the inbox to the engine, and gives up what nobody will ever read."""
 
-import asyncio
 import logging
 import random
 from datetime import timedelta
@@ -8,13 +7,13 @@ from datetime import timedelta
 from verbworker import metrics
 from verbworker.backoff import backoff
 from verbworker.engine import Engine, Signal
-from verbworker.errors import CommandInvalid, EngineError, StoreError
+from verbworker.errors import CommandInvalid, EngineError, EngineUnavailable
 from verbworker.message import Addressee, Burial, Undeliverable, engine_message_id
+from verbworker.poll_loop import PollLoop
 from verbworker.registry import Registry
 from verbworker.stores.dead_letters import DeadLetters
 from verbworker.stores.inbox import SLACK, Claimed, Inbox
 from verbworker.work.addressing import Addressing
-from verbworker.work.rounds import Rounds
 
 _log = logging.getLogger(__name__)
 
@@ -47,15 +46,11 @@ class Messenger:
         self._engine = engine
         self._slack = slack
         self._tenant = tenant
-        self._rounds = Rounds("messages", every=every)
+        self.service = PollLoop("messages", self.drain, every=every, chore=self.tidy, chore_every=_STRAND_EVERY)
 
     def poke(self) -> None:
         """There is something new; do not wait for the next look."""
-        self._rounds.poke()
-
-    async def run(self) -> None:
-        """Deliver what is due until cancelled."""
-        await self._rounds.run(self.drain, self.tidy, chore_every=_STRAND_EVERY)
+        self.service.poke()
 
     async def tidy(self) -> None:
         """Look for messages whose case has ended, and say how many wait."""
@@ -67,19 +62,11 @@ class Messenger:
     async def drain(self) -> int:
         """Try once to deliver each message that is due; returns how many those were."""
         due = await self._inbox.claim(_AT_ONCE, patience=_PATIENCE)
-        async with asyncio.TaskGroup() as tasks:
-            for claimed in due:
-                tasks.create_task(self._settle(claimed))
+        await self.service.for_each(due, _AT_ONCE, self._deliver)
         return len(due)
 
-    async def _settle(self, claimed: Claimed) -> None:
-        try:
-            await self._deliver(claimed)
-        except StoreError as error:
-            # The claim runs out by itself, and to publish it again under its id is harmless.
-            _log.warning("a message could not be noted", extra={**_who(claimed), "reason": str(error)})
-
     async def _deliver(self, claimed: Claimed) -> None:
+        # What the database does not take is delivered again when the claim runs out: under its id that is harmless.
         if claimed.state == "published":
             await self.bury(claimed, _EXPIRED if claimed.is_over else _ENDED)
             return
@@ -106,7 +93,10 @@ class Messenger:
         except CommandInvalid as error:
             await self.bury(claimed, Undeliverable(Burial.REFUSED, f"the engine refused it: {error}"))
         except EngineError as error:
-            _log.warning("not published yet", extra={**_who(claimed), "reason": str(error)})
+            if isinstance(error, EngineUnavailable):
+                self.service.report(error)
+            else:
+                _log.warning("not published yet", extra={**_who(claimed), "reason": str(error)})
             await self._wait(claimed, str(error), cap=_SLOWEST_SEND)
         else:
             metrics.MESSAGES.labels("published").inc()

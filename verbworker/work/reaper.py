@@ -1,16 +1,12 @@
 """The reaper: moves acknowledged frames into the archive, forgets what has ended, counts what waits for a person."""
 
-import asyncio
-import logging
-import random
 from datetime import timedelta
 
 from verbworker import metrics
-from verbworker.errors import StoreError
+from verbworker.poll_loop import PollLoop
 from verbworker.stores.frames import Frames
 from verbworker.stores.terms import TermsBook
 
-_log = logging.getLogger(__name__)
 _BATCH = 2000
 
 
@@ -28,26 +24,26 @@ class Reaper:
         self._frames = frames
         self._terms = terms
         self._after = after
-        self._every = every
+        seconds = every.total_seconds()
+        self.service = PollLoop("reaper", self.archive, every=seconds, chore=self.tidy, chore_every=seconds)
 
-    async def run(self) -> None:
-        """Reap until cancelled."""
-        while True:
-            await asyncio.sleep(self._every.total_seconds() * (0.5 + random.random()))
-            try:
-                await self.sweep()
-            except StoreError as error:
-                _log.warning("reaper could not sweep", extra={"reason": str(error)})
+    async def archive(self) -> int:
+        """Archive one batch of frames and return how many moved."""
+        return await self._frames.archive(older_than=self._after, limit=_BATCH)
 
-    async def sweep(self) -> int:
-        """Archive what is due, refresh the gauges, and return how many frames moved."""
-        moved = 0
-        while (batch := await self._frames.archive(older_than=self._after, limit=_BATCH)) > 0:
-            moved += batch
+    async def tidy(self) -> None:
+        """Forget visits of steps that ended, and refresh the gauges."""
         if self._terms is not None:
             await self._terms.forget_visits(ended_before=self._after, limit=_BATCH)
         waiting = await self._frames.waiting()
         metrics.HELD.set(waiting.held)
         metrics.UNACKNOWLEDGED.set(waiting.unacknowledged)
         metrics.UNACKNOWLEDGED_AGE.set(waiting.oldest_unacknowledged)
+
+    async def sweep(self) -> int:
+        """Archive all that is due, tidy up, and return how many frames moved."""
+        moved = 0
+        while (batch := await self.archive()) > 0:
+            moved += batch
+        await self.tidy()
         return moved

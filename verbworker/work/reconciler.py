@@ -4,20 +4,19 @@ Plain gRPC has no search, so it asks for each quiet instance whether it is still
 REST could be asked for many at once, and for the waits of each; gates are looked after by their own relay.
 """
 
-import asyncio
 import logging
-import random
 from datetime import timedelta
 
 from verbworker.engine import Engine
-from verbworker.errors import EngineError, StoreError
+from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Database
-from verbworker.stores.instances import Instances
+from verbworker.stores.instances import Instances, Quiet
 from verbworker.work.cancelling import Cancelling
 
 _log = logging.getLogger(__name__)
 
-_AT_ONCE = 50
+_BATCH = 50
+_CONCURRENT_CALLS = 8
 
 
 class Reconciler:
@@ -36,27 +35,17 @@ class Reconciler:
         self._cancelling = cancelling
         self._instances = Instances(database)
         self._after = after
-        self._every = every
-
-    async def run(self) -> None:
-        """Look again and again until cancelled."""
-        while True:
-            try:
-                while await self.look():
-                    pass
-            except (StoreError, EngineError) as error:
-                _log.info("nothing reconciled for now", extra={"reason": str(error)})
-            await asyncio.sleep(self._every * (0.5 + random.random()))
+        self.service = PollLoop("reconciler", self.look, every=every)
 
     async def look(self) -> int:
         """Ask for each quiet instance once; returns how many there were."""
-        quiet = await self._instances.quiet(self._engine.engine_id, longer_than=self._after, limit=_AT_ONCE)
-        for instance in quiet:
-            if await self._engine.alive(instance.instance_key):
-                continue
-            if await self._cancelling.end_outside(instance.entry_id, instance.instance_key):
-                _log.warning(
-                    "an instance ended outside",
-                    extra={"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)},
-                )
+        quiet = await self._instances.quiet(self._engine.engine_id, longer_than=self._after, limit=_BATCH)
+        await self.service.for_each(quiet, _CONCURRENT_CALLS, self._ask)
         return len(quiet)
+
+    async def _ask(self, instance: Quiet) -> None:
+        if await self._engine.alive(instance.instance_key):
+            return
+        if await self._cancelling.end_outside(instance.entry_id, instance.instance_key):
+            said = {"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)}
+            _log.warning("an instance ended outside", extra=said)

@@ -1,18 +1,19 @@
-"""The relay: sends verdicts again that the engine has not acknowledged, whoever reached them."""
+"""The relay: sends verdicts again that the engine has not acknowledged, whichever worker reached them."""
 
-import asyncio
 import logging
-import random
 from datetime import timedelta
 
 from verbworker import metrics
 from verbworker.errors import StoreError
+from verbworker.poll_loop import PollLoop
 from verbworker.stores.frames import Frames, Unacknowledged
 from verbworker.work.redelivery import verdict_of
 from verbworker.work.returns import Returns
 
 _log = logging.getLogger(__name__)
-_AT_ONCE = 8
+
+_CONCURRENT_CALLS = 8
+_BATCH = 200
 
 
 class Relay:
@@ -22,34 +23,21 @@ class Relay:
         self._frames = frames
         self._returns = returns
         self._every = every
-
-    async def run(self) -> None:
-        """Relay until cancelled."""
-        while True:
-            await asyncio.sleep(self._every.total_seconds() * (0.75 + 0.5 * random.random()))
-            try:
-                await self.sweep()
-            except StoreError as error:
-                _log.warning("relay could not look", extra={"reason": str(error)})
+        self.service = PollLoop("relay", self.sweep, every=every.total_seconds())
 
     async def sweep(self) -> int:
         """Send what is due once and return how many verdicts the engine took."""
-        due = await self._frames.unacknowledged(older_than=self._every, hold=self._every * 3, limit=200)
-        turn = asyncio.Semaphore(_AT_ONCE)
+        due = await self._frames.unacknowledged(older_than=self._every, hold=self._every * 3, limit=_BATCH)
+        return sum(await self.service.for_each(due, _CONCURRENT_CALLS, self._send))
 
-        async def send(frame: Unacknowledged) -> bool:
-            async with turn:
-                metrics.RELAYS.labels(frame.verb).inc()
-                await self._note(frame.job_key)
-                return await self._returns.verdict(frame.job_key, verdict_of(frame))
-
-        async with asyncio.TaskGroup() as calls:
-            sent = [calls.create_task(send(frame)) for frame in due]
-        return sum(task.result() for task in sent)
+    async def _send(self, frame: Unacknowledged) -> bool:
+        metrics.RELAYS.labels(frame.verb).inc()
+        await self._note(frame.job_key)
+        return await self._returns.verdict(frame.job_key, verdict_of(frame))
 
     async def _note(self, job_key: int) -> None:
         try:
             await self._frames.note(job_key, "relay")
         except StoreError as error:
-            # Raised inside the group it would end the relay, and the process with it.
+            # The note is for people; the verdict matters more.
             _log.warning("relay not noted", extra={"job_key": job_key, "reason": str(error)})

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import random
 import socket
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -12,12 +11,13 @@ from datetime import timedelta
 from itertools import count
 from typing import Any
 
-from verbworker import metrics
-from verbworker.backoff import backoff
+from verbworker import metrics, retrying
 from verbworker.engine import Ask, Engine
-from verbworker.errors import StoreConflict, StoreUnavailable
+from verbworker.errors import EndedByBug, StoreConflict, StoreError, StoreUnavailable
 from verbworker.job import RESERVED, Job
+from verbworker.poll_loop import PollLoop, Service, running
 from verbworker.registry import Registry
+from verbworker.service_health import ServiceHealth
 from verbworker.stores.frames import Frames
 from verbworker.work.desk import Desk, Stoppable, variables_for
 from verbworker.work.executor import Executor
@@ -62,7 +62,7 @@ class Worker:
         pace: Pace,
         *,
         desks: Sequence[Desk] = (),
-        services: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
+        services: Sequence[Service] = (),
     ) -> None:
         self._registry = registry
         self._engine = engine
@@ -70,11 +70,15 @@ class Worker:
         self._executor = executor
         self._heart = heart
         self._desks = desks
-        self._services = (frames.run, heart.run, relay.run, reaper.run, self._tick, *services)
+        self._ticking = PollLoop("tick", self._tick, every=None)
+        own = (*frames.services, *heart.services, relay.service, reaper.service, self._ticking)
+        self.services: tuple[Service, ...] = (*own, *services)
         self._pace = pace
         self._feeds: list[Feed] = []
         self._running: set[asyncio.Task[None]] = set()
         self._draining = False
+        self._bug: EndedByBug | None = None
+        self._tick_due = float("inf")
         self.ticked_at = float("-inf")
 
     @property
@@ -93,30 +97,47 @@ class Worker:
         return max((feed.silence(now) for feed in self._feeds), default=float("inf"))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set, then give back what has not begun and finish what runs."""
+        """Work until `stop` is set, then give back what has not begun and finish what runs.
+
+        A bug in a service or a feed sets `stop` as well; after the drain it is raised as `EndedByBug`.
+        """
         await self._boot(stop)
-        async with asyncio.TaskGroup() as services:
-            background = [services.create_task(service()) for service in self._services]
+        async with running(self.services, stop):
             async with asyncio.TaskGroup() as jobs:
-                feeds = [jobs.create_task(feed.run()) for feed in self._open_feeds(jobs)]
+                feeds = [jobs.create_task(self._keep(feed, stop)) for feed in self._open_feeds(jobs)]
                 await stop.wait()
                 await self._drain(feeds)
+            await self._flush()
+        if self._bug is not None:
+            raise self._bug
+
+    async def _keep(self, feed: Feed, stop: asyncio.Event) -> None:
+        try:
+            await feed.run()
+        except Exception as error:
+            self._bug = ServiceHealth("feed").ended(error)
+            stop.set()
+
+    async def _flush(self) -> None:
+        try:
             await self._frames.flush()
-            for task in background:
-                task.cancel()
+        except StoreError as error:
+            _log.warning("acknowledgements not written, the relay will ask again", extra={"reason": str(error)})
 
     async def _boot(self, stop: asyncio.Event) -> None:
         """Tell the database who we are; from here on one that is away is waited for."""
-        for failures in count():
+        health = ServiceHealth("boot")
+        for failures in count(1):
             try:
                 await self._frames.boot(name=self._pace.name, host=socket.gethostname(), pid=os.getpid())
             except (StoreUnavailable, StoreConflict) as error:
-                _log.warning("database away, not working yet", extra={"reason": str(error)})
+                health.failed(error)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), backoff(failures, random.random()))
+                    await asyncio.wait_for(stop.wait(), retrying.SERVICE.after(failures))
                 if stop.is_set():
                     return
             else:
+                health.succeeded()
                 return
 
     def _open_feeds(self, jobs: asyncio.TaskGroup) -> list[Feed]:
@@ -184,10 +205,11 @@ class Worker:
         if self._running:
             await asyncio.wait(self._running, timeout=seconds)
 
-    async def _tick(self) -> None:
+    async def _tick(self) -> int:
+        """Note that the loop turns and how late it is, and have the next tick come by the loop's own clock."""
         loop = asyncio.get_running_loop()
-        while True:
-            began = loop.time()
-            await asyncio.sleep(_TICK)
-            self.ticked_at = loop.time()
-            metrics.LOOP_LAG.set(max(0.0, self.ticked_at - began - _TICK))
+        self.ticked_at = loop.time()
+        metrics.LOOP_LAG.set(max(0.0, self.ticked_at - self._tick_due))
+        self._tick_due = self.ticked_at + _TICK
+        loop.call_at(self._tick_due, self._ticking.poke)
+        return 0

@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import timedelta
 
 from verbworker.engines.embedded.commands import Fire, NothingThere
 from verbworker.engines.embedded.moving import Moving, Shelf
 from verbworker.engines.embedded.turn import Turn
-from verbworker.errors import EngineError, StoreConflict, StoreError
+from verbworker.errors import EngineError, StoreError
+from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Database
 from verbworker.stores.tokens import Change, Kept
 
@@ -37,33 +37,17 @@ class Clockwork:
         self._made = made
         self._retention = retention
         self._strays: set[int] = set()
+        self._firing = PollLoop("engine-timers", self._fire_due, every=_LONGEST_REST)
+        self.services = (self._firing, PollLoop("engine-sweep", self._sweep_some, every=_SWEEP))
 
-    async def run(self) -> None:
-        """Tick until cancelled, at once for what fell due while nobody ran."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._repeat("timers", self._fire_and_rest))
-            tasks.create_task(self._repeat("sweep", self._sweep_and_rest))
-
-    async def _repeat(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            try:
-                await work()
-            except StoreConflict:
-                continue
-            except StoreError as error:
-                _log.warning("clockwork waits", extra={"part": what, "reason": str(error)})
-                await asyncio.sleep(_LONGEST_REST)
-            except Exception:
-                _log.exception("a bug in the clockwork; it goes on", extra={"part": what})
-                await asyncio.sleep(_LONGEST_REST)
-
-    async def _fire_and_rest(self) -> None:
-        while await self.fire():
-            pass
-        seconds = await self._shelf.tokens.next_timer()
-        # A timer that is due and was passed over belongs to somebody who is busy with its instance.
-        rest = _LONGEST_REST if seconds is None else min(max(seconds, 0.01), _LONGEST_REST)
-        await asyncio.sleep(rest)
+    async def _fire_due(self) -> int:
+        fired = await self.fire()
+        if not fired:
+            seconds = await self._shelf.tokens.next_timer()
+            if seconds is not None and seconds < _LONGEST_REST:
+                # A timer that is due and was passed over belongs to somebody who is busy with its instance.
+                asyncio.get_running_loop().call_later(max(seconds, 0.01), self._firing.poke)
+        return fired
 
     async def fire(self) -> int:
         """Look at timers that are due, one transaction for up to a hundred; returns how many were fired or left."""
@@ -72,9 +56,17 @@ class Clockwork:
             turns: dict[int, Turn] = {}
             due = await self._shelf.tokens.due_timers(connection, _TIMERS, but=self._strays)
             for wait, kept in due:
-                turn = turns.get(kept.instance_key) or await moving.turn(kept)
-                if self._ring(turn, wait, kept):
-                    turns[kept.instance_key] = turn
+                try:
+                    turn = turns.get(kept.instance_key) or await moving.turn(kept)
+                    if self._ring(turn, wait, kept):
+                        turns[kept.instance_key] = turn
+                except (StoreError, EngineError):
+                    raise
+                except Exception as error:
+                    # One instance that cannot be moved must not hold up the timers of all others.
+                    turns.pop(kept.instance_key, None)
+                    self._strays.add(wait)
+                    self._firing.health.skipped(error)
             await moving.settle_all(list(turns.values()))
         self._made(moving.changes)
         return len(due)
@@ -95,10 +87,10 @@ class Clockwork:
             return False
         return True
 
-    async def _sweep_and_rest(self) -> None:
-        await self.sweep()
+    async def _sweep_some(self) -> int:
         self._strays.clear()  # time to look at them again
-        await asyncio.sleep(_SWEEP * (0.75 + 0.5 * random.random()))
+        expired = await self._shelf.subscriptions.expire(_SWEPT)
+        return expired + await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT)
 
     async def sweep(self) -> tuple[int, int]:
         """Forget expired messages and instances that ended long ago; returns how many of each."""

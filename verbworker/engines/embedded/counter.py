@@ -1,7 +1,7 @@
 """The counter: where jobs are handed out, each to one asker at a time."""
 
 import asyncio
-import logging
+from collections import deque
 from contextlib import suppress
 from typing import Any, Final
 
@@ -12,12 +12,11 @@ from verbworker.engines.embedded.hall import Guest, Hall
 from verbworker.engines.embedded.handover import job_of
 from verbworker.engines.embedded.library import Library
 from verbworker.engines.embedded.memory import Memory, Remembered
-from verbworker.errors import CommandInvalid, StoreError
+from verbworker.errors import CommandInvalid
 from verbworker.job import Job
+from verbworker.poll_loop import PollLoop
 from verbworker.stores._batch import Batch
 from verbworker.stores.tokens import Activation, Tokens, Wish
-
-_log = logging.getLogger(__name__)
 
 DEFAULT_TENANT: Final = "<default>"
 
@@ -32,15 +31,11 @@ class Counter:
         self._memory = memory
         # Two wishes for one type in one statement would be given the same jobs.
         self._wishes: Batch[tuple[Wish, Ask], list[Job]] = Batch(
-            self._hand_out, lambda wish: wish[0].type, unread=self.returned
+            self._hand_out, lambda wish: wish[0].type, name="engine-activations", unread=self.returned
         )
-        self._unread: asyncio.Queue[list[Job]] = asyncio.Queue()
-
-    async def run(self) -> None:
-        """Hand out, and take back what nobody was there to receive, until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._wishes.run())
-            tasks.create_task(self._give_back())
+        self._unread: deque[list[Job]] = deque()
+        self._giving_back = PollLoop("engine-give-back", self._give_back, every=None)
+        self.services = (self._wishes, self._giving_back)
 
     async def take(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
         """Up to `limit` jobs, after up to `wait_ms` for the first."""
@@ -95,15 +90,15 @@ class Counter:
     def returned(self, jobs: list[Job]) -> None:
         """Take back what nobody was there to receive."""
         if jobs:
-            self._unread.put_nowait(jobs)
+            self._unread.append(jobs)
+            self._giving_back.poke()
 
-    async def _give_back(self) -> None:
-        while True:
-            jobs = await self._unread.get()
-            try:
-                await self._tokens.give_back([(job.key, job.activated_ms) for job in jobs])
-            except StoreError as error:
-                # They are handed out again after their time.
-                _log.info("unread jobs not given back", extra={"count": len(jobs), "reason": str(error)})
-            else:
-                self._hall.tell({job.type for job in jobs})
+    async def _give_back(self) -> int:
+        if not self._unread:
+            return 0
+        jobs = self._unread[0]
+        # Kept until it is written: each is named with its activation, so a later one is left alone.
+        await self._tokens.give_back([(job.key, job.activated_ms) for job in jobs])
+        self._unread.popleft()
+        self._hall.tell({job.type for job in jobs})
+        return len(jobs)

@@ -27,6 +27,7 @@ from verbworker.engines.embedded.starts import Starts, answer
 from verbworker.engines.embedded.turn import Turn, checked, cut, written
 from verbworker.errors import (
     CommandInvalid,
+    EndedByBug,
     EngineError,
     EngineUnavailable,
     JobGone,
@@ -36,6 +37,7 @@ from verbworker.errors import (
     StoreUnavailable,
 )
 from verbworker.job import Job
+from verbworker.poll_loop import Service
 from verbworker.stores._batch import Batch
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.subscriptions import Letter, Subscriptions
@@ -73,12 +75,21 @@ class EmbeddedEngine:
         self._starts = Starts(database, self._tokens, self._library)
         self._hall = Hall(database, self._tokens)
         self._memory = Memory()
-        self._loads: Batch[int, Kept | None] = Batch(self._tokens.load, lambda key: key)
-        self._saves: Batch[Change, int] = Batch(self._tokens.save, lambda change: change.kept.instance_key)
+        self._loads: Batch[int, Kept | None] = Batch(self._tokens.load, lambda key: key, name="engine-loads")
+        self._saves: Batch[Change, int] = Batch(
+            self._tokens.save, lambda change: change.kept.instance_key, name="engine-saves"
+        )
         self._counter = Counter(self._tokens, self._library, self._hall, self._memory)
         self._handover = Handover(self._hall, self._counter.returned)
         self.clockwork = Clockwork(database, self._shelf, made=self._made, retention=retention)
-        self._has_clockwork = clockwork
+        ticking = self.clockwork.services if clockwork else ()
+        self.services: tuple[Service, ...] = (
+            self._loads,
+            self._saves,
+            *self._counter.services,
+            *self._hall.services,
+            *ticking,
+        )
         self._room: asyncio.Task[None] | None = None
         self._stack = AsyncExitStack()
 
@@ -352,22 +363,17 @@ class EmbeddedEngine:
         await self._stack.aclose()
 
     async def _run(self) -> None:
-        services = [self._loads.run, self._saves.run, self._counter.run, self._hall.run]
-        if self._has_clockwork:
-            services.append(self.clockwork.run)
         async with asyncio.TaskGroup() as tasks:
-            for service in services:
-                tasks.create_task(_for_ever(service))
+            for service in self.services:
+                tasks.create_task(_for_ever(service), name=service.name)
 
 
-async def _for_ever(service: Callable[[], Awaitable[None]]) -> None:
-    """Run a service again when a bug ended it: the others, and whoever asks the engine, go on."""
+async def _for_ever(service: Service) -> None:
+    """Run a service again when a bug ended it: an engine has no jobs to give back, and no process to end."""
     while True:
-        try:
-            await service()
-        except Exception:
-            _log.exception("a bug in the engine; it goes on")
-            await asyncio.sleep(_AFTER_A_BUG)
+        with suppress(EndedByBug):
+            await service.run()
+        await asyncio.sleep(_AFTER_A_BUG)
 
 
 async def _resolved(moving: Moving, incident_key: int) -> None:

@@ -2,17 +2,15 @@
 
 import asyncio
 import logging
-import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import orjson
 
-from verbworker.backoff import backoff
 from verbworker.engine import Ask
-from verbworker.errors import StoreError
 from verbworker.job import Job
+from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Database
 from verbworker.stores.tokens import Tokens
 
@@ -20,6 +18,7 @@ _log = logging.getLogger(__name__)
 
 CHANNEL = "verbworker_jobs"
 _LOOK = 0.25
+_LISTEN_AGAIN = 1.0
 _GATHER = 0.02
 _LONGEST = 7000
 
@@ -73,15 +72,15 @@ class Hall:
         self._guests: dict[str, list[Guest]] = {}
         self._sold_out: dict[str, set[tuple[str, ...]]] = {}
         self._untold: set[str] = set()
-        self._has_untold = asyncio.Event()
-        self._has_guests = asyncio.Event()
+        self._listening = PollLoop("engine-hints-in", self._listen, every=_LISTEN_AGAIN)
+        self._announcing = PollLoop("engine-hints-out", self._announce, every=None)
+        self.services = (self._listening, PollLoop("engine-look", self._look, every=_LOOK), self._announcing)
 
     @contextmanager
     def attending(self, guest: Guest) -> Iterator[None]:
         """Be in the hall. Clear the bell, ask, and only then wait for it."""
         kind = guest.ask.type
         self._guests.setdefault(kind, []).append(guest)
-        self._has_guests.set()
         try:
             yield
         finally:
@@ -89,8 +88,6 @@ class Hall:
             self._guests[kind].remove(guest)
             if not self._guests[kind]:
                 del self._guests[kind]
-            if not self._guests:
-                self._has_guests.clear()
 
     def is_sold_out(self, guest: Guest) -> bool:
         """Whether somebody asked for the same in vain, and nothing was heard of such jobs since."""
@@ -127,55 +124,37 @@ class Hall:
                 self._sold_out.pop(kind, None)
                 # The announcement costs a commit, so it is made only for what nobody here will take.
                 self._untold.add(kind)
-                self._has_untold.set()
+                self._announcing.poke()
 
     def _ring(self, kind: str) -> None:
         self._sold_out.pop(kind, None)
         for guest in self._guests.get(kind, ()):
             guest.bell.set()
 
-    async def run(self) -> None:
-        """Listen, look and announce until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._listen())
-            tasks.create_task(self._look())
-            tasks.create_task(self._announce())
-
-    async def _listen(self) -> None:
-        failures = 0
-        while True:
-            began = asyncio.get_running_loop().time()
-            try:
-                await self._database.listen(CHANNEL, self._heard)
-            except StoreError as error:
-                failures = 0 if asyncio.get_running_loop().time() - began > 1 else failures + 1
-                _log.info("not listening for hints", extra={"reason": str(error)})
-            await asyncio.sleep(backoff(failures, random.random()))
+    async def _listen(self) -> int:
+        await self._database.listen(CHANNEL, self._heard, self._listening.health.succeeded)
+        return 0
 
     def _heard(self, words: str) -> None:
         for kind in orjson.loads(words) if words.startswith("[") else list(self._guests):
             self._ring(kind)
 
-    async def _look(self) -> None:
-        while True:
-            await self._has_guests.wait()
-            await asyncio.sleep(_LOOK)
-            guests = [(kind, guest) for kind, some in self._guests.items() for guest in some]
-            wanted = {(kind, tenant) for kind, guest in guests for tenant in guest.tenant_ids}
-            try:
-                for kind in await self._tokens.due_types(sorted(wanted)) if wanted else ():
-                    self._ring(kind)
-            except StoreError as error:
-                _log.info("could not look for jobs", extra={"reason": str(error)})
+    async def _look(self) -> int:
+        guests = [(kind, guest) for kind, some in self._guests.items() for guest in some]
+        wanted = {(kind, tenant) for kind, guest in guests for tenant in guest.tenant_ids}
+        for kind in await self._tokens.due_types(sorted(wanted)) if wanted else ():
+            self._ring(kind)
+        return 0
 
-    async def _announce(self) -> None:
-        while True:
-            await self._has_untold.wait()
-            await asyncio.sleep(_GATHER)
-            self._has_untold.clear()
-            kinds, self._untold = sorted(self._untold), set()
-            words = orjson.dumps(kinds).decode()
-            try:
-                await self._database.notify(CHANNEL, words if len(words.encode()) < _LONGEST else "all")
-            except StoreError as error:
-                _log.info("hint not sent", extra={"reason": str(error)})
+    async def _announce(self) -> int:
+        if not self._untold:
+            return 0
+        await asyncio.sleep(_GATHER)
+        kinds, self._untold = self._untold, set()
+        words = orjson.dumps(sorted(kinds)).decode()
+        try:
+            await self._database.notify(CHANNEL, words if len(words.encode()) < _LONGEST else "all")
+        except BaseException:
+            self._untold |= kinds
+            raise
+        return len(kinds)

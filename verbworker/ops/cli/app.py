@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import typer
 
-from verbworker.errors import Refused, VerbworkerError
+from verbworker.errors import VerbworkerError, exit_code
 from verbworker.ops.cli.shelf import Shelf
 
 app = typer.Typer(
@@ -27,13 +27,13 @@ def options(debug: bool = typer.Option(False, "--debug", help="Show the tracebac
 
 
 def main() -> NoReturn:
-    """Run the command line. Every error a user can cause ends in one sentence: 1 is a no, 2 could not run."""
+    """Run the command line. Every error ends in one sentence: 1 is a no, 2 could not run, 3 is a bug."""
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     sys.argv[1:] = _without_debug(sys.argv[1:])
     try:
         app()
     except VerbworkerError as error:
-        _end(str(error), 1 if isinstance(error, Refused) else 2)
+        _end(str(error), exit_code(error))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -41,7 +41,7 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
-        _end(f"a bug ended this command ({type(error).__name__}); --debug shows where", 2)
+        _end(f"a bug ended this command ({type(error).__name__}); --debug shows where", exit_code(error))
     sys.exit(0)
 
 

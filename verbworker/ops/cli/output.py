@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from verbworker.errors import VerbworkerError, leaves
+
 T = TypeVar("T")
 
 # What a cell holds may come from outside: it must neither break a line nor steer a terminal.
@@ -15,8 +17,14 @@ _STYLES = {"ok": "green", "warn": "yellow", "wrong": "bold red"}
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run one command's work to its end."""
-    return asyncio.run(work)
+    """Run one command's work to its end. A group of our own errors is raised as the first of them."""
+    try:
+        return asyncio.run(work)
+    except BaseExceptionGroup as group:
+        errors = list(leaves(group))
+        if all(isinstance(error, VerbworkerError) for error in errors):
+            raise errors[0] from group
+        raise
 
 
 def say(sentence: str) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from verbworker.errors import VerbworkerError
+from verbworker.errors import VerbworkerError, exit_code
 from verbworker.failpoint import arm_from_environment
 from verbworker.ops import config, log
 from verbworker.ops.cli.db import DSN
-from verbworker.ops.cli.output import run
+from verbworker.ops.cli.output import complain, run
 from verbworker.ops.signals import drain_on_signal
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def worker(
     """Work for every verb of a registry.
 
     SIGTERM or SIGINT drains: what has not begun goes back at no cost, what runs is finished. A second one ends at once.
+    A bug in a background service drains too, and exits with 3.
     """
     settings = config.load(
         dsn=dsn,
@@ -56,7 +57,12 @@ def worker(
     # Here and not above: it takes a quarter of a second that other commands need not wait.
     from verbworker.ops.app import load_app, opened
 
-    run(_work(opened(settings, load_app(app))))
+    registry = load_app(app)
+    try:
+        run(_work(opened(settings, registry)))
+    except VerbworkerError as error:
+        leave(exit_code(error), str(error))
+        raise
     leave()
 
 
@@ -73,8 +79,10 @@ async def _work(opening: "AbstractAsyncContextManager[App]") -> None:
             raise
 
 
-def leave() -> None:
+def leave(code: int = 0, sentence: str | None = None) -> None:
     """End the process although a verb's thread is still busy: nothing waits for what it will answer."""
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        if sentence is not None:
+            complain(sentence)
         logging.shutdown()
-        os._exit(0)
+        os._exit(code)

@@ -9,7 +9,7 @@ from uuid import UUID
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from verbworker.errors import StoreError
+from verbworker.poll_loop import PollLoop, Service
 from verbworker.stores._database import Database
 from verbworker.stores.overview import Overview
 
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 CHANNEL = "verbworker_runbook"
 RUNBOOK, GATES, LETTERS = "runbook", "gates", "letters"
 _EVERY = 1.0
-_PAUSE, _LONGEST_PAUSE = 1.0, 15.0
+_LISTEN_AGAIN = 5.0
 _BREATH = 15.0
 _LIFE = 600.0
 _REST = 1.0
@@ -86,10 +86,11 @@ class Hub:
         self._database = database
         self._overview = Overview(database)
         self._most = most
-        self._every = every
         self._readers: set[Reader] = set()
         self._seen: dict[Topic, object] = {}
         self._is_over = False
+        self._listening = PollLoop("console-hints", self._listen, every=_LISTEN_AGAIN)
+        self.services: tuple[Service, ...] = (self._listening, PollLoop("console-look", self._look, every=every))
 
     @property
     def is_full(self) -> bool:
@@ -112,31 +113,21 @@ class Hub:
         for reader in self._readers:
             reader.end()
 
-    async def run(self) -> None:
-        """Hear and tell until cancelled."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._listen())
-            tasks.create_task(self._look())
-
     def tell(self, *topics: Topic) -> None:
         """Tell whoever looks at one of these."""
         for reader in self._readers:
             if reader.topic in topics:
                 reader.tell()
 
-    async def _listen(self) -> None:
-        clock, failures = asyncio.get_running_loop().time, 0
-        while True:
-            began = clock()
-            try:
-                await self._database.listen(CHANNEL, self._hear)
-            except StoreError as error:
-                _log.warning("the console hears nothing for a while", extra={"reason": str(error)})
-            failures = 0 if clock() - began > _LONGEST_PAUSE else failures + 1
-            await asyncio.sleep(min(_PAUSE * failures, _LONGEST_PAUSE))
-            # Whatever was said meanwhile nobody heard.
-            for reader in self._readers:
-                reader.is_new = True
+    async def _listen(self) -> int:
+        await self._database.listen(CHANNEL, self._hear, self._begin)
+        return 0
+
+    def _begin(self) -> None:
+        self._listening.health.succeeded()
+        # What was said before was not heard.
+        for reader in self._readers:
+            reader.is_new = True
 
     def _hear(self, words: str) -> None:
         topics: list[Topic] = [RUNBOOK, GATES]
@@ -146,24 +137,19 @@ class Hub:
             _log.debug("not an entry", extra={"heard": words[:60]})
         self.tell(*topics)
 
-    async def _look(self) -> None:
-        while True:
-            await asyncio.sleep(self._every)
-            if not self._readers:
-                self._seen.clear()
-                continue
-            new = [reader for reader in self._readers if reader.is_new]
-            try:
-                now = await self._now()
-            except StoreError as error:
-                _log.debug("the console did not look", extra={"reason": str(error)})
-                continue
-            changed = [topic for topic, value in now.items() if self._seen.get(topic, value) != value]
-            self._seen = now
-            self.tell(*changed)
-            for reader in new:
-                reader.is_new = False
-                reader.tell()
+    async def _look(self) -> int:
+        if not self._readers:
+            self._seen.clear()
+            return 0
+        new = [reader for reader in self._readers if reader.is_new]
+        now = await self._now()
+        changed = [topic for topic, value in now.items() if self._seen.get(topic, value) != value]
+        self._seen = now
+        self.tell(*changed)
+        for reader in new:
+            reader.is_new = False
+            reader.tell()
+        return 0
 
     async def _now(self) -> dict[Topic, object]:
         """What would show that something changed without a word on the channel."""

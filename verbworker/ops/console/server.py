@@ -21,6 +21,7 @@ from verbworker.ops.console.session import Signer
 from verbworker.ops.console.settings import ConsoleSettings, Logins
 from verbworker.ops.console.tools import Tools
 from verbworker.ops.http.listening import Habits, bound, listen
+from verbworker.poll_loop import running
 from verbworker.stores import _schema
 from verbworker.stores._database import Database
 from verbworker.stores.overview import Overview
@@ -64,10 +65,8 @@ async def serve(
 async def _run(app: object, listener: socket.socket, console: ConsoleSettings, hub: Hub, stop: asyncio.Event) -> None:
     at_once = console.streams + _BESIDE_STREAMS
     habits = Habits(at_once, console.drain, console.tls_certificate, console.tls_key)
-    async with asyncio.TaskGroup() as tasks:
-        hearing = tasks.create_task(hub.run())
+    async with running(hub.services, stop):
         await listen(app, listener, habits, stop, leaving=hub.end)
-        hearing.cancel()
 
 
 def _door(

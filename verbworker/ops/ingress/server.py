@@ -2,19 +2,20 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, closing
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from verbworker.engine import Engine
 from verbworker.errors import ContractInvalid
+from verbworker.ops import selfcheck
 from verbworker.ops.config import Settings
 from verbworker.ops.http.listening import Habits, bound, is_loopback, listen
 from verbworker.ops.ingress.guard import Guard
 from verbworker.ops.ingress.rate import Rates
 from verbworker.ops.ingress.routes import Routes
 from verbworker.ops.ingress.settings import Credentials, IngressSettings
+from verbworker.poll_loop import running
 from verbworker.registry import Registry
 from verbworker.stores import _schema
 from verbworker.stores._database import Database
@@ -55,7 +56,10 @@ async def _serve(
     stop: asyncio.Event,
 ) -> None:
     await _schema.require(settings.database())
-    async with engine, Database(settings.database(), size=settings.control_connections) as database:
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(Database(settings.database(), size=settings.control_connections))
+        await selfcheck.require_writable(database)
+        await stack.enter_async_context(engine)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
         letters = DeadLetters(database)
         tenant = settings.tenant_ids[0] if settings.tenant_ids else None
@@ -69,7 +73,7 @@ async def _serve(
             limit=ingress.body_limit,
             tenant_of_anybody=settings.tenant,
         )
-        async with _beside(messenger):
+        async with running([messenger.service], stop):
             await listen(routes.app(), listener, _habits(ingress), stop, leaving=routes.leave)
 
 
@@ -100,13 +104,3 @@ def _issuer(credentials: Credentials) -> "Issuer | None":
 
 def _habits(settings: IngressSettings) -> Habits:
     return Habits(_AT_ONCE, settings.drain, settings.tls_certificate, settings.tls_key)
-
-
-@asynccontextmanager
-async def _beside(messenger: Messenger) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as tasks:
-        delivering = tasks.create_task(messenger.run())
-        try:
-            yield
-        finally:
-            delivering.cancel()

@@ -1,0 +1,81 @@
+"""Retry policies: which errors are waited out, and how long to pause before the next try."""
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+
+from verbworker.backoff import backoff
+from verbworker.errors import EngineError, StoreConflict, StoreError, leaves
+
+# TimeoutError is an OSError. Both stand for a connection that nothing translated.
+_AWAY = (StoreError, EngineError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """How long to pause after each failure in a row: doubled from `first` to `cap`, half of it random."""
+
+    first: float
+    cap: float
+
+    def after(self, failures: int) -> float:
+        """Return the seconds to pause after this many failures in a row."""
+        return backoff(failures - 1, random.random(), first=self.first, cap=self.cap)
+
+    def within(self, longest: float) -> "Pauses":
+        """Return the same with a cap of at most `longest`."""
+        return Pauses(min(self.first, longest), min(self.cap, longest))
+
+
+SERVICE = Pauses(first=0.05, cap=5.0)
+"""A background service: quick after a dropped connection, gentle with a server that restarts."""
+
+WRITER = Pauses(first=0.01, cap=0.25)
+"""A writer that jobs wait for: each of them pauses by itself, so the writer hardly does."""
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return whether an error only says that Postgres or the engine did not do what it was asked.
+
+    A group is one when all its members are, at any depth. Everything else is a bug.
+    """
+    return all(isinstance(leaf, _AWAY) for leaf in leaves(error))
+
+
+def is_collision(error: BaseException) -> bool:
+    """Return whether an error only says that two transactions met, which is no news."""
+    return all(isinstance(leaf, StoreConflict) for leaf in leaves(error))
+
+
+async def wait_out(
+    error: Exception,
+    work: Callable[[], Awaitable[None]],
+    *,
+    pauses: Pauses,
+    failed: Callable[[BaseException], None],
+) -> None:
+    """Repeat `work`, which just failed with the outage `error`, until it succeeds.
+
+    `failed` is called before each pause. Any other error is raised.
+    """
+    earlier = [error]
+
+    async def attempt() -> None:
+        # The failure that led here counts as the first attempt. Work that succeeds at once costs no retry object.
+        if earlier:
+            raise earlier.pop()
+        await work()
+
+    def report(state: RetryCallState) -> None:
+        if state.outcome is not None and (reason := state.outcome.exception()) is not None:
+            failed(reason)
+
+    retrying = AsyncRetrying(
+        retry=retry_if_exception(is_outage),
+        wait=lambda state: pauses.after(state.attempt_number),
+        before_sleep=report,
+        reraise=True,
+    )
+    await retrying(attempt)

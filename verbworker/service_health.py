@@ -1,0 +1,104 @@
+"""How a background service fares: its last success, its last error, and one log line a minute about an outage."""
+
+import asyncio
+import logging
+import traceback
+from pathlib import Path
+
+from verbworker import metrics
+from verbworker.errors import EndedByBug, leaves
+from verbworker.retrying import is_collision, is_outage
+
+_log = logging.getLogger(__name__)
+
+_SAY_EVERY = 60.0
+# Two transactions that met once or twice are no news. Three times in a row they are.
+_COLLISIONS_WORTH_A_LINE = 3
+
+
+class ServiceHealth:
+    """What is known of one service. Times are those of the event loop."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.failures = 0
+        self.last_error: str | None = None
+        self.succeeded_at: float | None = None
+        self.failing_since: float | None = None
+        self.bug: EndedByBug | None = None
+        self._said_at: float | None = None
+        self._is_said = False
+        self._bugs_said_at: dict[str, float] = {}
+
+    def succeeded(self) -> None:
+        """Note that a batch was worked, or that nothing was due."""
+        self.succeeded_at = asyncio.get_running_loop().time()
+        self.bug = None  # a service that runs again after a bug
+        if self.failures:
+            self._recover(self.succeeded_at)
+
+    def failed(self, error: BaseException) -> None:
+        """Note an outage; it is logged at once, then as a summary once a minute."""
+        now = asyncio.get_running_loop().time()
+        first = next(leaves(error))
+        kind = type(first).__name__
+        metrics.SERVICE_FAILURES.labels(self.name, kind).inc()
+        self.failures += 1
+        self.last_error = kind
+        if self.failing_since is None:
+            self.failing_since = now
+        if is_collision(error) and self.failures < _COLLISIONS_WORTH_A_LINE:
+            return
+        if self._said_at is None or now - self._said_at >= _SAY_EVERY:
+            self._said_at = now
+            self._is_said = True
+            said = {"service": self.name, "error": kind, "reason": str(first), "failures": self.failures}
+            _log.warning("service is waiting", extra={**said, "seconds": round(now - self.failing_since, 1)})
+
+    def _recover(self, now: float) -> None:
+        if self._is_said and self.failing_since is not None:
+            said = {"service": self.name, "failures": self.failures, "seconds": round(now - self.failing_since, 1)}
+            _log.info("service is back", extra=said)
+        self._is_said = False
+        self.failures = 0
+        self.failing_since = None
+
+    def skipped(self, error: BaseException) -> None:
+        """Note a bug in one item of a batch, which is left where it is."""
+        self._note_bug("item skipped because of a bug", error)
+
+    def ended(self, error: BaseException) -> EndedByBug:
+        """Note a bug that ends the service and return what to raise."""
+        spot = self._note_bug("service ended by a bug", error)
+        self.bug = EndedByBug(f"a bug ended the service {self.name}: {spot}; the log has its traceback")
+        return self.bug
+
+    def _note_bug(self, words: str, error: BaseException) -> str:
+        """Log a bug, the same one at most once a minute, and return its type and place."""
+        kind, file, line = place_of(error)
+        metrics.SERVICE_FAILURES.labels(self.name, "bug").inc()
+        self.last_error = kind
+        now, spot = asyncio.get_running_loop().time(), f"{kind} in {file}, line {line}"
+        if now - self._bugs_said_at.get(spot, float("-inf")) >= _SAY_EVERY:
+            self._bugs_said_at[spot] = now
+            said = {"service": self.name, "error": kind, "file": file, "line": line}
+            _log.error(words, exc_info=error, extra=said)
+        return spot
+
+    def trouble(self, *, longer_than: float) -> str | None:
+        """Return a few words when it ended by a bug or has been failing for longer than some seconds, else None."""
+        if self.bug is not None:
+            return f"{self.name}: ended by a bug"
+        if self.failing_since is None:
+            return None
+        seconds = asyncio.get_running_loop().time() - self.failing_since
+        return f"{self.name}: {self.last_error} for {seconds:.0f} s" if seconds > longer_than else None
+
+
+def place_of(error: BaseException) -> tuple[str, str, int]:
+    """Return the type of a bug and the file and line that raised it; of a group, its first member that is one."""
+    bug = next((leaf for leaf in leaves(error) if not is_outage(leaf)), error)
+    frames = traceback.extract_tb(bug.__traceback__)
+    if not frames:
+        return type(bug).__name__, "?", 0
+    return type(bug).__name__, Path(frames[-1].filename).name, frames[-1].lineno or 0
