@@ -112,7 +112,9 @@ claimed AS (
     element_id = excluded.element_id,
     input_hash = excluded.input_hash,
     next_retry_at = NULL,
-    reported_at = NULL
+    reported_at = NULL,
+    acked_at = NULL,
+    ack_result = NULL
   WHERE frame.process_instance_key = excluded.process_instance_key
     AND frame.element_instance_key = excluded.element_instance_key
     AND frame.verb = excluded.verb
@@ -120,7 +122,15 @@ claimed AS (
     AND frame.instance_uid IS NOT DISTINCT FROM excluded.instance_uid
     AND excluded.activated_ms > frame.activated_ms
     AND (
-      (frame.state = 'failed' AND frame.next_retry_at <= clock_timestamp())
+      (
+        frame.state = 'failed' AND frame.next_retry_at <= clock_timestamp()
+        -- Closed as gone, and back again: it may have been held before, so only what may be repeated runs.
+        AND (
+          frame.acked_at IS NULL
+          OR frame.mode = 'transactional'
+          OR (frame.on_unknown <> 'hold' AND frame.keyed_at > clock_timestamp() - frame.idempotency_window)
+        )
+      )
       OR (
         frame.state = 'started'
         AND frame.lease_until < clock_timestamp()

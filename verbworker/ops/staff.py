@@ -36,6 +36,7 @@ class Staff:
     """Everybody but the executor of verbs."""
 
     strays: Strays
+    reconciler: Reconciler
     desks: Sequence[Desk]
     services: Sequence[Callable[[], Coroutine[Any, Any, None]]]
 
@@ -77,12 +78,13 @@ def hire(
         GateDesk(registry, engine, control, strays=strays, timeout=settings.gate_timeout),
         undoing,
     ]
+    reconciler = Reconciler(control, engine, cancelling, after=settings.reconcile_after)
     services = (
         dispatcher.run,
         messenger.run,
         cancelling.run,
         GateRelay(control, engine, timeout=settings.gate_timeout).run,
-        Reconciler(control, engine, cancelling, after=settings.reconcile_after).run,
+        reconciler.run,
         undoing.run,
     )
-    return Staff(strays, desks, services)
+    return Staff(strays, reconciler, desks, services)

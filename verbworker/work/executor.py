@@ -49,8 +49,6 @@ from verbworker.work.transactional import Transactional
 
 _log = logging.getLogger(__name__)
 
-_GIVE_BACK_MS = 2_000
-
 
 @dataclass(frozen=True, slots=True)
 class Databases:
@@ -78,7 +76,6 @@ class Executor:
         strays: Strays | None = None,
     ) -> None:
         self._registry = registry
-        self._engine = engine
         self._frames = frames
         self._databases = databases
         self._instances = Instances(databases.control)
@@ -96,7 +93,7 @@ class Executor:
         self._redelivery = Redelivery(frames, engine, self._returns)
 
     async def execute(self, job: Job) -> None:
-        """Work one delivery off. What it cannot finish the engine delivers again."""
+        """Work one delivery off. What it cannot finish is delivered again, by its sweep if not by the engine."""
         with self._tracer.job(job) as span:
             await self._execute(job, span)
 
@@ -127,17 +124,18 @@ class Executor:
             await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
         except (StoreUnavailable, StoreConflict) as error:
             span.ended("database away")
-            _log.warning("database away, job left to the engine", extra={"job_key": job.key, "reason": str(error)})
-            await self._come_again_soon(job)
+            _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
+            # Not left to the engine's timeout, which a broker may lose; `_claim` has waited, so this is no hot loop.
+            await self._returns.unbegun(job, "the database is away")
         except Exception:
             span.ended("bug")
-            _log.exception("a bug in the executor; the engine delivers the job again", extra={"job_key": job.key})
+            _log.exception("a bug in the executor; the job is delivered again", extra={"job_key": job.key})
         else:
             metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)
 
-    async def give_back(self, job: Job) -> None:
+    async def give_back(self, job: Job, reason: str = "the worker is shutting down") -> None:
         """Return a job that was not begun; it costs no retry."""
-        await self._returns.unbegun(job)
+        await self._returns.unbegun(job, reason)
 
     # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
 
@@ -314,9 +312,6 @@ class Executor:
     def _message(self, life: Life, kind: str, code: str, text: str) -> str:
         entry_id = life.claim.instance.entry_id if life.claim.instance else None
         return told(kind, code, text, verb=life.job.type, entry_id=entry_id, job_key=life.job.key)
-
-    async def _come_again_soon(self, job: Job) -> None:
-        await self._quietly(self._engine.extend(job.key, _GIVE_BACK_MS))
 
     async def _quietly(self, work: Awaitable[None]) -> None:
         """Do something that may fail without harm."""

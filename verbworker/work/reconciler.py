@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 from datetime import timedelta
+from uuid import UUID
 
 from verbworker.engine import Engine
 from verbworker.errors import EngineError, StoreError
@@ -52,11 +53,18 @@ class Reconciler:
         """Ask for each quiet instance once; returns how many there were."""
         quiet = await self._instances.quiet(self._engine.engine_id, longer_than=self._after, limit=_AT_ONCE)
         for instance in quiet:
-            if await self._engine.alive(instance.instance_key):
-                continue
-            if await self._cancelling.end_outside(instance.entry_id, instance.instance_key):
-                _log.warning(
-                    "an instance ended outside",
-                    extra={"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)},
-                )
+            await self._ask(instance.entry_id, instance.instance_key)
         return len(quiet)
+
+    async def check(self, instance_uid: UUID) -> bool:
+        """Ask for one instance now, because a job of it is gone; True when it had ended outside."""
+        known = await self._instances.known(instance_uid)
+        if known is None or known.has_ended or known.instance_key is None:
+            return False
+        return await self._ask(known.entry_id, known.instance_key)
+
+    async def _ask(self, entry_id: UUID, instance_key: int) -> bool:
+        if await self._engine.alive(instance_key) or not await self._cancelling.end_outside(entry_id, instance_key):
+            return False
+        _log.warning("an instance ended outside", extra={"instance_key": instance_key, "entry_id": str(entry_id)})
+        return True

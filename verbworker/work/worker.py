@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -25,6 +26,7 @@ from verbworker.work.feed import Feed
 from verbworker.work.heart import End, Heart
 from verbworker.work.reaper import Reaper
 from verbworker.work.relay import Relay
+from verbworker.work.serving import Serving
 from verbworker.work.slots import Slots
 
 _log = logging.getLogger(__name__)
@@ -63,6 +65,7 @@ class Worker:
         *,
         desks: Sequence[Desk] = (),
         services: Sequence[Callable[[], Coroutine[Any, Any, None]]] = (),
+        serving: Serving | None = None,
     ) -> None:
         self._registry = registry
         self._engine = engine
@@ -70,7 +73,9 @@ class Worker:
         self._executor = executor
         self._heart = heart
         self._desks = desks
-        self._services = (frames.run, heart.run, relay.run, reaper.run, self._tick, *services)
+        self._serving = serving
+        rows = () if serving is None else (serving.run,)
+        self._services = (frames.run, heart.run, relay.run, reaper.run, self._tick, *rows, *services)
         self._pace = pace
         self._feeds: list[Feed] = []
         self._running: set[asyncio.Task[None]] = set()
@@ -125,7 +130,7 @@ class Worker:
             self._open_feed(jobs, self._ask(verb.name, timeout, RESERVED), verb.concurrency, self._execute)
         for desk in self._desks:
             ask = self._ask(desk.type, desk.timeout or timeout, variables_for(desk))
-            self._open_feed(jobs, ask, desk.concurrency, desk.serve)
+            self._open_feed(jobs, ask, desk.concurrency, partial(self._serve, desk))
         return self._feeds
 
     def _ask(self, kind: str, timeout: timedelta, variables: Sequence[str]) -> Ask:
@@ -153,6 +158,13 @@ class Worker:
             await self._executor.give_back(job)
         else:
             await self._executor.execute(job)
+
+    async def _serve(self, desk: Desk, job: Job) -> None:
+        """Serve a job without a frame, with the row that lets another worker find it when this one dies."""
+        if self._serving is None:
+            await desk.serve(job)
+        else:
+            await self._serving.serve(desk, job)
 
     async def _work(self, job: Job, slots: Slots, do: _Do) -> None:
         gauge = metrics.IN_FLIGHT.labels(job.type)
