@@ -1,3 +1,12 @@
+-- name: open
+-- Frames that may fall to the sweep one day. This reads every frame that is not archived, because an index that knew
+-- them would be written with every job; so it is asked once per lease, and `take` looks at these keys in between.
+SELECT job_key
+FROM verbworker.job_frame
+WHERE engine_id = $1 AND state <> 'completed' AND acked_at IS NULL AND (state <> 'incident' OR reported_at IS NULL)
+ORDER BY lease_until
+LIMIT $2;
+
 -- name: take
 -- Take the frames whose owner can neither finish nor report any more: a run whose lease is over, a failure or incident
 -- that the engine was not told while the lease ran, and a failure that it was told but that long after its pause nobody
@@ -9,7 +18,7 @@
 WITH due AS (
   SELECT job_key, owner, lease_until
   FROM verbworker.job_frame
-  WHERE engine_id = $1 AND state <> 'completed' AND acked_at IS NULL
+  WHERE engine_id = $1 AND job_key = ANY ($7::bigint[]) AND state <> 'completed' AND acked_at IS NULL
     AND lease_until < clock_timestamp() - $4::interval
     AND (
       state = 'started'

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from statistics import median, quantiles
 from uuid import uuid4
@@ -46,8 +47,7 @@ class Recovery:
     @property
     def promise(self) -> float:
         """Lease, grace and one look of the sweep, in seconds."""
-        known = Settings.model_fields
-        return self.lease + sum(known[name].default.total_seconds() for name in ("sweep_grace", "sweep_every"))
+        return self.lease + _seconds("sweep_grace") + _seconds("sweep_every")
 
     def __str__(self) -> str:
         took = sorted(self.seconds)
@@ -56,6 +56,11 @@ class Recovery:
             f"jobs={len(took)} lease={self.lease:g} first={took[0]:.2f} median={median(took):.2f} p90={cuts[89]:.2f}"
             f" p99={cuts[98]:.2f} last={took[-1]:.2f} promised={self.promise:g}"
         )
+
+
+def _seconds(setting: str) -> float:
+    default: timedelta = Settings.model_fields[setting].default
+    return default.total_seconds()
 
 
 async def recover(site: Site, *, jobs: int, lease: float, **settings: str) -> Recovery:
@@ -113,7 +118,7 @@ def main(arguments: Sequence[str]) -> int:
     """Print the distribution; 1 when a job came later than promised, 2 when nothing could be run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=100)
-    parser.add_argument("--lease", type=float, default=Settings.model_fields["lease"].default.total_seconds())
+    parser.add_argument("--lease", type=float, default=_seconds("lease"))
     given = parser.parse_args(arguments)
     try:
         found = asyncio.run(_run(given.jobs, given.lease))

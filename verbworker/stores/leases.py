@@ -44,8 +44,13 @@ class Leases:
         self._lease = frames.lease
         self.grace = grace
 
-    async def take(self, limit: int) -> list[Taken]:
-        """Take frames whose lease has been over for the grace; no other worker takes them for a lease."""
+    async def open(self, limit: int) -> list[int]:
+        """The keys of the frames that may have to be taken one day, the oldest lease first."""
+        rows = await self._database.fetch(query("leases", "open"), self._engine_id, limit)
+        return [row["job_key"] for row in rows]
+
+    async def take(self, keys: Sequence[int], limit: int) -> list[Taken]:
+        """Take those of `keys` whose lease has been over for the grace; no other worker takes them for a lease."""
         rows = await self._database.fetch(
             query("leases", "take"),
             self._engine_id,
@@ -55,6 +60,7 @@ class Leases:
             # A failure that is due this long and was not claimed went to a worker that died before it could.
             self._lease * 2,
             limit,
+            keys,
         )
         return [Taken(frame_of(row), row["entry_id"]) for row in rows]
 

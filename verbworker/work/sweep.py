@@ -31,7 +31,9 @@ Item = TypeVar("Item")
 # One batch is reported well within the lease that protects it: an engine answers in milliseconds, sixteen at a time.
 _BATCH = 100
 _CONCURRENT_REPORTS = 16
-_ASK_EVERY_S = 30.0
+# More than any crew has under way; beyond it the oldest leases come first.
+_MOST_OPEN = 10_000
+_ASK_EVERY_S = 60.0
 _ENGINE_AWAY = timedelta(seconds=5)
 # The engine has such a job in an incident or a backoff, so a person or the engine itself moves it on.
 _NOT_ACTIVE = timedelta(minutes=5)
@@ -69,13 +71,14 @@ class Sweep:
         self._deliveries = deliveries
         self._reconciler = reconciler
         self._every = every
+        self._open: list[int] = []
+        self._look_at = float("-inf")
 
     async def run(self) -> None:
         """Sweep until cancelled; a full batch is followed by the next at once."""
         clock = asyncio.get_running_loop().time
         ask_at = clock()
         while True:
-            began = clock()
             try:
                 while await self.sweep() >= _BATCH:
                     pass
@@ -84,9 +87,7 @@ class Sweep:
                     await self.ask()
             except StoreError as error:
                 _log.warning("sweep waits for the database", extra={"reason": str(error)})
-            # Looking reads every frame that is not archived: where that takes long, a tenth of the time is enough.
-            pause = max(self._every.total_seconds(), 10 * (clock() - began))
-            await asyncio.sleep(pause * (0.5 + 0.5 * random.random()))
+            await asyncio.sleep(self._every.total_seconds() * (0.5 + 0.5 * random.random()))
 
     async def sweep(self) -> int:
         """Work off one batch of frames and one of delivery rows; returns the size of the larger."""
@@ -94,9 +95,21 @@ class Sweep:
 
     # ---- frames ---------------------------------------------------------------------------------------------------
 
+    async def _look(self) -> None:
+        """Learn which frames are open, once per lease.
+
+        A frame that is opened after this look is not due before the next one: its lease is as long as the pause.
+        """
+        clock = asyncio.get_running_loop().time
+        if clock() >= self._look_at:
+            next_at = clock() + self._frames.lease.total_seconds() * (0.5 + 0.5 * random.random())
+            self._open = await self._leases.open(_MOST_OPEN)
+            self._look_at = next_at
+
     async def _sweep_frames(self) -> int:
+        await self._look()
         sure_until = asyncio.get_running_loop().time() + self._frames.lease.total_seconds()
-        taken = await self._leases.take(_BATCH)
+        taken = await self._leases.take(self._open, _BATCH) if self._open else []
         steps = {one.frame.job_key: decide_swept(one.frame) for one in taken}
         abandoned = [one for one in taken if steps[one.frame.job_key] is Step.CLAIM_AGAIN]
         freed = await self._leases.run_again(abandoned) if abandoned else set()
