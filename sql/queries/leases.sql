@@ -109,7 +109,7 @@ UPDATE verbworker.job_frame AS frame
 SET lease_until = clock_timestamp() + CASE WHEN due.has_ended THEN $3::interval ELSE $4::interval END
 FROM due
 WHERE frame.engine_id = due.engine_id AND frame.job_key = due.job_key
-RETURNING frame.engine_id, frame.job_key, frame.epoch, frame.verb, frame.instance_uid, coalesce((
+RETURNING frame.engine_id, frame.job_key, frame.epoch, frame.verb, frame.instance_uid, frame.retries_left, coalesce((
   SELECT record.job_key
   FROM verbworker.compensation_record AS record
   WHERE frame.engine_id = $1 || '/undo' AND record.record_id = frame.job_key

@@ -420,6 +420,26 @@ async def test_an_incident_that_still_stands_in_the_engine_is_left_for_its_perso
         assert (frame.state, frame.epoch) == (FrameState.INCIDENT, 1)
 
 
+async def test_a_held_job_that_a_person_released_and_that_was_lost_again_is_handed_out_once_more(dsn: str) -> None:
+    async def refuse(account: Account) -> Account:
+        raise PermanentContract("no", code="No")
+
+    async with opened(dsn, one_verb(refuse)) as desk:
+        job = await begun(desk)
+        await desk.executor.execute(job)
+        desk.engine.resolve(job.key)
+        await desk.deliver()  # its worker dies before it can claim
+        await leases_end(desk.database)
+        await desk.change(job, "reported_at = reported_at - interval '1 hour'")
+
+        await sweeper(desk.database, desk.engine).ask()
+        (again,) = await due(desk)
+        await desk.executor.execute(again)
+
+        assert again.key == job.key
+        assert ((await desk.frame(job)).epoch, desk.known(job).state) == (2, JobState.INCIDENT)
+
+
 async def test_a_failure_of_an_entry_that_was_cancelled_here_is_closed(dsn: str) -> None:
     agency = Agency()
     async with house(dsn, trip_registry(agency)) as place:

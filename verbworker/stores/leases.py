@@ -31,6 +31,7 @@ class Doubtful:
     epoch: int
     verb: str
     instance_uid: UUID | None
+    retries_left: int
     asked_key: int
 
 

@@ -160,15 +160,23 @@ class Sweep:
                 await self._leases.postpone(one, _ENGINE_AWAY)
 
     async def ask(self) -> int:
-        """Close the frames of ended entries and of held jobs that the engine has no more; returns how many."""
+        """Close the frames of ended entries and of held jobs that the engine has no more; returns how many.
+
+        A held job that a person released in the engine, and that was handed out but never claimed, is handed out again.
+        """
         doubtful = await self._leases.ask(ended_every=_ENDED_EVERY, held_every=_HELD_EVERY, limit=_BATCH)
         closed: list[Doubtful] = []
         gone: set[UUID] = set()
 
         async def ask(one: Doubtful) -> None:
             # No word changes a job that is not active, and one that is active keeps its worker: this only asks.
-            if await self._tell(self._engine.extend(one.asked_key, _ASKED_TIMEOUT_MS)) is Answer.GONE:
-                metrics.SWEPT.labels(one.verb, Answer.GONE.value).inc()
+            answer = await self._tell(self._engine.extend(one.asked_key, _ASKED_TIMEOUT_MS))
+            if answer is Answer.OK and one.engine_id == self._frames.engine_id:
+                # A held job is not active, unless a person released it and whoever got it then never claimed it.
+                metrics.SWEPT.labels(one.verb, Step.CLAIM_AGAIN.value).inc()
+                await self._fail(one.job_key, max(one.retries_left, 1), f"given back: {_NOT_HEARD_OF}")
+            if answer is Answer.GONE:
+                metrics.SWEPT.labels(one.verb, answer.value).inc()
                 closed.append(one)
                 await self._close(one.engine_id, one.job_key, one.epoch)
                 if one.instance_uid is not None:
