@@ -8,7 +8,9 @@ from enum import StrEnum
 from hashlib import sha256
 from uuid import UUID
 
+from verbworker.errors import PermanentContract
 from verbworker.job import Job
+from verbworker.outcome import Incident
 
 RELEASE_GRACE = timedelta(seconds=5)
 """A delivery this much later than our report of an incident was released by a person in the engine."""
@@ -146,7 +148,7 @@ class Step(StrEnum):
     CONTINUE = "continue"  # it is our own claim whose answer was lost
     CLAIM_AGAIN = "claim again"  # it became claimable in the meantime
     REPLAY = "replay"  # send the stored verdict
-    BUSY = "busy"  # another claim is alive: push the engine's timeout out and drop
+    BUSY = "busy"  # another claim is alive: drop; if its owner dies, the sweep hands the job out again
     SUPERSEDED = "superseded"  # a later delivery owns the frame: drop, say nothing
     REPORT_RETRY = "report retry"  # the failure was never told
     REPORT_INCIDENT = "report incident"  # the incident was never told
@@ -195,13 +197,39 @@ def _decide_started(frame: Frame, job: Job, owner: UUID) -> Step:
     # Before "busy": an older delivery must not set the timeout of the activation that followed it.
     if job.activated_ms <= frame.activated_ms:
         return Step.SUPERSEDED
-    if is_live:
-        return Step.BUSY
+    return Step.BUSY if is_live else decide_abandoned(frame)
+
+
+def decide_abandoned(frame: Frame) -> Step:
+    """Decide about a started frame whose lease is over: a run once more, or a hold for a person.
+
+    A redelivery and the sweep ask the same question, so both ask it here.
+    """
     if frame.runs >= frame.max_runs:
         return Step.HOLD_POISON
     if frame.mode == "external" and _is_unrepeatable(frame):
         return Step.HOLD_UNKNOWN
     return Step.CLAIM_AGAIN
+
+
+def decide_swept(frame: Frame) -> Step:
+    """Decide about a frame that the sweep took: its owner can neither finish the run nor report it any more."""
+    match frame.state:
+        case FrameState.STARTED:
+            return decide_abandoned(frame)
+        case FrameState.INCIDENT:
+            return Step.REPORT_INCIDENT
+        case _:  # failed: a completed frame is the relay's
+            return Step.REPORT_RETRY
+
+
+def incident_of(step: Step, frame: Frame) -> Incident:
+    """Return the incident that holds an abandoned frame, for a step that holds one."""
+    if step is Step.HOLD_POISON:
+        text = f"the verb was begun {frame.runs} times and its worker never answered"
+        return Incident(PermanentContract.kind, "CrashLoop", text)
+    text = "a worker vanished during an external call, and repeating it is not allowed"
+    return Incident(PermanentContract.kind, "OutcomeUnknown", text)
 
 
 def _is_unrepeatable(frame: Frame) -> bool:
@@ -211,6 +239,9 @@ def _is_unrepeatable(frame: Frame) -> bool:
 def _decide_failed(frame: Frame, job: Job) -> Step:
     if job.activated_ms <= frame.activated_ms:
         return Step.SUPERSEDED
+    # Closed as gone, and not claimable any more: the engine was restored, or it took back what it had answered.
+    if frame.acked_at is not None:
+        return Step.QUARANTINE
     if frame.next_retry_at is not None and frame.next_retry_at > frame.now:
         return Step.REPORT_RETRY
     return Step.CLAIM_AGAIN

@@ -17,6 +17,9 @@ FENCED = Counter(
 )
 REPLAYS = Counter("verbworker_replays", "Stored verdicts sent again on redelivery", ["verb"], registry=REGISTRY)
 RELAYS = Counter("verbworker_relays", "Stored verdicts sent again by the relay", ["verb"], registry=REGISTRY)
+SWEPT = Counter(
+    "verbworker_swept", "Jobs of workers that died, by what the sweep did", ["verb", "decision"], registry=REGISTRY
+)
 DRIFTS = Counter("verbworker_input_drift", "Redeliveries whose variables had changed", ["verb"], registry=REGISTRY)
 MERGES = Counter("verbworker_merges", "Verdicts merged onto a parallel branch's payload", ["verb"], registry=REGISTRY)
 AMBIGUOUS = Counter(

@@ -14,3 +14,7 @@ FOR EACH ROW WHEN (
   AND (NEW.state IN ('completed', 'incident') OR OLD.state = 'incident')
 )
 EXECUTE FUNCTION verbworker.tell_frame();
+
+-- When a job of an instance was gone, and the instance with it. It may only have lost its key, so it is looked at again
+-- before its entry is ended.
+ALTER TABLE verbworker.workflow_instance ADD COLUMN missed_at timestamptz;

@@ -119,7 +119,9 @@ claimed AS (
     element_id = excluded.element_id,
     input_hash = excluded.input_hash,
     next_retry_at = NULL,
-    reported_at = NULL
+    reported_at = NULL,
+    acked_at = NULL,
+    ack_result = NULL
   WHERE frame.process_instance_key = excluded.process_instance_key
     AND frame.element_instance_key = excluded.element_instance_key
     AND frame.verb = excluded.verb
@@ -127,7 +129,15 @@ claimed AS (
     AND frame.instance_uid IS NOT DISTINCT FROM excluded.instance_uid
     AND excluded.activated_ms > frame.activated_ms
     AND (
-      (frame.state = 'failed' AND frame.next_retry_at <= clock_timestamp())
+      (
+        frame.state = 'failed' AND frame.next_retry_at <= clock_timestamp()
+        -- Closed as gone, and back again: it may have been held before, so only what may be repeated runs.
+        AND (
+          frame.acked_at IS NULL
+          OR frame.mode = 'transactional'
+          OR (frame.on_unknown <> 'hold' AND frame.keyed_at > clock_timestamp() - frame.idempotency_window)
+        )
+      )
       OR (
         frame.state = 'started'
         AND frame.lease_until < clock_timestamp()
@@ -393,18 +403,19 @@ SELECT retries_left
 FROM popped;
 
 -- name: close
--- End a frame whose job the engine does not have any more. It is no verdict, and nothing is left to tell the engine.
+-- The engine has no such job any more, so no answer of ours can reach it: the frame counts as acknowledged and is
+-- archived like any other. It is no verdict: a job that comes back all the same is claimed anew while the frame is here.
 WITH closed AS (
   UPDATE verbworker.job_frame
-  SET state = 'failed', epoch = epoch + 1, retries_left = greatest(retries_left, 1), next_retry_at = clock_timestamp(),
-    fail_class = 'TransientInfrastructure', fail_code = $5, fail_text = $6, popped_at = clock_timestamp(),
-    acked_at = clock_timestamp(), ack_result = 'gone'
-  WHERE engine_id = $1 AND job_key = $2 AND owner = $3 AND epoch = $4 AND state = 'started'
+  SET state = 'failed', epoch = epoch + 1, owner = $4, fail_class = 'TransientInfrastructure', fail_code = $5,
+    fail_text = $6, retries_left = greatest(retries_left, 1), next_retry_at = clock_timestamp(),
+    popped_at = coalesce(popped_at, clock_timestamp()), acked_at = clock_timestamp(), ack_result = 'gone'
+  WHERE engine_id = $1 AND job_key = $2 AND epoch = $3 AND state <> 'completed' AND acked_at IS NULL
   RETURNING epoch
 ),
 noted AS (
   INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, owner, detail)
-  SELECT $1, $2, 'closed', epoch, $3, jsonb_build_object('code', $5::text, 'text', $6::text)
+  SELECT $1, $2, 'closed', epoch, $4, jsonb_build_object('code', $5::text, 'text', $6::text)
   FROM closed
 )
 SELECT epoch

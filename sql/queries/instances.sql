@@ -29,7 +29,7 @@ RETURNING instance.instance_uid;
 -- its last records gives keys out again. Each is pinned anew by its next job.
 WITH evicted AS (
   UPDATE verbworker.workflow_instance AS instance
-  SET instance_key = NULL, status = CASE WHEN instance.ended_at IS NULL THEN 'starting' ELSE instance.status END
+  SET instance_key = NULL, missed_at = NULL, status = CASE WHEN instance.ended_at IS NULL THEN 'starting' ELSE instance.status END
   WHERE instance.engine_id = (SELECT engine_id FROM verbworker.workflow_instance WHERE instance_uid = $1)
     AND instance.instance_key = $2 AND instance.instance_uid <> $1
   RETURNING instance.entry_id
@@ -43,7 +43,7 @@ FROM evicted;
 -- the new instance opens its own waits.
 WITH adopted AS (
   UPDATE verbworker.workflow_instance
-  SET instance_key = $3, definition_key = $4, process_version = $5
+  SET instance_key = $3, definition_key = $4, process_version = $5, missed_at = NULL
   WHERE instance_uid = $1 AND instance_key = $2 AND ended_at IS NULL
   RETURNING entry_id, engine_id
 ),
@@ -81,21 +81,33 @@ FROM verbworker.workflow_instance
 WHERE entry_id = $1
 FOR UPDATE;
 
+-- name: miss
+-- The engine did not have the instance that an entry is pinned to. The reconciler looks again after a while.
+UPDATE verbworker.workflow_instance
+SET missed_at = clock_timestamp()
+WHERE instance_uid = $1 AND instance_key = $2 AND ended_at IS NULL AND missed_at IS NULL;
+
 -- name: quiet
--- Instances of which nothing was heard for long, each looked at by one reconciler at a time.
+-- Instances of which nothing was heard for long, or that the engine missed a while ago, each looked at by one
+-- reconciler at a time.
 WITH silent AS (
   SELECT instance.instance_uid
   FROM verbworker.workflow_instance AS instance
   JOIN verbworker.runbook_entry AS entry ON entry.entry_id = instance.entry_id
   WHERE instance.engine_id = $1 AND instance.ended_at IS NULL AND instance.instance_key IS NOT NULL
-    AND entry.updated_at < clock_timestamp() - $2::interval
-    AND (instance.probed_at IS NULL OR instance.probed_at < clock_timestamp() - $2::interval)
+    AND (
+      instance.missed_at < clock_timestamp() - $4::interval
+      OR (
+        entry.updated_at < clock_timestamp() - $2::interval
+        AND (instance.probed_at IS NULL OR instance.probed_at < clock_timestamp() - $2::interval)
+      )
+    )
   ORDER BY instance.probed_at NULLS FIRST, instance.created_at
   LIMIT $3
   FOR UPDATE OF instance SKIP LOCKED
 )
 UPDATE verbworker.workflow_instance AS instance
-SET probed_at = clock_timestamp()
+SET probed_at = clock_timestamp(), missed_at = NULL
 FROM silent
 WHERE instance.instance_uid = silent.instance_uid
 RETURNING instance.instance_uid, instance.entry_id, instance.instance_key;

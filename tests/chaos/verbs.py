@@ -66,6 +66,12 @@ def verbs_of(domain: str) -> Registry:
         _falter(call)
         return sent
 
+    @verbs.verb(f"{domain}.stand", mode="external", writes=("sent",), max_runs=_PATIENT, concurrency=200)
+    async def stand(account: Account) -> Account:
+        """Take a while, with many others at once."""
+        await _work()
+        return account.model_copy(update={"sent": secrets.token_hex(8)})
+
     @verbs.verb(f"{domain}.poison", mode="external", writes=(), max_runs=2)
     async def poison(account: Account, call: Call) -> Account:
         """Take the whole process down, every time."""

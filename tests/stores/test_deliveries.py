@@ -45,8 +45,7 @@ def sample(name: str, **labels: str) -> float:
 
 
 @pytest.mark.req("JOB-01")
-@pytest.mark.parametrize("trouble", [False, True])
-async def test_a_job_another_worker_is_at_is_left_to_it_until_its_lease_is_over(dsn: str, trouble: bool) -> None:
+async def test_a_job_another_worker_is_at_is_left_to_it_until_its_lease_is_over(dsn: str) -> None:
     calls = Calls()
     registry = calls.registry()
     async with opened(dsn, registry) as desk, opened(dsn, registry, engine=desk.engine) as rival:
@@ -54,16 +53,14 @@ async def test_a_job_another_worker_is_at_is_left_to_it_until_its_lease_is_over(
         await desk.crash(job, Point.PUSHED)
         await desk.change(job, "lease_until = clock_timestamp() + interval '20 seconds'")
         before = await desk.frame(job)
-        if trouble:
-            rival.engine.drop("extend")
         await rival.work()
         after = await desk.frame(job)
 
         assert calls.count == 0
         assert (after.epoch, after.owner, after.lease_until) == (before.epoch, before.owner, before.lease_until)
         assert await desk.story(job) == ["busy"]
-        waits = [timeout for key, timeout in rival.engine.extended if key == job.key]
-        assert [15_000 < timeout <= 21_000 for timeout in waits] == ([] if trouble else [True])
+        # The engine is not the timer: if the rival dies, the sweep hands its job out again.
+        assert (rival.engine.extended, rival.engine.failures) == ([], [])
 
 
 @pytest.mark.req("JOB-01")
@@ -152,7 +149,7 @@ class ShyFrames(Frames):
         return None
 
 
-async def test_a_job_that_can_never_be_claimed_is_left_to_the_engine(dsn: str) -> None:
+async def test_a_job_that_can_never_be_claimed_is_neither_run_nor_failed(dsn: str) -> None:
     calls = Calls()
     async with opened(dsn, calls.registry(), frames_type=ShyFrames) as desk:
         await desk.start()

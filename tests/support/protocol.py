@@ -69,6 +69,8 @@ class Rules:
     retries: int = 2
     in_flight: int = 1
     resolves: int = 1
+    sweeps: bool = True
+    times_out: bool = True  # a broker may lose the timeouts of its jobs: then only the sweep hands them out again
 
     def claim(self, frame: Frame | None, act: int) -> str | None:
         """How a delivery may claim the frame: T1, T2, T3, T12."""
@@ -115,7 +117,7 @@ def steps(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
 
 
 def _engine_steps(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
-    if state.job == "active":
+    if state.job == "active" and rules.times_out:
         yield "timeout", state._replace(job="ready")
     if state.job == "incident" and state.resolves < rules.resolves:
         yield "resolve", state._replace(job="ready", resolves=state.resolves + 1)
@@ -166,6 +168,8 @@ def _worker_steps(state: State, rules: Rules, place: int, worker: Worker) -> Ite
         case "idle":
             if frame is not None and frame.state == "completed" and state.job != "done":
                 yield "relay", _send(state, rules, Message("complete", frame.output, -1))
+            if frame is not None and rules.sweeps:
+                yield from _sweep(state, rules, frame, place)
             return
         case "got":
             yield from _push(state, rules, place, worker)
@@ -233,6 +237,27 @@ def _follow(state: State, rules: Rules, frame: Frame, place: int, worker: Worker
         return idle
     held = frame._replace(state="incident", epoch=frame.epoch + 1, owner=place, act=worker.act)
     return _doing(state._replace(frame=held), place, worker._replace(doing="tell hold", epoch=held.epoch))
+
+
+def _sweep(state: State, rules: Rules, frame: Frame, place: int) -> Iterator[tuple[str, State]]:
+    """Take what its owner can neither finish nor report, under a new epoch. No lease protects a report here."""
+    if frame.state == "started" and not frame.is_live and rules.hole != "nobody takes over":
+        is_free = rules.may_run_again(frame) or rules.hole == "what is swept always runs again"
+        doing = "tell retry" if is_free else "tell hold"
+        ended = frame._replace(state="failed" if doing == "tell retry" else "incident", is_due=True, reported=0)
+        yield "sweep", _taken(state, frame if rules.hole == "swept before it is stored" else ended, place, doing)
+    elif frame.state == "incident" and not frame.reported:
+        yield "sweep a report", _taken(state, frame, place, "tell hold")
+    elif frame.state == "failed" and frame.is_due:
+        yield "sweep a report", _taken(state, frame, place, "tell retry")
+    elif frame.state == "incident" and state.job == "active":
+        # It was told, released by a person and handed out, but nobody claimed it.
+        yield "ask", _send(state, rules, Message("retry", frame.epoch, -1))
+
+
+def _taken(state: State, frame: Frame, place: int, doing: str) -> State:
+    taken = frame._replace(epoch=frame.epoch + 1, owner=place)
+    return _doing(state._replace(frame=taken), place, Worker(doing, frame.act, taken.epoch))
 
 
 def _run(state: State, rules: Rules, place: int, worker: Worker) -> Iterator[tuple[str, State]]:

@@ -40,10 +40,15 @@ def search(rules: Rules, *, limit: int = 2_000_000) -> Found:
                 arrivals[place].append(here)
         except Broken as broken:
             return Found(len(index), str(broken), _path(parents, here), 0)
-        if state.job in ("done", "incident"):
+        if state.job in ("done", "incident") or _is_unknown(state, rules):
             ends.append(here)
         assert len(index) < limit, "the space is larger than expected"
     return Found(len(index), None, (), len(index) - _backwards(ends, arrivals))
+
+
+def _is_unknown(state: State, rules: Rules) -> bool:
+    """Whether a job was handed out and never claimed: without the engine's timeout no sweep can know of it."""
+    return not rules.times_out and state.frame is None and state.job == "active"
 
 
 def _visit(state: State, index: dict[State, int], queue: deque[State]) -> int:

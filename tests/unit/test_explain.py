@@ -68,6 +68,25 @@ TABLE = {
         make_event("reported", state="incident"),
         "Worker ann (host a, pid 11) told the engine, which raised an incident: the job waits for a person.",
     ),
+    "swept to run again": (
+        make_event("swept", owner=BOB, epoch=2, decision="claim again", **LEFT),
+        f"W{B[1:]} found that the lease of {A} had run out at 12:00:05.000 and gave the run back, so that the engine"
+        f" delivers the job again. It costs no retry. What {A} still writes is refused.",
+    ),
+    "swept and held": (
+        make_event("swept", owner=BOB, epoch=2, decision="hold poison", code="CrashLoop", text="five times", **LEFT),
+        f"W{B[1:]} found that the lease of {A} had run out at 12:00:05.000 and held the job for a person instead of"
+        f" running it again (CrashLoop: five times). What {A} still writes is refused.",
+    ),
+    "swept and reported": (
+        make_event("swept", owner=BOB, epoch=2, decision="report incident", **LEFT),
+        f"W{B[1:]} found that the lease of {A} had run out at 12:00:05.000 and reported the failure in its place. What"
+        f" {A} still writes is refused.",
+    ),
+    "closed": (
+        Event(at(1), "closed", 2, BOB, ""),
+        f"W{B[1:]} heard from the engine that it has no such job any more, and closed the frame.",
+    ),
     "released": (
         make_event("released", owner=None, by="eve", reason="provider is back", retries_left=3, as_new=False),
         "Eve released the job under the same idempotency key (provider is back); 3 retries are left.",
@@ -180,13 +199,20 @@ NOW = {
         ),
         "The job is held (PermanentContract X: y) until a person releases it: verbworker frames release 7 --reason ...",
     ),
+    "gone from the engine": (
+        unfinished(FrameState.FAILED, next_retry_at=at(3), acked_at=at(3), ack_result="gone"),
+        "The job is gone from the engine after 1 delivery; nothing is left to do.",
+    ),
     "held and not reported": (unfinished(FrameState.INCIDENT), "The engine has not been told yet"),
     "running": (unfinished(FrameState.STARTED, lease_until=at(80)), "its lease runs until 12:01:20.000."),
-    "silent": (unfinished(FrameState.STARTED), "another worker takes it over."),
-    "silent too often": (unfinished(FrameState.STARTED, runs=5), "the next delivery holds the job for a person."),
+    "silent": (unfinished(FrameState.STARTED), "Another worker takes the job over: a few seconds after its lease"),
+    "silent too often": (
+        unfinished(FrameState.STARTED, runs=5),
+        "the sweep or the next delivery holds the job for a person.",
+    ),
     "silent and not to be repeated": (
         unfinished(FrameState.STARTED, on_unknown="hold"),
-        "must not be repeated, so the next delivery holds the job.",
+        "must not be repeated, so it is held for a person next.",
     ),
 }
 
@@ -205,7 +231,7 @@ def test_the_headline_says_which_job_it_is() -> None:
 
 def noted_kinds() -> set[str]:
     """Every kind the runtime may write: in its SQL, by name in `work`, and as a step of the decision table."""
-    sql = "".join(_sql.queries("frames").values())
+    sql = "".join([*_sql.queries("frames").values(), *_sql.queries("leases").values()])
     written = set(re.findall(r"\$1, (?:\$2|job_key), '([a-z]+)'", sql)) | {"retry", "takeover", "release"}
     source = "".join(path.read_text() for path in (Path(verbworker.__file__).parent / "work").glob("*.py"))
     named = set(re.findall(r'note\([^,]+, "([a-z ]+)"', source))
@@ -217,5 +243,5 @@ def test_everything_the_runtime_notes_has_words_of_its_own() -> None:
     kinds = noted_kinds()
     bare = [kind for kind in kinds if told(make_event(kind))[1].endswith(f"pid 11) {kind}.")]
 
-    assert {"failed", "held", "released", "busy", "fenced", "replay", "relay"} <= kinds
+    assert {"failed", "held", "released", "busy", "fenced", "replay", "relay", "swept", "closed"} <= kinds
     assert bare == []

@@ -22,7 +22,9 @@ from verbworker.ops.probes import WorkerProbes
 from verbworker.ops.staff import hire
 from verbworker.registry import Registry
 from verbworker.stores._database import Database
+from verbworker.stores.deliveries import Deliveries
 from verbworker.stores.frames import Frames
+from verbworker.stores.leases import Leases
 from verbworker.stores.terms import TermsBook
 from verbworker.trace import UNTRACED, Tracer
 from verbworker.work.executor import Databases, Executor
@@ -31,6 +33,8 @@ from verbworker.work.performance import Performance
 from verbworker.work.reaper import Reaper
 from verbworker.work.relay import Relay
 from verbworker.work.returns import Returns
+from verbworker.work.serving import Serving
+from verbworker.work.sweep import Sweep
 from verbworker.work.worker import Pace, Worker
 
 _log = logging.getLogger(__name__)
@@ -136,10 +140,14 @@ async def opened(settings: Settings, registry: Registry, engine: Engine | None =
         )
         relay = Relay(frames, Returns(chosen, frames))
         reaper = Reaper(frames, TermsBook(control, engine_id=chosen.engine_id), after=settings.archive_after)
+        deliveries = Deliveries(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
+        leases = Leases(control, frames, grace=settings.sweep_grace)
+        sweep = Sweep(chosen, frames, leases, deliveries, staff.reconciler, every=settings.sweep_every)
         worker = Worker(
             *(registry, chosen, frames, executor, heart, relay, reaper, _pace(settings)),
             desks=staff.desks,
-            services=staff.services,
+            services=(*staff.services, sweep.service),
+            serving=Serving(deliveries, executor.give_back),
         )
         health = None
         if settings.http_port:

@@ -77,6 +77,10 @@ class Settings(BaseSettings):
     worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="as shown in the engine")
     engine_timeout: Seconds = Field(default=timedelta(seconds=60), description="how long a job stays ours unheard")
     lease: Seconds = Field(default=timedelta(seconds=30), description="how long a frame stays ours unheard")
+    sweep_every: Seconds = Field(default=timedelta(seconds=3), description="how often jobs of dead workers are sought")
+    sweep_grace: Seconds = Field(
+        default=timedelta(seconds=5), description="how long after its lease a job is given to another worker"
+    )
     poll_wait: Seconds = Field(default=timedelta(seconds=5), description="how long one poll waits for a job")
     streaming: bool = Field(default=True, description="whether jobs are pushed while little happens")
     grace: Seconds = Field(default=timedelta(seconds=30), description="how long running verbs may take to end")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from verbworker.frame import FrameState
+from verbworker.frame import FrameState, Step
 from verbworker.stores.histories import Event, History, Told
 
 
@@ -97,6 +97,8 @@ class _Tellers:
                 return f"{who} told the engine, which will deliver the job again when the pause is over."
             case "released":
                 return _release(facts)
+            case "swept":
+                return self._sweep(event)
             case _:
                 return f"{who} {_PLAIN.get(event.kind, event.kind)}{_reason(event)}."
 
@@ -115,6 +117,20 @@ class _Tellers:
             )
         why = "a person had released it" if released else "its last run had failed and the pause was over"
         return f"The engine delivered the job again; {who} claimed it {begun}: {why}."
+
+    def _sweep(self, event: Event) -> str:
+        who, before, facts = self._who(event.owner), self._who(event.facts.get("from")), event.facts
+        over = f"{who} found that the lease of {before} had run out at {moment(facts.get('lease_until'))}"
+        match facts.get("decision"):
+            case Step.CLAIM_AGAIN:
+                then = "gave the run back, so that the engine delivers the job again. It costs no retry"
+            case Step.REPORT_RETRY | Step.REPORT_INCIDENT:
+                then = "reported the failure in its place"
+            case _:
+                then = (
+                    f"held the job for a person instead of running it again ({facts.get('code')}: {facts.get('text')})"
+                )
+        return f"{over} and {then}. What {before} still writes is refused."
 
     def _failure(self, event: Event) -> str:
         who, facts = self._who(event.owner), event.facts
@@ -140,10 +156,10 @@ class _Tellers:
 
 _PLAIN: Mapping[str, str] = {
     "abandoned": "shut down while an external call may have been under way; the frame was left as it is",
-    "busy": "got another delivery while the owner's lease was alive: dropped it and pushed the engine's timeout out",
+    "busy": "got another delivery while the owner's lease was alive, so it dropped it",
+    "closed": "heard from the engine that it has no such job any more, and closed the frame",
     "continue": "got its own claim again, whose answer had been lost on the way, and went on with it",
     "failure gone": "could not report the failure: the engine had no such job any more",
-    "closed": "ended the frame, because the engine does not have the job any more",
     "fenced": "found that another worker owns the frame, so it wrote and sent nothing more",
     "input drift": "saw that the variables had changed since; the verdict stands, because its effect happened once",
     "relay": "sent the stored verdict again, because the engine had not acknowledged it",
@@ -192,6 +208,8 @@ def _said(frame: Told) -> str:
 
 
 def _acknowledged(frame: Told) -> str:
+    if frame.state is FrameState.FAILED:
+        return "The engine has no such job any more: it was cancelled, or the process went on without it."
     if frame.ack_result == "gone":
         return (
             "The engine answered the verdict with: no such job. It had been completed by an earlier answer that got"
@@ -210,12 +228,18 @@ def standing(history: History) -> str:
             return f"The job is finished after {times}{place}."
         case FrameState.COMPLETED:
             return "The verdict is final; it is sent to the engine again and again until that acknowledges it."
+        case FrameState.FAILED if frame.acked_at is not None:
+            return f"The job is gone from the engine after {times}; nothing is left to do."
         case FrameState.FAILED:
             due = moment(frame.next_retry_at)
             left = _retries({"retries_left": frame.retries_left})
             return f"The job waits for the engine to deliver it again; it may run from {due} on, {left} left."
         case FrameState.INCIDENT:
-            told = "" if frame.reported_at else " The engine has not been told yet; the next delivery tells it."
+            told = (
+                ""
+                if frame.reported_at
+                else " The engine has not been told yet; the sweep or the next delivery tells it."
+            )
             return (
                 f"The job is held ({frame.fail_class} {frame.fail_code}: {frame.fail_text}) until a person releases it:"
                 f" verbworker frames release {frame.job_key} --reason ...{told}"
@@ -223,12 +247,12 @@ def standing(history: History) -> str:
         case FrameState.STARTED if frame.lease_until >= frame.now:
             return f"Run {frame.runs} is under way; its lease runs until {moment(frame.lease_until)}."
         case FrameState.STARTED:
-            return f"The owner was last heard of before {moment(frame.lease_until)}. {_when_delivered_again(frame)}"
+            return f"The owner was last heard of before {moment(frame.lease_until)}. {_when_swept(frame)}"
 
 
-def _when_delivered_again(frame: Told) -> str:
+def _when_swept(frame: Told) -> str:
     if frame.runs >= frame.max_runs:
-        return f"Its {frame.runs} runs never answered, so the next delivery holds the job for a person."
+        return f"Its {frame.runs} runs never answered, so the sweep or the next delivery holds the job for a person."
     if frame.mode == "external" and frame.on_unknown == "hold":
-        return "Its call may have reached the outside and must not be repeated, so the next delivery holds the job."
-    return "When the engine delivers the job again, another worker takes it over."
+        return "Its call may have reached the outside and must not be repeated, so it is held for a person next."
+    return "Another worker takes the job over: a few seconds after its lease, or when the engine delivers it again."

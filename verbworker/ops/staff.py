@@ -36,6 +36,7 @@ class Staff:
     """Everybody but the executor of verbs."""
 
     identity: InstanceIdentity
+    reconciler: Reconciler
     desks: Sequence[Desk]
     services: Sequence[Service]
 
@@ -77,12 +78,13 @@ def hire(
         GateDesk(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
         undoing,
     ]
+    reconciler = Reconciler(control, engine, cancelling, after=settings.reconcile_after)
     services = (
         dispatcher.service,
         messenger.service,
         cancelling.service,
         GateRelay(control, engine, timeout=settings.gate_timeout).service,
-        Reconciler(control, engine, cancelling, after=settings.reconcile_after).service,
+        reconciler.service,
         *undoing.services,
     )
-    return Staff(identity, desks, services)
+    return Staff(identity, reconciler, desks, services)

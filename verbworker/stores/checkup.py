@@ -23,6 +23,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "payload_version": _APPENDED,
         "job_frame": _ALL,
         "job_frame_archive": _APPENDED,
+        "job_delivery": _ALL,
         "frame_event": _APPENDED,
         "frame_conflict": _APPENDED,
         "worker_boot": _APPENDED,

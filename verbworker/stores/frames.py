@@ -201,9 +201,10 @@ class Frames:
         left: int = row[0]
         return left
 
-    async def close(self, claim: Claim, *, code: str, message: str) -> None:
-        """End a frame whose job the engine does not have any more."""
-        await self._fenced("close", claim, code, message)
+    async def close(self, job_key: int, epoch: int, *, code: str, message: str, engine_id: str | None = None) -> bool:
+        """End a frame whose job the engine does not have any more; False when it is not as it was seen."""
+        place = engine_id or self.engine_id, job_key, epoch, self.owner
+        return await self._database.fetchrow(query("frames", "close"), *place, code, message) is not None
 
     async def hold(self, frame: Frame, activated_ms: int, *, code: str, message: str) -> int | None:
         """Stop a frame whose owner vanished (T8, T9); its new epoch, or None when somebody was quicker."""

@@ -16,6 +16,9 @@ from verbworker.stores._database import Connection, Database, Row, columns
 from verbworker.stores._sql import query
 from verbworker.stores.payloads import open_versions
 
+# A broker that lost its last records hands an instance out again as soon as it is back, under another key.
+_MISSED_FOR = timedelta(minutes=1)
+
 
 @dataclass(frozen=True, slots=True)
 class Instance:
@@ -149,9 +152,15 @@ class Instances:
         row = await connection.fetchrow(query("instances", "hold_carrier"), entry_id)
         return None if row is None else Carrier(row["instance_uid"], row["engine_id"], row["instance_key"])
 
-    async def quiet(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[Quiet]:
-        """Running instances without news; whoever gets one here looks after it for as long."""
-        rows = await self._database.fetch(query("instances", "quiet"), engine_id, longer_than, limit)
+    async def miss(self, instance_uid: UUID, instance_key: int) -> None:
+        """Note that the engine does not have the instance that an entry is pinned to."""
+        await self._database.execute(query("instances", "miss"), instance_uid, instance_key)
+
+    async def quiet(
+        self, engine_id: str, *, longer_than: timedelta, limit: int, missed_for: timedelta = _MISSED_FOR
+    ) -> list[Quiet]:
+        """Running instances without news, and those missed in the engine; each is given to one caller at a time."""
+        rows = await self._database.fetch(query("instances", "quiet"), engine_id, longer_than, limit, missed_for)
         return [Quiet(row["instance_uid"], row["entry_id"], row["instance_key"]) for row in rows]
 
     async def pin_to(self, instance_uid: UUID, job: Job, payload_hash: bytes) -> bool:

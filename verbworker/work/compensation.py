@@ -106,20 +106,21 @@ class CompensationDesk:
         """The process must go: what is being undone is given back, and the next worker goes on from there."""
         self._heart.end_all(End.SHUTDOWN)
 
-    async def serve(self, job: Job) -> None:
-        """Undo what the case did. What it cannot finish the engine delivers again, and it goes on from there."""
+    async def serve(self, job: Job) -> bool:
+        """Undo what the case did; False when it must be delivered again, and then it goes on from there."""
         with self._walking(job) as walk:
             try:
-                await self._serve(walk)
+                return await self._serve(walk)
             except PermanentContract as error:
-                await self._refuse(job, error)
+                return await self._refuse(job, error)
             except (StoreError, TransientInfrastructure) as error:
                 _log.warning("undoing goes on later", extra={"job_key": job.key, "reason": str(error)})
                 await self._extend(job, soon=True)
             except Exception:
-                _log.exception("a bug in the undoing; the engine delivers the job again", extra={"job_key": job.key})
+                _log.exception("a bug in the undoing; the job is delivered again", extra={"job_key": job.key})
+        return False
 
-    async def _serve(self, walk: _Walk) -> None:
+    async def _serve(self, walk: _Walk) -> bool:
         job = walk.job
         luggage = Luggage.of(job)
         uid = luggage.instance_uid
@@ -127,12 +128,16 @@ class CompensationDesk:
         try:
             instance, uid = correlated(job, luggage, await self._identity.admit(job, luggage, known))
         except DuplicateInstance:
-            return
+            return True
         workflow = owner(job, instance, self._registry)
         while (record := await self._records.next(uid, job, workflow.compensation)) is not None:
-            if walk.is_gone or not await self._undo(job, record):
-                return
-        await self._complete(job, await self._variables(job, uid, instance, workflow))
+            if walk.is_gone:
+                return True
+            if not await self._undo(job, record):
+                # The engine heard of a failure, or a rival is at the step. If the engine has the job back, the sweep
+                # finds nothing to do; if the rival dies, the sweep hands the job out again and frees its frame so.
+                return False
+        return await self._complete(job, await self._variables(job, uid, instance, workflow))
 
     async def _undo(self, job: Job, record: Record) -> bool:
         """Deliver one record to its frame; False when the step still stands and the engine was told why, or will be."""
@@ -178,28 +183,37 @@ class CompensationDesk:
         flags = {name: value for each in returned for name, value in each.items()}
         return variables_of(Completed(head.content, sealed, flags))
 
-    async def _complete(self, job: Job, variables: Variables) -> None:
+    async def _complete(self, job: Job, variables: Variables) -> bool:
         clock = asyncio.get_running_loop().time
         give_up = clock() + _PATIENCE
         for failures in count():
             try:
-                return await self._engine.complete(job.key, variables)
+                await self._engine.complete(job.key, variables)
             except JobGone:
-                return  # our twin's word came first, or the instance was cancelled
+                return True  # our twin's word came first, or the instance was cancelled
             except EngineUnavailable as error:
                 if clock() >= give_up:
-                    return _log.warning("undone, but not told", extra={"job_key": job.key, "reason": str(error)})
+                    _log.warning("undone, but not told", extra={"job_key": job.key, "reason": str(error)})
+                    return False
             except EngineError as error:
-                return _log.error("undone, but refused", extra={"job_key": job.key, "reason": str(error)})
+                _log.error("undone, but refused", extra={"job_key": job.key, "reason": str(error)})
+                return False
+            else:
+                return True
             await asyncio.sleep(backoff(failures, random.random()))
+        raise AssertionError("counting never ends")
 
-    async def _refuse(self, job: Job, error: PermanentContract) -> None:
+    async def _refuse(self, job: Job, error: PermanentContract) -> bool:
         entry_id = Luggage.of(job).entry_id
         message = told(error.kind, error.code, str(error), verb=job.type, entry_id=entry_id, job_key=job.key)
         try:
             await self._engine.fail(job.key, retries=0, message=message)
+        except JobGone:
+            return True
         except EngineError as lost:
             _log.warning("refusal not told", extra={"job_key": job.key, "reason": str(lost)})
+            return False
+        return True
 
     # ---- the engine's patience -----------------------------------------------------------------------------------
 
@@ -270,10 +284,6 @@ class _Undoing:
     async def throw(self, job_key: int, *, code: str, message: str) -> None:
         """An undo throws nothing: `judge` sees to that."""
         raise CommandInvalid(f"the undo {self._record.undo} cannot end with {code}")
-
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
-        """Somebody else is at the record, or the database is away: come again then."""
-        await self._engine.extend(self._job.key, timeout_ms)
 
 
 class _Deaf:

@@ -53,8 +53,8 @@ class Completion:
         flags = {name for workflow in self._registry.workflows.values() for name in workflow.flag_contract.flags}
         return (*RESERVED, *sorted(flags))
 
-    async def serve(self, job: Job) -> None:
-        """End the entry of an instance that came to its end; what cannot be finished the engine delivers again."""
+    async def serve(self, job: Job) -> bool:
+        """End the entry of an instance that came to its end; False when the job must be delivered again."""
         overtaken: list[UUID] = []
 
         async def complete(connection: Connection, visit: Visit) -> bool:
@@ -65,9 +65,10 @@ class Completion:
             await self._complete(connection, visit)
             return True
 
-        await self._reception.receive(job, complete)
+        is_answered = await self._reception.receive(job, complete)
         for entry_id in overtaken:
             await self._cancel(entry_id)
+        return is_answered
 
     async def _complete(self, connection: Connection, visit: Visit) -> None:
         job, entry_id = visit.job, visit.instance.entry_id

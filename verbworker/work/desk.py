@@ -19,10 +19,13 @@ class Desk(Protocol):
 
     @property
     def timeout(self) -> timedelta | None:
-        """How long the engine waits before it delivers a job again; None for what the worker uses for verbs."""
+        """The timeout to ask the engine for; None for what the worker uses for verbs."""
 
-    async def serve(self, job: Job) -> None:
-        """Serve one delivery. Never raises for a job's sake: what is left undone the engine delivers again."""
+    async def serve(self, job: Job) -> bool:
+        """Serve one delivery; False when the engine has no answer, so that the job must be delivered again.
+
+        Never raises for a job's sake.
+        """
 
 
 @runtime_checkable

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
@@ -53,7 +52,6 @@ from verbworker.work.transactional import Transactional
 
 _log = logging.getLogger(__name__)
 
-_GIVE_BACK_MS = 2_000
 # Statements of two workers that cannot see each other's frame overlap by milliseconds, not by this.
 _SLOW_CLAIM = 1.0
 
@@ -85,7 +83,6 @@ class Executor:
         has_engine_keys: bool = True,
     ) -> None:
         self._registry = registry
-        self._engine = engine
         self._frames = frames
         self._databases = databases
         self._identity = identity or InstanceIdentity(Instances(databases.control))
@@ -104,7 +101,7 @@ class Executor:
         self._redelivery = Redelivery(frames, engine, self._returns)
 
     async def execute(self, job: Job) -> None:
-        """Work one delivery off. What it cannot finish the engine delivers again."""
+        """Work one delivery off. What it cannot finish is delivered again, by its sweep if not by the engine."""
         with self._tracer.job(job) as span:
             await self._execute(job, span)
 
@@ -139,11 +136,12 @@ class Executor:
             await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
         except (StoreUnavailable, StoreConflict) as error:
             span.ended("database away")
-            _log.warning("database away, job left to the engine", extra={"job_key": job.key, "reason": str(error)})
-            await self._come_again_soon(job)
+            _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
+            # Not left to the engine's timeout, which a broker may lose; `_claim` has waited, so this is no hot loop.
+            await self._returns.unbegun(job, "the database is away")
         except Exception:
             span.ended("bug")
-            _log.exception("a bug in the executor; the engine delivers the job again", extra={"job_key": job.key})
+            _log.exception("a bug in the executor; the job is delivered again", extra={"job_key": job.key})
         else:
             metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)
 
@@ -151,12 +149,11 @@ class Executor:
         """End the frame of a job that the engine has dropped; the sweep ends it when the database is away."""
         assert claim is not None, "only a claimed job is run"
         code = error.code if isinstance(error, DuplicateInstance) else "JobGone"
-        with suppress(Fenced):
-            await self._quietly(self._frames.close(claim, code=code, message=str(error)))
+        await self._quietly(self._frames.close(claim.job_key, claim.epoch, code=code, message=str(error)))
 
-    async def give_back(self, job: Job) -> None:
+    async def give_back(self, job: Job, reason: str = "the worker is shutting down") -> None:
         """Return a job that was not begun; it costs no retry."""
-        await self._returns.unbegun(job)
+        await self._returns.unbegun(job, reason)
 
     # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
 
@@ -335,10 +332,7 @@ class Executor:
         entry_id = life.claim.instance.entry_id if life.claim.instance else None
         return told(kind, code, text, verb=life.job.type, entry_id=entry_id, job_key=life.job.key)
 
-    async def _come_again_soon(self, job: Job) -> None:
-        await self._quietly(self._engine.extend(job.key, _GIVE_BACK_MS))
-
-    async def _quietly(self, work: Awaitable[None]) -> None:
+    async def _quietly(self, work: Awaitable[object]) -> None:
         """Do something that may fail without harm."""
         try:
             await work

@@ -65,17 +65,22 @@ class GateDesk:
         self.timeout: timedelta | None = timeout
         self.concurrency = concurrency
 
-    async def serve(self, job: Job) -> None:
-        """Park the entry of a task, or complete a task whose decision got lost on its way."""
+    async def serve(self, job: Job) -> bool:
+        """Park the entry of a task, or complete a task whose decision got lost; False when it must come again."""
         try:
             await self._serve(job)
         except (StoreUnavailable, StoreConflict, TransientInfrastructure) as error:
-            _log.warning("gate left to the engine", extra={"job_key": job.key, "reason": str(error)})
+            _log.warning("gate is delivered again", extra={"job_key": job.key, "reason": str(error)})
             await self._come_again_soon(job)
+            return False
         except StoreError as error:
             _log.error("the database refuses a gate", extra={"job_key": job.key, "reason": str(error)})
+            return False
         except Exception:
-            _log.exception("a bug at a gate; the engine delivers the task again", extra={"job_key": job.key})
+            _log.exception("a bug at a gate; the task is delivered again", extra={"job_key": job.key})
+            return False
+        # A parked task stays with the engine: a decision completes it whether or not its timeout still works.
+        return True
 
     async def _serve(self, job: Job) -> None:
         luggage = Luggage.of(job)

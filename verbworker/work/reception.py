@@ -73,9 +73,9 @@ class Listener:
     concurrency: int = 16
     timeout: timedelta | None = None
 
-    async def serve(self, job: Job) -> None:
-        """Serve one delivery; what cannot be finished the engine delivers again."""
-        await self.reception.receive(job, self.act)
+    async def serve(self, job: Job) -> bool:
+        """Serve one delivery; False when it must be delivered again."""
+        return await self.reception.receive(job, self.act)
 
 
 class Reception:
@@ -88,23 +88,28 @@ class Reception:
         self._instances = Instances(database)
         self._runbook = Runbook(database)
 
-    async def receive(self, job: Job, act: Act) -> None:
-        """Act on a job that is of a running instance of ours, then complete it. Never raises for a job's sake."""
+    async def receive(self, job: Job, act: Act) -> bool:
+        """Act on a job that is of a running instance of ours, then complete it; False when it must come again.
+
+        Never raises for a job's sake.
+        """
         luggage = Luggage.of(job)
         try:
             if await self._settle(job, luggage, act):
                 await self._engine.complete(job.key, {})
         except (JobGone, DuplicateInstance):
-            return  # our twin's word came first, or the instance was cancelled
+            return True  # our twin's word came first, or the instance was cancelled
         except PermanentContract as error:
-            await self._refuse(job, luggage, error)
+            return await self._refuse(job, luggage, error)
         except TransientInfrastructure as error:
-            await self._try_again(job, luggage, error)
+            return await self._try_again(job, luggage, error)
         except (StoreUnavailable, StoreConflict, EngineError) as error:
-            _log.warning("listener job left to the engine", extra={"job_key": job.key, "reason": str(error)})
-            await self._come_again_soon(job)
+            _log.warning("listener job is delivered again", extra={"job_key": job.key, "reason": str(error)})
+            return await self._come_again_soon(job)
         except Exception:
-            _log.exception("a bug in the bridge; the engine delivers the job again", extra={"job_key": job.key})
+            _log.exception("a bug in the bridge; the job is delivered again", extra={"job_key": job.key})
+            return False
+        return True
 
     async def _settle(self, job: Job, luggage: Luggage, act: Act) -> bool:
         """Act on a job; False when the engine is not to go on by it. Raises `DuplicateInstance`."""
@@ -125,7 +130,7 @@ class Reception:
 
     # ---- what stops -----------------------------------------------------------------------------------------------
 
-    async def _refuse(self, job: Job, luggage: Luggage, error: PermanentContract | TransientInfrastructure) -> None:
+    async def _refuse(self, job: Job, luggage: Luggage, error: PermanentContract | TransientInfrastructure) -> bool:
         """Stop the job for a person: in the runbook where there is an entry, and in the engine in any case."""
         message = told(error.kind, error.code, str(error), verb=job.type, entry_id=luggage.entry_id, job_key=job.key)
         _log.error("a listener job is refused", extra={"job_key": job.key, "reason": message})
@@ -133,10 +138,11 @@ class Reception:
             await self._tell(job, luggage, error)
             await self._engine.fail(job.key, retries=0, message=message)
         except JobGone:
-            return
+            return True
         except (StoreError, EngineError) as away:
             _log.warning("refusal not told", extra={"job_key": job.key, "reason": str(away)})
-            await self._come_again_soon(job)
+            return await self._come_again_soon(job)
+        return True
 
     async def _tell(self, job: Job, luggage: Luggage, error: PermanentContract | TransientInfrastructure) -> None:
         uid = luggage.instance_uid
@@ -148,19 +154,23 @@ class Reception:
             detail = {**_about(job), "class": error.kind, "code": error.code, "text": str(error)}
             await self._runbook.hold_up_in(connection, token, _once(job), detail)
 
-    async def _try_again(self, job: Job, luggage: Luggage, error: TransientInfrastructure) -> None:
+    async def _try_again(self, job: Job, luggage: Luggage, error: TransientInfrastructure) -> bool:
         if job.retries <= 1:
             return await self._refuse(job, luggage, error)
         try:
             await self._engine.fail(job.key, retries=job.retries - 1, message=str(error), backoff_ms=_SOON_MS)
         except EngineError as away:
             _log.debug("left undone", extra={"job_key": job.key, "reason": str(away)})
+            return False
+        return True
 
-    async def _come_again_soon(self, job: Job) -> None:
+    async def _come_again_soon(self, job: Job) -> bool:
+        """Ask for another delivery. Where the engine's timeout is lost, the sweep hands the job out: always False."""
         try:
             await self._engine.extend(job.key, _SOON_MS)
         except EngineError as error:
             _log.debug("left undone", extra={"job_key": job.key, "reason": str(error)})
+        return False
 
 
 def _once(job: Job) -> str:

@@ -6,6 +6,7 @@ REST could be asked for many at once, and for the waits of each; gates are looke
 
 import logging
 from datetime import timedelta
+from uuid import UUID
 
 from verbworker.engine import Engine
 from verbworker.poll_loop import PollLoop
@@ -42,6 +43,18 @@ class Reconciler:
         quiet = await self._instances.quiet(self._engine.engine_id, longer_than=self._after, limit=_BATCH)
         await self.service.for_each(quiet, _CONCURRENT_CALLS, self._ask)
         return len(quiet)
+
+    async def check(self, instance_uid: UUID) -> None:
+        """Look at one instance soon, because a job of it is gone.
+
+        Not at once: a broker that lost its last records hands the instance out again under another key, and then it
+        is adopted.
+        """
+        known = await self._instances.known(instance_uid)
+        if known is None or known.has_ended or known.instance_key is None:
+            return
+        if not await self._engine.alive(known.instance_key):
+            await self._instances.miss(instance_uid, known.instance_key)
 
     async def _ask(self, instance: Quiet) -> None:
         if await self._engine.alive(instance.instance_key):

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from verbworker import metrics
 from verbworker.crossing import Luggage
 from verbworker.errors import EngineError, PermanentContract
-from verbworker.frame import Claim, Delivery, Frame, Step, decide
-from verbworker.outcome import Completed, Thrown, Verdict, told
+from verbworker.frame import Claim, Delivery, Frame, FrameState, Step, decide, incident_of
+from verbworker.outcome import Completed, Incident, Thrown, Verdict, told
 from verbworker.stores.frames import Frames, Unacknowledged
 from verbworker.work.reporting import Reporting
 from verbworker.work.returns import Returns
@@ -49,22 +49,18 @@ class Redelivery:
             case Step.REPLAY:
                 await self._replay(frame, delivery)
             case Step.BUSY:
+                # Nothing is asked of the engine: a rival that dies leaves its frame to the sweep of every worker.
                 await self._frames.note(job.key, "busy", epoch=frame.epoch, detail="another worker holds a live lease")
-                await self._wait_for_rival(frame, job.key)
             case Step.REPORT_RETRY:
                 rest = (frame.next_retry_at - frame.now).total_seconds() if frame.next_retry_at else 0.0
                 await self._report(frame, delivery, retries=frame.retries_left, delay=max(rest, 0.0))
             case Step.REPORT_INCIDENT:
                 await self._report(frame, delivery, retries=0, delay=0.0)
-            case Step.HOLD_POISON:
-                text = f"the verb was begun {frame.runs} times and its worker never answered"
-                await self._hold(frame, delivery, "CrashLoop", text)
-            case Step.HOLD_UNKNOWN:
-                text = "a worker vanished during an external call, and repeating it is not allowed"
-                await self._hold(frame, delivery, "OutcomeUnknown", text)
+            case Step.HOLD_POISON | Step.HOLD_UNKNOWN:
+                await self._hold(frame, delivery, incident_of(step, frame))
             case Step.QUARANTINE:
-                await self._quarantine(delivery, luggage)
-            case _:  # superseded, or an incident that is told already: the engine delivers again if it must
+                await self._quarantine(frame, delivery, luggage)
+            case _:  # superseded, or an incident that the engine knows of: nothing to do
                 await self._frames.note(job.key, step.value, epoch=frame.epoch)
 
     async def _replay(self, frame: Frame, delivery: Delivery) -> None:
@@ -78,33 +74,28 @@ class Redelivery:
         await self._frames.note(frame.job_key, "replay", epoch=frame.epoch, detail="the stored verdict was sent again")
         await self._returns.verdict(frame.job_key, verdict_of(frame))
 
-    async def _wait_for_rival(self, frame: Frame, job_key: int) -> None:
-        rest = (frame.lease_until - frame.now).total_seconds()
-        try:
-            # The engine is the timer: it delivers again when the rival's lease has run out.
-            await self._engine.extend(job_key, int(rest * 1000) + 1000)
-        except EngineError as error:
-            _log.info("rival's job not extended", extra={"job_key": job_key, "reason": str(error)})
-
     async def _report(self, frame: Frame, delivery: Delivery, *, retries: int, delay: float) -> None:
         message = _message(delivery, str(frame.fail_class), str(frame.fail_code), str(frame.fail_text))
         await self._frames.note(frame.job_key, "report repeated", epoch=frame.epoch)
         await self._returns.report(frame.job_key, frame.epoch, retries=retries, delay=delay, message=message)
 
-    async def _hold(self, frame: Frame, delivery: Delivery, code: str, text: str) -> None:
-        epoch = await self._frames.hold(frame, delivery.job.activated_ms, code=code, message=text)
+    async def _hold(self, frame: Frame, delivery: Delivery, incident: Incident) -> None:
+        activated_ms, code, text = delivery.job.activated_ms, incident.code, incident.message
+        epoch = await self._frames.hold(frame, activated_ms, code=code, message=text)
         if epoch is not None:
-            message = _message(delivery, PermanentContract.kind, code, text)
+            message = _message(delivery, incident.kind, code, text)
             await self._returns.report(frame.job_key, epoch, retries=0, delay=0.0, message=message)
 
-    async def _quarantine(self, delivery: Delivery, luggage: Luggage) -> None:
+    async def _quarantine(self, frame: Frame, delivery: Delivery, luggage: Luggage) -> None:
         job = delivery.job
         seen = {name: value for name, value in asdict(job).items() if name not in ("variables", "headers")}
         await self._frames.quarantine(job.key, {**seen, "instance_uid": luggage.instance_uid})
         _log.error("a delivery carries another job's key", extra={"job_key": job.key, "verb": job.type})
+        code, text = "IdentityMismatch", "this key is another job's; was the engine recreated?"
+        if frame.state is FrameState.FAILED and frame.acked_at is not None:
+            code, text = "JobReturned", "the engine had no such job before; was it restored from a backup?"
         try:
-            text = "this key is another job's; was the engine recreated?"
-            message = _message(delivery, PermanentContract.kind, "IdentityMismatch", text)
+            message = _message(delivery, PermanentContract.kind, code, text)
             await self._engine.fail(job.key, retries=0, message=message)
         except EngineError as error:
             _log.warning("quarantined job not failed", extra={"job_key": job.key, "reason": str(error)})

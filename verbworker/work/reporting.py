@@ -12,7 +12,7 @@ class Waiting(Protocol):
         """A job takes longer."""
 
 
-class Reporting(Waiting, Protocol):
+class Reporting(Protocol):
     """Hears how jobs go. Raises `EngineError`s only; every engine does this."""
 
     async def complete(self, job_key: int, variables: Variables) -> None:

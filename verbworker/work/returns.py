@@ -74,9 +74,9 @@ class Returns:
         """Repeat a report that never reached the engine; the delivery at hand is ours right now."""
         await self._fail(job_key, epoch, retries, delay, message, sure=lambda: True)
 
-    async def unbegun(self, job: Job) -> None:
-        """Give a job back that nobody began: it costs no retry, and there is nothing to write down."""
-        message = "given back: the worker is shutting down"
+    async def unbegun(self, job: Job, reason: str) -> None:
+        """Give a job back that was not begun: it costs no retry, and there is nothing to write down."""
+        message = f"given back: {reason}"
         try:
             await self._insist(lambda: self._engine.fail(job.key, retries=job.retries, message=message))
         except EngineError as error:
@@ -98,10 +98,11 @@ class Returns:
             metrics.ANSWERS.labels("fail", "ok").inc()
             await self._frames.reported(job_key, epoch)
         except JobGone:
+            # The sweep closes the frame, and asks whether its instance has ended as well.
             metrics.ANSWERS.labels("fail", "gone").inc()
             await self._note(job_key, "failure gone", "the engine has no such job any more")
         except (EngineError, StoreError) as error:
-            # Unreported is safe: the engine redelivers after its timeout and the frame reports again.
+            # Unreported is safe: the sweep reports it once the lease is over, or the next delivery does.
             metrics.ANSWERS.labels("fail", "unavailable").inc()
             _log.warning("failure not reported", extra={"job_key": job_key, "reason": str(error)})
 

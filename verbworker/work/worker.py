@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -25,6 +26,7 @@ from verbworker.work.feed import Feed
 from verbworker.work.heart import End, Heart
 from verbworker.work.reaper import Reaper
 from verbworker.work.relay import Relay
+from verbworker.work.serving import Serving
 from verbworker.work.slots import Slots
 
 _log = logging.getLogger(__name__)
@@ -63,6 +65,7 @@ class Worker:
         *,
         desks: Sequence[Desk] = (),
         services: Sequence[Service] = (),
+        serving: Serving | None = None,
     ) -> None:
         self._registry = registry
         self._engine = engine
@@ -70,9 +73,11 @@ class Worker:
         self._executor = executor
         self._heart = heart
         self._desks = desks
+        self._serving = serving
         self._ticking = PollLoop("tick", self._tick, every=None)
         own = (*frames.services, *heart.services, relay.service, reaper.service, self._ticking)
-        self.services: tuple[Service, ...] = (*own, *services)
+        rows = () if serving is None else serving.services
+        self.services: tuple[Service, ...] = (*own, *rows, *services)
         self._pace = pace
         self._feeds: list[Feed] = []
         self._running: set[asyncio.Task[None]] = set()
@@ -146,7 +151,7 @@ class Worker:
             self._open_feed(jobs, self._ask(verb.name, timeout, RESERVED), verb.concurrency, self._execute)
         for desk in self._desks:
             ask = self._ask(desk.type, desk.timeout or timeout, variables_for(desk))
-            self._open_feed(jobs, ask, desk.concurrency, desk.serve)
+            self._open_feed(jobs, ask, desk.concurrency, partial(self._serve, desk))
         return self._feeds
 
     def _ask(self, kind: str, timeout: timedelta, variables: Sequence[str]) -> Ask:
@@ -174,6 +179,13 @@ class Worker:
             await self._executor.give_back(job)
         else:
             await self._executor.execute(job)
+
+    async def _serve(self, desk: Desk, job: Job) -> None:
+        """Serve a job without a frame, with the row that lets another worker find it when this one dies."""
+        if self._serving is None:
+            await desk.serve(job)
+        else:
+            await self._serving.serve(desk, job)
 
     async def _work(self, job: Job, slots: Slots, do: _Do) -> None:
         gauge = metrics.IN_FLIGHT.labels(job.type)

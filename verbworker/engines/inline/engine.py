@@ -35,8 +35,8 @@ class InlineEngine:
         self._engine_id = engine_id
         self._dice = random.Random(seed)
         self.clock = clock or Clock()  # real time at first: an operator's release is compared with the database's
-        self._instances = Instances(self.clock, self._offer)
         self._faults = Faults()
+        self._instances = Instances(self.clock, self._offer, self._faults)
         self._streams: list[_Stream] = []
         self._changed = asyncio.Event()
         self.shuffled = False
@@ -94,6 +94,15 @@ class InlineEngine:
     def refuse(self, command: str, times: int = 1) -> None:
         """The engine is too busy for the next `command`."""
         self._faults.plan(command, Fault.REFUSE, times)
+
+    def lose_timeouts(self, lost: bool = True) -> None:
+        """No activation ends by itself any more, as on a broker that lost its timeouts (camunda #29735).
+
+        Extending one is accepted and changes nothing; failing it hands the job out at once. With `lost` false the
+        broker was restarted: timeouts count again.
+        """
+        self._faults.loses_timeouts = lost
+        self._stir()
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Return when something holds; it is looked at whenever something happened here."""

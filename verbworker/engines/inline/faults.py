@@ -1,4 +1,4 @@
-"""Faults on request: a command that is lost, whose answer is lost, or that is refused."""
+"""Faults on request: commands that are lost, unanswered or refused, and timeouts that never come."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -15,9 +15,10 @@ class Fault(StrEnum):
 
 
 class Faults:
-    """What will go wrong with the next commands, by their names."""
+    """What will go wrong with the next commands, by their names; and whether activations still time out."""
 
     def __init__(self) -> None:
+        self.loses_timeouts = False
         self._planned: dict[str, list[Fault]] = {}
 
     def plan(self, command: str, fault: Fault, times: int) -> None:

@@ -12,6 +12,7 @@ from verbworker.engines.embedded.commands import Command, Effect, NothingThere
 from verbworker.engines.embedded.state import State, Status
 from verbworker.engines.embedded.step import step
 from verbworker.engines.inline.clock import Clock, Timers
+from verbworker.engines.inline.faults import Faults
 from verbworker.engines.inline.jobs import Jobs, JobState, MemoryJob
 from verbworker.engines.inline.mail import Letter, Mail, Subscription
 from verbworker.engines.inline.shelf import Shelf, Shelved
@@ -33,7 +34,7 @@ class _Instance:
 class Instances:
     """Every instance there ever was, with the jobs, timers and messages between it and the world."""
 
-    def __init__(self, clock: Clock, offer: Callable[[MemoryJob], None]) -> None:
+    def __init__(self, clock: Clock, offer: Callable[[MemoryJob], None], faults: Faults) -> None:
         self._clock = clock
         self._offer = offer
         self._known: dict[int, _Instance] = {}
@@ -41,7 +42,7 @@ class Instances:
         self._mail = Mail(clock)
         self._new_waits: deque[Subscription] = deque()
         self._ended: deque[_Instance] = deque()
-        self.jobs = Jobs(clock)
+        self.jobs = Jobs(clock, faults)
         self.shelf = Shelf()
 
     def state(self, instance_key: int) -> State:

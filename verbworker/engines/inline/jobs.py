@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from verbworker.engine import Ask, Variables
 from verbworker.engines.inline.clock import Clock
+from verbworker.engines.inline.faults import Faults
 from verbworker.errors import JobGone, JobNotActive
 from verbworker.job import Job
 
@@ -45,8 +46,9 @@ class MemoryJob:
 class Jobs:
     """Every job that is open or was completed, by its key."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, faults: Faults) -> None:
         self._clock = clock
+        self._faults = faults
         self.known: dict[int, MemoryJob] = {}
 
     def ready(self, kind: str) -> list[MemoryJob]:
@@ -82,7 +84,8 @@ class Jobs:
         known = self.find(job_key)
         if known.state is not JobState.ACTIVATED or self._is_ready(known):
             raise JobNotActive(f"job {job_key} is not active")
-        known.until_ms = self._clock.now_ms + timeout_ms
+        if not self._faults.loses_timeouts:
+            known.until_ms = self._clock.now_ms + timeout_ms
 
     def fail(self, known: MemoryJob, retries: int, message: str, backoff_ms: int) -> None:
         """Take a job back with these retries; with none it stays in an incident."""
@@ -101,5 +104,7 @@ class Jobs:
             del self.known[job_key]
 
     def _is_ready(self, known: MemoryJob) -> bool:
+        if known.state is JobState.ACTIVATED and self._faults.loses_timeouts:
+            return False
         is_over = known.state in _WAITS_FOR_TIME and self._clock.now_ms >= known.until_ms
         return known.state is JobState.ACTIVATABLE or is_over
