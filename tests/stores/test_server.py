@@ -49,4 +49,8 @@ async def test_a_standby_is_refused() -> None:
         server.restart_immediate()
         reason = await refusal(server.dsn)
 
-    assert "standby" in str(reason)
+    assert "it is a standby; set VERBWORKER_DSN to the primary" in str(reason)
+
+
+async def test_a_database_that_was_set_to_read_only_is_refused(dsn: str) -> None:
+    assert "default_transaction_read_only is on" in str(await refusal(dsn, default_transaction_read_only="on"))

@@ -1,7 +1,7 @@
 """The server's promises: whether what it calls committed survives its own crash."""
 
 from verbworker.errors import CannotRun
-from verbworker.stores._database import Database
+from verbworker.stores._database import Database, Row
 from verbworker.stores._sql import query
 
 _DURABLE = ("on", "remote_write", "remote_apply")
@@ -9,15 +9,34 @@ _DURABLE = ("on", "remote_write", "remote_apply")
 
 async def require_durable(database: Database) -> None:
     """Raise `CannotRun` unless this is a primary whose commits are on disk before they are confirmed."""
-    row = await database.fetchrow(query("server", "promises"))
-    if row is None:
-        raise CannotRun("the database does not say how it commits")
-    if row["is_standby"]:
-        raise CannotRun("the database is a standby and takes no writes; point VERBWORKER_DSN to the primary")
+    row = await _promises(database)
+    _refuse_read_only(row)
     if row["fsync"] != "on":
         raise CannotRun("the database runs with fsync off, so a crash may lose what it confirmed; turn fsync on")
     if row["synchronous_commit"] not in _DURABLE:
         raise CannotRun(
             f"the database commits with synchronous_commit {row['synchronous_commit']}, so a crash may lose what it"
             " confirmed; turn synchronous_commit on"
+        )
+
+
+async def require_writable(database: Database) -> None:
+    """Raise `CannotRun` unless the database takes writes."""
+    _refuse_read_only(await _promises(database))
+
+
+async def _promises(database: Database) -> Row:
+    row = await database.fetchrow(query("server", "promises"))
+    if row is None:
+        raise CannotRun("the database does not say how it commits")
+    return row
+
+
+def _refuse_read_only(row: Row) -> None:
+    if row["is_standby"]:
+        raise CannotRun("the database takes no writes: it is a standby; set VERBWORKER_DSN to the primary")
+    if row["read_only"] == "on":
+        raise CannotRun(
+            "the database takes no writes: default_transaction_read_only is on; set VERBWORKER_DSN to the primary, or"
+            " turn that setting off for the server, the database and the role"
         )

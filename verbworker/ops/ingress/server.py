@@ -16,7 +16,7 @@ from verbworker.ops.ingress.rate import Rates
 from verbworker.ops.ingress.routes import Routes
 from verbworker.ops.ingress.settings import Credentials, IngressSettings
 from verbworker.registry import Registry
-from verbworker.stores import _schema
+from verbworker.stores import _schema, _server
 from verbworker.stores._database import Database
 from verbworker.stores.dead_letters import DeadLetters
 from verbworker.stores.inbox import Inbox
@@ -56,6 +56,7 @@ async def _serve(
 ) -> None:
     await _schema.require(settings.database())
     async with engine, Database(settings.database(), size=settings.control_connections) as database:
+        await _server.require_writable(database)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
         letters = DeadLetters(database)
         tenant = settings.tenant_ids[0] if settings.tenant_ids else None
