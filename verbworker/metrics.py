@@ -53,3 +53,8 @@ WAITING_STARTS = Gauge("verbworker_waiting_starts", "Cases that the engine has n
 WAITING_STARTS_AGE = Gauge(
     "verbworker_waiting_starts_age_seconds", "Age of the oldest case that the engine has not begun", registry=REGISTRY
 )
+STALLED = Gauge("verbworker_stalled_entries", "Cases that stand still with nothing under way", registry=REGISTRY)
+OVERDUE_BACKOFFS = Gauge(
+    "verbworker_overdue_backoffs", "Failed jobs that the engine should have handed out again", registry=REGISTRY
+)
+OVERDUE_TIMERS = Gauge("verbworker_overdue_timers", "Waits whose timer should have fired", registry=REGISTRY)

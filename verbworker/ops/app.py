@@ -31,6 +31,7 @@ from verbworker.work.performance import Performance
 from verbworker.work.reaper import Reaper
 from verbworker.work.relay import Relay
 from verbworker.work.returns import Returns
+from verbworker.work.stalls import StallDetector
 from verbworker.work.worker import Pace, Worker
 
 _log = logging.getLogger(__name__)
@@ -136,10 +137,17 @@ async def opened(settings: Settings, registry: Registry, engine: Engine | None =
         )
         relay = Relay(frames, Returns(chosen, frames))
         reaper = Reaper(frames, TermsBook(control, engine_id=chosen.engine_id), after=settings.archive_after)
+        stalls = StallDetector(
+            control,
+            chosen,
+            after=settings.engine_timeout + settings.stall_grace,
+            gates_after=settings.gate_timeout + settings.stall_grace,
+            caught_up_for=lambda: worker.caught_up_for(),
+        )
         worker = Worker(
             *(registry, chosen, frames, executor, heart, relay, reaper, _pace(settings)),
             desks=staff.desks,
-            services=staff.services,
+            services=(*staff.services, stalls.run),
         )
         health = None
         if settings.http_port:
