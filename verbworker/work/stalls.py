@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 # Each costs the engine one question and Postgres three statements; a round of fifty stays well under a second.
 _BATCH = 50
+# One look reads every open entry; what moves again is named for at most this long.
+_SLOWEST_LOOK = 15.0
 _GAUGES = {
     StallKind.JOB: metrics.STALLED,
     StallKind.BACKOFF: metrics.OVERDUE_BACKOFFS,
@@ -40,7 +42,6 @@ class StallDetector:
         after: timedelta,
         gates_after: timedelta,
         caught_up_for: Callable[[], float],
-        every: float = 10.0,
     ) -> None:
         self._database = database
         self._engine = engine
@@ -49,8 +50,8 @@ class StallDetector:
         self._caught_up_for = caught_up_for
         self._stalls = Stalls(database)
         self._runbook = Runbook(database)
-        self._rounds = Rounds("stalls", every=every)
-        self._every = every
+        self._every = min(_SLOWEST_LOOK, after.total_seconds() / 4)
+        self._rounds = Rounds("stalls", every=self._every)
 
     async def run(self) -> None:
         """Look again and again until cancelled."""
