@@ -13,6 +13,7 @@ VerbworkerError
 ├── StoreError                 Postgres refused a statement
 │   ├── StoreConflict          two transactions collided; the loser may run again
 │   └── StoreUnavailable       the connection is gone; whether the last write happened is unknown
+│       └── StoreReadOnly      the database answers but takes no writes; nothing was written
 ├── EngineError                the engine refused a command
 │   ├── EngineUnavailable      no answer in time; send it again
 │   │   └── Backpressure       the engine asks for less; send it again, later
@@ -91,6 +92,10 @@ class StoreConflict(StoreError):
 
 class StoreUnavailable(StoreError):
     """The connection is gone, so whether the last write happened is unknown."""
+
+
+class StoreReadOnly(StoreUnavailable):
+    """The database answers but takes no writes: a standby, or one that was set to read only. Nothing was written."""
 
 
 class EngineError(VerbworkerError):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
@@ -52,7 +52,30 @@ class Kind(StrEnum):
     CANCEL_REQUESTED = "CancelRequested"
     CANCELLED = "Cancelled"
     COMPENSATED = "Compensated"
+    STALLED = "Stalled"
+    OVERDUE = "Overdue"
     RESULT = "ExecutionResult"
+
+
+class StallKind(StrEnum):
+    """What an entry may stand still for although nothing of ours is missing."""
+
+    JOB = "job"
+    BACKOFF = "backoff"
+    TIMER = "timer"
+
+    @property
+    def event(self) -> Kind:
+        """The event that tells of it."""
+        return Kind.STALLED if self is StallKind.JOB else Kind.OVERDUE
+
+    @property
+    def words(self) -> str:
+        """What people call it."""
+        return _STALLS[self]
+
+
+_STALLS = {StallKind.JOB: "stalled", StallKind.BACKOFF: "retry overdue", StallKind.TIMER: "timer overdue"}
 
 
 class Wait(StrEnum):
@@ -95,6 +118,9 @@ class Token:
     correlation_key: str | None = None
     job_key: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
+    # When a timer ends the wait: so long after it begins, or at a date; whichever is first.
+    due_after: timedelta | None = None
+    due_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +133,16 @@ class Open:
     since: datetime
     gate: str | None = None
     message_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """An entry that stands still: since when, what is known of it, and what an operator can do."""
+
+    kind: StallKind
+    since: datetime
+    reason: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,5 +215,9 @@ def told(event: Event) -> str:
             return "It was cancelled"
         case Kind.COMPENSATED:
             return f"{detail.get('verb')} undid {detail.get('undoes')}"
+        case Kind.STALLED:
+            return "It stands still"
+        case Kind.OVERDUE:
+            return "It should have gone on by now"
         case Kind.RESULT:  # pragma: no branch  # there is no other
             return "It ended well" if detail.get("result") == "ok" else f"It ended badly: {detail.get('code')}"

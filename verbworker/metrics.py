@@ -74,3 +74,8 @@ REPEATED_STEPS = Counter(
     ["verb"],
     registry=REGISTRY,
 )
+STALLED = Gauge("verbworker_stalled_entries", "Cases that stand still with nothing under way", registry=REGISTRY)
+OVERDUE_BACKOFFS = Gauge(
+    "verbworker_overdue_backoffs", "Failed jobs that the engine should have handed out again", registry=REGISTRY
+)
+OVERDUE_TIMERS = Gauge("verbworker_overdue_timers", "Waits whose timer should have fired", registry=REGISTRY)

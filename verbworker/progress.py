@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from verbworker.event import Entry, Event, Kind, Open, Status
+from verbworker.event import Entry, Event, Kind, Open, Stall, StallKind, Status
 
 _COARSE = {Status.EXECUTING: "in progress", Status.PARKED: "parked"}
 
@@ -16,6 +16,7 @@ class Progress:
     done: int
     total: int
     waits: tuple[str, ...] = ()
+    stalls: tuple[str, ...] = ()
 
     @property
     def coarse(self) -> str:
@@ -24,9 +25,9 @@ class Progress:
 
     @property
     def detailed(self) -> str:
-        """For example `3 of 5, awaiting reviewer`."""
+        """For example `3 of 5, awaiting reviewer`, or `3 of 5, stalled`."""
         so_far = f"{self.done} of {self.total}" if self.total else f"{self.done} steps"
-        said = (self.status.value,) if self.status.is_final else tuple(_lower(wait) for wait in self.waits)
+        said = (self.status.value,) if self.status.is_final else (*map(_lower, self.waits), *self.stalls)
         return ", ".join((so_far, *said))
 
     def told(self, *, detailed: bool) -> str:
@@ -34,19 +35,23 @@ class Progress:
         return self.detailed if detailed else self.coarse
 
 
-def progress(entry: Entry, events: Sequence[Event], waits: Sequence[Open], *, steps: int) -> Progress:
+def progress(
+    entry: Entry, events: Sequence[Event], waits: Sequence[Open], stalls: Sequence[Stall] = (), *, steps: int
+) -> Progress:
     """How far an entry is, by what happened and what it waits for; `steps` is the length of the usual way.
 
     A step that came back in a loop counts once. Who took another way than the usual one has no more than all.
     """
     done = len({_step(event) for event in events if event.kind in (Kind.STEP_COMPLETED, Kind.GATE_DECIDED)})
-    return progress_of(entry.status, done, steps, [wait.reason for wait in waits])
+    return progress_of(entry.status, done, steps, [wait.reason for wait in waits], [stall.kind for stall in stalls])
 
 
-def progress_of(status: Status, done: int, steps: int, waits: Sequence[str]) -> Progress:
+def progress_of(
+    status: Status, done: int, steps: int, waits: Sequence[str], stalls: Sequence[StallKind] = ()
+) -> Progress:
     """The same of an entry whose steps were counted elsewhere."""
     total = done if status is Status.COMPLETED else max(steps, done)
-    return Progress(status, done, total, tuple(waits))
+    return Progress(status, done, total, tuple(waits), tuple(dict.fromkeys(kind.words for kind in stalls)))
 
 
 def _step(event: Event) -> object:

@@ -3,15 +3,17 @@
 Older engines tell a listener no more than the element's id, so what stands there must be known beforehand.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from verblint.ameide_schema import extensions
-from verblint.event import Compensate, Error, Escalation, EventDefinition, Link, Message, Timer
+from verblint.event import Compensate, Error, Escalation, EventDefinition, Link, Message, Timer, TimerKind
 from verblint.jobs import is_job
 from verblint.model import Definitions, FlowNode, Kind, Process, Scope
 from verblint.naming import OWN_JOBS
+from verbworker import schedule
 from verbworker.event import Wait
 from verbworker.workflow import WorkflowVerb
 
@@ -28,6 +30,7 @@ class Waiting:
 
     `kind` is a word of `Wait`, or `error` or `escalation` for what only interrupts. `attached_to` is the element or
     the scope that an event interrupts, when it does. `inside` is the process and the subprocesses around the element.
+    `timers` are those that end a wait here or fire beside it, as the model writes them: `timeDuration PT1H`.
     """
 
     kind: str
@@ -38,6 +41,7 @@ class Waiting:
     behind: str | None = None
     gate: str | None = None
     inside: tuple[str, ...] = ()
+    timers: tuple[str, ...] = ()
 
 
 Waits = Mapping[str, Waiting]
@@ -66,13 +70,47 @@ def as_json(waits: Waits) -> dict[str, Any]:
 
 def from_json(kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Waiting]:
     """The waits as `as_json` wrote them."""
-    return {key: Waiting(**{**written, "inside": tuple(written["inside"])}) for key, written in kept.items()}
+    lists = ("inside", "timers")
+    return {
+        key: Waiting(**{**written, **{name: tuple(written.get(name, ())) for name in lists}})
+        for key, written in kept.items()
+    }
+
+
+def first_due(
+    timers: Iterable[str], variables: Mapping[str, object], now: datetime
+) -> tuple[timedelta | None, datetime | None]:
+    """Say when the first of some timers is due: how long after they are set, and at which date.
+
+    Both may be None: a cycle has no single time, and a flag may hold no time or not be known.
+    """
+    delays: list[timedelta] = []
+    dates: list[datetime] = []
+    for timer in timers:
+        kind, _, text = timer.partition(" ")
+        try:
+            value = variables.get(text[1:].strip()) if text.startswith("=") else text
+            at = schedule.first(TimerKind(kind), value, now).at
+        except schedule.ScheduleInvalid:
+            continue
+        if kind == TimerKind.DURATION:
+            delays.append(at - now)
+        elif kind == TimerKind.DATE:
+            dates.append(at)
+    return min(delays, default=None), min(dates, default=None)
 
 
 def read_waits(model: Definitions, process: Process, workflow: WorkflowVerb) -> dict[str, Waiting]:
     """What stands at each element of a process that can wait, fail or interrupt."""
     found = _Reading(model, workflow).scope(process.scope, (process.id,))
-    return {element_id: waiting for element_id, waiting in found if element_id}
+    waits = {element_id: waiting for element_id, waiting in found if element_id}
+    return {element_id: replace(waiting, timers=_timers(element_id, waits)) for element_id, waiting in waits.items()}
+
+
+def _timers(element_id: str, waits: Waits) -> tuple[str, ...]:
+    """The timers of an element, of those behind it and of those at its edge."""
+    around = (other for other in waits.values() if element_id in (other.behind, other.attached_to))
+    return tuple(timer for waiting in (waits[element_id], *around) for timer in waiting.timers)
 
 
 def count_steps(scope: Scope) -> int:
@@ -133,6 +171,8 @@ class _Reading:
 
     def _event(self, event: EventDefinition, name: str) -> Waiting:
         match event:
+            case Timer(kind=TimerKind() as kind) if event.when is not None:
+                return Waiting(Wait.TIMER, name, timers=(f"{kind.value} {event.when.text}",))
             case Timer():
                 return Waiting(Wait.TIMER, name)
             case Message():

@@ -28,6 +28,12 @@ SELECT
     WHERE token.entry_id = page.entry_id AND token.closed_at IS NULL
     ORDER BY token.opened_at, token.token_id
   ) AS waits,
+  ARRAY(
+    SELECT stall.kind
+    FROM verbworker.stall AS stall
+    WHERE stall.entry_id = page.entry_id
+    ORDER BY stall.since
+  ) AS stalls,
   coalesce((
     SELECT deployment.steps
     FROM verbworker.workflow_instance AS instance

@@ -50,9 +50,11 @@ SELECT verbworker.append_event($1, $2, $3, $4) AS seq;
 -- What an entry waits for. One that came before only says that it is still waiting.
 INSERT INTO verbworker.parked_token AS token (
   tenant_id, entry_id, instance_uid, engine_id, instance_key, element_instance_key, element_id, kind, reason,
-  gate, message_name, correlation_key, job_key, detail
+  gate, message_name, correlation_key, job_key, detail, due_at
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+VALUES (
+  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, least(clock_timestamp() + $15::interval, $16::timestamptz)
+)
 ON CONFLICT (engine_id, element_instance_key, kind) DO UPDATE SET
   seen_at = clock_timestamp(), job_key = coalesce(excluded.job_key, token.job_key)
 RETURNING token_id, closed_as, xmax = 0 AS is_new;
@@ -70,6 +72,12 @@ UPDATE verbworker.parked_token
 SET closed_at = clock_timestamp(), closed_as = $4
 WHERE engine_id = $1 AND instance_key = $2 AND element_id = ANY ($3::text[]) AND closed_at IS NULL
 RETURNING token_id, entry_id, kind, reason, gate, message_name, correlation_key;
+
+-- name: forget_due
+-- A timer at the edge of a wait fired and the wait goes on: when the next one is due is not known.
+UPDATE verbworker.parked_token
+SET due_at = NULL
+WHERE engine_id = $1 AND instance_key = $2 AND element_id = $3 AND closed_at IS NULL;
 
 -- name: open_tokens
 -- What an entry waits for now, the longest wait first.
@@ -220,29 +228,19 @@ ORDER BY seq
 LIMIT 1;
 
 -- name: stuck
--- Entries that wait for nothing, are worked on by nobody, and of which nothing was heard for long.
+-- Entries that stand still for long, whatever for, named or not.
 SELECT
   entry.entry_id, entry.tenant_id, entry.request_key, entry.verb, entry.verb_version, entry.mode, entry.sentence,
   entry.invocation, entry.args, entry.asked_by, entry.status, entry.outcome, entry.process_id, entry.process_version,
   entry.definition_key, entry.provenance, entry.cancel_requested_at, entry.created_at, entry.updated_at, entry.ended_at
-FROM verbworker.runbook_entry AS entry
-WHERE entry.tenant_id = $1 AND entry.ended_at IS NULL
-  AND entry.updated_at < clock_timestamp() - $2::interval
-  AND (entry.lease_until IS NULL OR entry.lease_until < clock_timestamp())
-  AND NOT EXISTS (
-    SELECT 1
-    FROM verbworker.parked_token AS token
-    WHERE token.entry_id = entry.entry_id AND token.closed_at IS NULL
-  )
-  AND NOT EXISTS (
-    SELECT 1
-    FROM verbworker.workflow_instance AS instance
-    JOIN verbworker.job_frame AS frame ON frame.instance_uid = instance.instance_uid
-    WHERE instance.entry_id = entry.entry_id
-      AND ((frame.state = 'started' AND frame.lease_until > clock_timestamp())
-        OR (frame.state = 'failed' AND frame.next_retry_at > clock_timestamp() - $2::interval))
-  )
-ORDER BY entry.updated_at
+FROM (
+  SELECT entry_id, min(since) AS since
+  FROM verbworker.standstill
+  WHERE tenant_id = $1 AND since < clock_timestamp() - $2::interval
+  GROUP BY entry_id
+) AS still
+JOIN verbworker.runbook_entry AS entry ON entry.entry_id = still.entry_id
+ORDER BY still.since, entry.entry_id
 LIMIT $3;
 
 -- name: moved

@@ -7,14 +7,16 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import pexpect  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
+from tests.support.apart import run_apart
 from tests.support.clinic import EMBEDDED, Clinic
 from tests.support.command import COMMAND, environment, verbworker
-from tests.support.databases import empty_database
+from tests.support.databases import empty_database, execute
 from tests.support.ports import LOOPBACK, free_ports
 from tests.support.postgres import ForeignPostgres, Postgres
 from tests.support.shop import make_shop
@@ -24,6 +26,7 @@ from verbworker.ops.cli.shelf import PLACES
 SECRET = "s3cr3t-w0rd"
 ID = str(uuid4())
 SHOP = ("--app", "shop:registry")
+QUIET = {"VERBWORKER_HTTP_PORT": "0", "VERBWORKER_LOG_FORMAT": "text", "VERBWORKER_LOG_LEVEL": "error"}
 
 
 def leaves(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -140,14 +143,93 @@ def test_every_command_is_walked_to_its_database_or_has_none() -> None:
 def test_a_database_that_nobody_serves_is_one_sentence(path: tuple[str, ...], clinic: Clinic) -> None:
     clinic.write_model()
     lost = f"postgresql://kyc:{SECRET}@{LOOPBACK}:{free_ports(1)[0]}/cases"
-    settings = {"VERBWORKER_HTTP_PORT": "0", "VERBWORKER_LOG_FORMAT": "text", "VERBWORKER_LOG_LEVEL": "error"}
 
-    said = clinic.run(*path, *ASKING[path], VERBWORKER_DSN=lost, **settings)
+    said = clinic.run(*path, *ASKING[path], VERBWORKER_DSN=lost, **QUIET)
 
     assert said.code == 2
     assert "cannot be reached" in said.sentence()
     assert said.sentence().endswith("; check VERBWORKER_DSN")
     assert SECRET not in said.out + said.err
+
+
+def lock(clinic: Clinic) -> None:
+    """Have the database take no writes, as a standby does or a server whose disk is nearly full."""
+    name = urlsplit(clinic.dsn).path.removeprefix("/")
+    run_apart(execute(clinic.dsn, f'ALTER DATABASE "{name}" SET default_transaction_read_only = on'))
+
+
+# What writes nothing answers as ever.
+READING = {
+    *(("runbook", word) for word in ("list", "show", "events", "verify")),
+    *(("gates", "list"), ("dead-letters", "list"), ("frames", "list"), ("frames", "show"), ("frames", "explain")),
+    *(("db", "status"), ("repl",)),
+}
+
+
+def prepare(path: tuple[str, ...], clinic: Clinic) -> list[str]:
+    """Whatever the command changes where it can, and the words that name it."""
+    clinic.write_model()
+    known = ID
+    match path:
+        case ("runbook", "cancel"):
+            known = told(clinic, "start", '(shop.order :item "a ring")', *SHOP)["entry_id"]
+        case ("gates", _):
+            known = str(clinic.put_gate())
+        case ("dead-letters", _):
+            known = str(clinic.put_letter())
+            run_apart(execute(clinic.dsn, "UPDATE verbworker.dead_letter SET message_id = 'm', code = 'ended'"))
+        case ("frames", "release"):
+            clinic.put_held(7)
+        case ("db", "migrate"):
+            run_apart(execute(clinic.dsn, "DELETE FROM verbworker.migration WHERE name LIKE '0010%'"))
+    if path == ("gates", "release"):
+        told(clinic, "gates", "claim", known, "--by", "ada")
+    return [known if word == ID else word for word in ASKING[path]]
+
+
+@pytest.mark.parametrize("path", sorted(ASKING.keys() - READING), ids=words)
+def test_a_database_that_takes_no_writes_is_one_sentence_with_what_to_do(path: tuple[str, ...], clinic: Clinic) -> None:
+    arguments = prepare(path, clinic)
+    lock(clinic)
+
+    said = clinic.run(*path, *arguments, **QUIET)
+
+    assert said.code == 2, said.out + said.err
+    assert "takes no writes" in said.sentence()
+    assert "set VERBWORKER_DSN to the primary" in said.sentence()
+    assert "default_transaction_read_only" in said.sentence()
+
+
+@pytest.mark.parametrize("path", sorted(READING - {("repl",)}), ids=words)
+def test_what_only_reads_answers_where_nothing_can_be_written(path: tuple[str, ...], clinic: Clinic) -> None:
+    lock(clinic)
+
+    said = clinic.run(*path, *ASKING[path])
+
+    assert said.code == (1 if ASKING[path] else 0), said.err
+
+
+@pytest.fixture
+def crowded(dsn: str) -> Iterator[str]:
+    """The address of the same database for a role that has no connection left."""
+    role = f"crowd_{uuid4().hex[:12]}"
+    run_apart(execute(dsn, f"CREATE ROLE {role} LOGIN PASSWORD '{SECRET}' CONNECTION LIMIT 0"))
+    parts = urlsplit(dsn)
+    yield urlunsplit(parts._replace(netloc=f"{role}:{SECRET}@{parts.hostname}:{parts.port}"))
+    run_apart(execute(dsn, f"DROP ROLE {role}"))
+
+
+@pytest.mark.parametrize("path", [("db", "status"), ("start",), ("worker",), ("gates", "list")], ids=words)
+def test_a_server_without_a_free_connection_is_one_sentence_with_what_to_do(
+    path: tuple[str, ...], clinic: Clinic, crowded: str
+) -> None:
+    said = clinic.run(*path, *ASKING[path], VERBWORKER_DSN=crowded, **QUIET)
+
+    assert said.code == 2
+    assert "too many connections" in said.sentence()
+    assert "VERBWORKER_CONTROL_CONNECTIONS" in said.sentence()
+    assert "check VERBWORKER_DSN" not in said.sentence()
+    assert SECRET not in said.err
 
 
 @pytest.mark.parametrize("path", sorted(COMMANDS.keys() - SPOKEN), ids=words)

@@ -43,6 +43,23 @@ def test_an_entry_tells_what_it_waits_for_what_happened_and_where_to_look_furthe
         assert words in text
 
 
+def test_an_entry_that_stands_still_says_so_with_what_to_do(opened: Site, shared: str) -> None:
+    gate = parked(shared, element=next(_jobs), sentence="Open a still case")
+    stall = (
+        "INSERT INTO verbworker.stall (entry_id, kind, place, tenant_id, engine_id, since, seq, reason, remedy)"
+        " VALUES ($1, 'timer', '', $2, $3, clock_timestamp() - interval '3 hours', 1, 'it was <due>', 'restart it')"
+    )
+    run_apart(execute(shared, stall, gate.entry_id, TENANT, ENGINE))
+    ann = opened.visitor("ann")
+    page, listed = ann.get(f"/entries/{gate.entry_id}").text, ann.get("/?q=a+still+case").text
+
+    assert re.search(
+        r'<p class="warn">Timer overdue for <time[^>]*>3 h</time>: it was &lt;due&gt;. What to do: restart it.</p>',
+        page,
+    )
+    assert '<td data-name="Progress" class="warn">0 steps, awaiting reviewer, timer overdue</td>' in listed
+
+
 def test_of_a_payload_only_fields_that_somebody_allowed_are_shown(tmp_path: Path, dsn: str) -> None:
     gate = parked(dsn)
     envelope = {"schema": "kyc.open-case/v1", "data": {"entity": "Allianz", "secret": "P-1234567"}}

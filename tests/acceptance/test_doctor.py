@@ -44,6 +44,7 @@ def test_where_all_is_well_every_line_says_so(clinic: Clinic) -> None:
         *("engine id", "engine", "engine version", "streaming", "engine clock", "application", "keys"),
         *(f"model {clinic.shop.process}", "verbs"),
         *("gates", "held frames", "dispatches", "decisions", "dead letters"),
+        *("stalled", "overdue backoffs", "overdue timers"),
     ]
 
 
@@ -271,6 +272,24 @@ def test_what_is_held_or_undeliverable_is_worth_a_look(clinic: Clinic) -> None:
     assert (told.lines["held frames"].verdict, told.lines["dead letters"].verdict) == ("warn", "warn")
 
 
+@pytest.mark.parametrize(
+    ("kind", "check"), [("job", "stalled"), ("backoff", "overdue backoffs"), ("timer", "overdue timers")]
+)
+def test_what_the_workers_named_as_standing_still_is_told_with_what_to_do(
+    clinic: Clinic, kind: str, check: str
+) -> None:
+    clinic.put_stall(kind, minutes=5)
+    entry = clinic.put_stall(kind, minutes=90)
+
+    told = clinic.doctor()
+
+    line = told.lines[check]
+    assert (told.said.code, line.verdict) == (0, "warn")
+    assert line.found.startswith("2 ")
+    assert f"the longest for 1.5 h (entry {entry}): nothing came after it" in line.found
+    assert line.fix == "restart the broker"
+
+
 def test_a_start_that_nobody_brought_to_the_engine_is_worth_a_look(clinic: Clinic) -> None:
     asked = clinic.run("start", '(shop.order :item "a ring")', "--app", "shop:registry")
     assert asked.code == 0, asked.err
@@ -314,6 +333,7 @@ def test_a_real_broker_is_told_with_its_version_and_what_it_can_do(clinic: Clini
     assert "lets us in, 1 broker(s), 1 partition(s)" in told.lines["engine"].found
     assert told.lines["engine version"].found.startswith("Zeebe 8.6.0: execution listeners yes, cancel listeners no")
     assert told.lines["engine version"].fix == "upgrade the cluster to 8.8 or newer"
+    assert told.lines["engine timeouts"].found.startswith("Zeebe 8.6.0 loses job timeouts")
     assert told.lines["streaming"].found == "the engine keeps a stream open"
     assert told.lines["engine clock"].verdict == "ok" or not isinstance(broker, Broker)
     assert told.lines[f"model {clinic.shop.process}"].verdict == "ok"

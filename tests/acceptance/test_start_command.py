@@ -4,10 +4,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
+from tests.support.apart import run_apart
 from tests.support.command import Said, verbworker
 from tests.support.databases import execute
 from tests.support.engines import Gateway
@@ -176,3 +177,20 @@ def test_an_entry_says_how_far_it_is(terminal: Terminal) -> None:
     assert [row["progress"] for row in terminal.json("runbook", "list")] == ["0 steps"]
     assert [row["progress"] for row in terminal.json("runbook", "list", "--coarse")] == ["in progress"]
     assert terminal.json("runbook", "list", "--stuck", "3600") == []
+
+
+def test_an_entry_that_stands_still_is_told_with_what_to_do(terminal: Terminal, dsn: str) -> None:
+    entry = json.loads(terminal.start(ORDER, "--json").out)["entry_id"]
+    stall = (
+        "INSERT INTO verbworker.stall (entry_id, kind, place, tenant_id, engine_id, since, seq, reason, remedy)"
+        " VALUES ($1, 'job', '', 'default', 'e', now(), 1, 'nothing came after it', 'restart the broker')"
+    )
+    run_apart(execute(dsn, stall, UUID(entry)))
+
+    (listed,), shown = terminal.json("runbook", "list"), terminal.json("runbook", "show", entry)
+    said = terminal.say("runbook", "show", entry).out
+
+    assert listed["progress"] == "0 steps, stalled"
+    assert [(one["kind"], one["reason"]) for one in listed["stalls"]] == [("job", "nothing came after it")]
+    assert listed["stalls"] == shown["stalls"]
+    assert "stalled\tnothing came after it\nwhat to do\trestart the broker\n" in said

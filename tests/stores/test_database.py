@@ -1,12 +1,14 @@
 """The connection: which errors it turns into which, and what it never says."""
 
 import asyncio
+from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import pytest
 
 from tests.support.databases import blocked, execute, plain
-from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
+from tests.support.postgres import Postgres
+from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
 from verbworker.stores._database import Database, connected, shown
 
 SECRET = "s3cr3t-w0rd"
@@ -113,10 +115,75 @@ async def test_a_session_that_froze_inside_its_transaction_makes_the_store_unava
         await database.ping()
 
 
-async def test_a_standby_makes_the_store_unavailable(dsn: str) -> None:
+async def test_a_database_that_takes_no_writes_has_an_error_of_its_own(dsn: str) -> None:
     async with Database(dsn, size=1, settings={"default_transaction_read_only": "on"}) as database:
-        with pytest.raises(StoreUnavailable, match="read-only"):
+        with pytest.raises(StoreReadOnly, match="takes no writes") as caught:
             await database.execute("CREATE TABLE anything (id int)")
+
+    assert "cannot execute CREATE TABLE in a read-only transaction" in str(caught.value)
+    assert "set VERBWORKER_DSN to the primary" in str(caught.value)
+
+
+async def test_a_standby_takes_no_writes() -> None:
+    with Postgres() as server:
+        async with plain(server.dsn) as connection:
+            directory = await connection.fetchval("SHOW data_directory")
+            await connection.execute(f"COPY (SELECT) TO '{directory}/standby.signal'")
+        server.restart_immediate()
+        async with Database(server.dsn, size=1) as database:
+            with pytest.raises(StoreReadOnly, match="takes no writes"):
+                await database.execute("CREATE TABLE anything (id int)")
+
+
+STATES = {
+    "08006": (StoreUnavailable, "see that the server runs and that the network lets this host through"),
+    "25006": (StoreReadOnly, "set VERBWORKER_DSN to the primary"),
+    "28000": (StoreUnavailable, "check the user in VERBWORKER_DSN, and that pg_hba.conf lets it in from this host"),
+    "28P01": (StoreUnavailable, "check user and password in VERBWORKER_DSN"),
+    "3D000": (StoreUnavailable, "create the database, or check its name in VERBWORKER_DSN"),
+    "42501": (StoreError, "grant it to the role; verbworker doctor names what is missing"),
+    "53100": (StoreUnavailable, "make room on the server's disk"),
+    "53200": (StoreUnavailable, "give the server more memory, or less to do at once"),
+    "53300": (StoreUnavailable, "raise max_connections"),
+    "57P01": (StoreUnavailable, "see why the server was stopped"),
+    "57P02": (StoreUnavailable, "see the server's log"),
+    "57P03": (StoreUnavailable, "wait until it has started"),
+    "58030": (StoreUnavailable, "see the server's log and its disk"),
+}
+
+
+@pytest.mark.parametrize(("state", "due"), STATES.items(), ids=STATES)
+async def test_each_state_has_one_sentence_with_what_to_do(
+    state: str, due: tuple[type[StoreError], str], dsn: str
+) -> None:
+    kind, advice = due
+    async with Database(dsn, size=1) as database:
+        with pytest.raises(StoreError) as caught:
+            await database.execute(f"DO $$ BEGIN RAISE EXCEPTION 'it is so' USING ERRCODE = '{state}'; END $$")
+
+    assert type(caught.value) is kind
+    assert str(caught.value).startswith("it is so; ") or state == "25006"
+    assert advice in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_wrong_password_is_not_told_as_a_server_that_is_away(dsn: str) -> None:
+    parts = urlsplit(dsn)
+    address = urlunsplit(parts._replace(netloc=f"{parts.username}:wrong@{parts.hostname}:{parts.port}"))
+
+    with pytest.raises(StoreUnavailable) as caught:
+        async with connected(address):
+            pass
+
+    assert str(caught.value).endswith("; check user and password in VERBWORKER_DSN")
+
+
+async def test_a_database_that_does_not_exist_is_told_as_such(dsn: str) -> None:
+    with pytest.raises(StoreUnavailable) as caught:
+        async with connected(urlunsplit(urlsplit(dsn)._replace(path="/nowhere"))):
+            pass
+
+    assert str(caught.value).endswith("; create the database, or check its name in VERBWORKER_DSN")
 
 
 async def test_two_transactions_that_lock_crosswise_end_in_a_conflict_for_one(dsn: str) -> None:

@@ -1,21 +1,31 @@
 """A whole worker on the embedded engine: one database, nothing else."""
 
 import asyncio
+from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
+from tests.support.counter import asking
 from tests.support.databases import value
 from tests.support.embedded import embedded
 from tests.support.eventually import eventually
 from tests.support.ledger import TABLE, Account, Provider, ledger_registry
 from tests.support.models import line
 from tests.support.start import begin
-from verbworker.engine import Resource
+from verbworker.engine import Ask, Resource
 from verbworker.engines.embedded.engine import EmbeddedEngine
 from verbworker.ops import config
 from verbworker.ops.app import choose_engine, opened
 from verbworker.ops.config import Settings
+from verbworker.ops.office import opened_office
 from verbworker.stores._database import Database
+from verbworker.stores.deployments import Deployments
+from verbworker.stores.dispatches import Dispatches
+from verbworker.stores.instances import Instances
+from verbworker.stores.stalls import Stalls
+from verbworker.weaving import weave
+from verbworker.work.dispatcher import Dispatcher
 
 UNTOLD = "SELECT count(*) FROM verbworker.job_frame WHERE state <> 'completed' OR acked_at IS NULL"
 
@@ -55,6 +65,45 @@ async def test_a_worker_carries_instances_to_their_end_on_a_database_alone(dsn: 
     assert await value(dsn, "SELECT count(*) FROM ledger") == 20
     assert len(provider.calls) == len(provider.effects) == 20
     assert await value(dsn, UNTOLD) == 0
+
+
+async def test_a_worker_names_a_case_whose_job_was_handed_out_and_never_claimed(dsn: str) -> None:
+    registry = ledger_registry(Provider())
+    workflow = registry.workflows["ledger.settle"]
+    quick = settings(dsn).model_copy(
+        update={"engine_timeout": timedelta(seconds=1), "stall_grace": timedelta(seconds=1)}
+    )
+    stop, owner = asyncio.Event(), uuid4()
+    async with Database(dsn, size=2) as database, EmbeddedEngine(database) as engine:
+        await database.execute(TABLE)
+        woven = weave(line(workflow.process, ["ledger.book"]), registry)
+        (deployed,) = await engine.deploy([Resource("settle.bpmn", woven.content)])
+        deployments, sha256 = Deployments(database, engine_id=engine.engine_id), b"x" * 32
+        await deployments.record(deployed, woven, resource="settle.bpmn", authored_sha256=sha256, by="tests")
+        async with opened_office(quick, registry) as office:
+            entry = await office.router.invoke(workflow.name, {}, caller=asking())
+        dispatches = Dispatches(database, engine_id=engine.engine_id, owner=owner)
+        await Dispatcher(dispatches, Instances(database), engine).drain()
+        (lost,) = await engine.activate(Ask("ledger.book", "a worker that died", 3_600_000, ()), 1, 5_000)
+
+        async def is_named() -> bool:
+            return bool(await Stalls(database).of_entry(entry.entry_id))
+
+        async def has_ended() -> bool:
+            return not await engine.alive(lost.process_instance_key) and not await is_named()
+
+        async with opened(quick, registry) as app, asyncio.TaskGroup() as tasks:
+            working = tasks.create_task(app.run(stop))
+            await eventually(is_named)
+            (stall,) = await Stalls(database).of_entry(entry.entry_id)
+            await engine.fail(lost.key, retries=lost.retries, message="freed by an operator")
+            await eventually(has_ended)
+            stop.set()
+            await working
+
+    assert "a job of ledger.book at" in stall.reason
+    assert "handed to a worker that died" in stall.reason
+    assert await value(dsn, "SELECT count(*) FROM ledger") == 1
 
 
 async def test_an_engine_closed_twice_is_closed(dsn: str) -> None:

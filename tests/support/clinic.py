@@ -38,6 +38,11 @@ _LETTER = """
 INSERT INTO verbworker.dead_letter (letter_id, tenant_id, code, reason, body, sent_by)
 VALUES ($1, 'default', 'invalid', 'no JSON', 'x', 'portal')
 """
+_STALL = """
+INSERT INTO verbworker.stall (entry_id, kind, place, tenant_id, engine_id, since, seq, reason, remedy)
+VALUES ($1, $2, '', 'default', 'embedded', clock_timestamp() - $3 * interval '1 minute', 1, 'nothing came after it',
+  'restart the broker')
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,12 @@ class Clinic:
     def put_held(self, job_key: int) -> None:
         """A job that is held for a person."""
         run_apart(execute(self.dsn, _HELD, job_key))
+
+    def put_stall(self, kind: str, *, minutes: int, entry_id: UUID | None = None) -> UUID:
+        """An entry that was named as standing still for some minutes."""
+        entry = entry_id or uuid4()
+        run_apart(execute(self.dsn, _STALL, entry, kind, minutes))
+        return entry
 
     def put_letter(self) -> UUID:
         """A message that could not be read."""

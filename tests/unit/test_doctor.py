@@ -6,12 +6,14 @@ from datetime import timedelta
 import pytest
 
 from verbworker.engine import EngineFacts
+from verbworker.engine_faults import overdue_remedy, stall_remedy
 from verbworker.ops.config import Settings
 from verbworker.ops.doctor.database import judged
 from verbworker.ops.doctor.engine import version
 from verbworker.ops.doctor.examination import CHECKS, worst
 from verbworker.ops.doctor.finding import Finding, Verdict, ok, unknown, warn, wrong
 from verbworker.ops.doctor.patient import Patient
+from verbworker.ops.selfcheck import greet
 from verbworker.testing import InlineEngine
 
 LEASE = timedelta(seconds=30)
@@ -79,10 +81,65 @@ async def look(said: str) -> Sequence[Finding]:
     ],
 )
 async def test_an_engine_is_judged_by_its_version(said: str, verdict: str, words: str) -> None:
-    (found,) = await look(said)
+    found, *_ = await look(said)
 
     assert (found.verdict, words in found.found) == (verdict, True)
     assert bool(found.fix) == (verdict != "ok")
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        ("8.6.0", "warn"),
+        ("8.6.12", "warn"),
+        ("8.6.13", None),
+        ("8.7.0", "ok"),
+        ("8.7.37", "ok"),
+        ("8.8.0", None),
+        ("embedded 0.1.0", None),
+        ("development", None),
+    ],
+)
+async def test_an_engine_that_loses_timeouts_is_named(said: str, verdict: str | None) -> None:
+    lines = {finding.check: finding for finding in await look(said)}
+
+    assert ("engine timeouts" in lines) == (verdict is not None)
+    if verdict is not None:
+        line = lines["engine timeouts"]
+        assert (line.verdict, "camunda #" in line.found) == (verdict, True)
+        assert "restart" in line.found + line.fix
+
+
+@pytest.mark.parametrize(
+    ("said", "level"), [("8.6.0", "WARNING"), ("8.7.3", "INFO"), ("8.8.1", None), ("embedded 0.1.0", None)]
+)
+async def test_a_worker_says_at_its_start_that_the_engine_loses_timeouts(
+    said: str, level: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
+    await greet(OldEngine(said), Settings.model_validate({"engine_id": "old"}))
+
+    told = [record for record in caplog.records if record.message == "the engine has a known fault"]
+    assert [record.levelname for record in told] == ([] if level is None else [level])
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("8.6.0", "restart the broker that leads partition 2: it then hands its jobs out again; upgrade to 8.6.13"),
+        ("8.7.5", "restart the broker that leads partition 2"),
+        ("8.8.0", "search for the jobs of the instance 4503599627370500 (POST /v2/jobs/search) and fail"),
+        ("embedded 0.1.0", "look for the job in the engine"),
+    ],
+)
+def test_what_frees_a_lost_job_depends_on_the_version(said: str, words: str) -> None:
+    assert stall_remedy(said, (2 << 51) + 4).startswith(words)
+
+
+def test_what_helps_an_overdue_timer_depends_on_the_engine() -> None:
+    assert "partition 3" in overdue_remedy("8.6.0", 3 << 51)
+    assert "worker" in overdue_remedy("embedded 0.1.0", 1)
 
 
 def test_one_wrong_line_makes_the_whole_wrong() -> None:

@@ -125,6 +125,46 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
+# ---- what polls tell of the engine's queue ---------------------------------------------------------------------
+
+
+@virtual_time
+async def test_a_feed_is_caught_up_for_as_long_as_polls_are_answered() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine) as running:
+        before = running.feed.caught_up_for(now())
+        await seconds(100)
+
+        assert before == 0.0
+        assert 90 <= running.feed.caught_up_for(now()) <= 100
+
+
+@virtual_time
+async def test_a_feed_whose_slots_are_all_at_work_is_not_caught_up() -> None:
+    engine = WatchedEngine()
+    await engine.offer(9)
+    async with feeding(engine, 8) as running:
+        await running.take(8)
+        await seconds(100)
+        busy = running.feed.caught_up_for(now())
+        running.slots.give(8)
+        await running.take(1)
+        await seconds(10)
+
+        assert (busy, running.feed.caught_up_for(now()) > 100) == (0.0, True)
+
+
+@virtual_time
+async def test_a_feed_begins_anew_after_a_poll_that_failed() -> None:
+    engine = WatchedEngine()
+    async with feeding(engine) as running:
+        await seconds(100)
+        engine.errors.append(EngineUnavailable("away"))
+        await seconds(20)
+
+        assert 0 < running.feed.caught_up_for(now()) <= 20
+
+
 # ---- pull ----------------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.support.talking import make_shapes
-from verbworker.event import Entry, EntryMode, Event, Kind, Open, Status, Wait
+from verbworker.event import Entry, EntryMode, Event, Kind, Open, Stall, StallKind, Status, Wait
 from verbworker.ops import repl
 from verbworker.ops.reading import Found
 from verbworker.ops.repl import telling
@@ -82,9 +82,10 @@ def make_event(kind: Kind, **detail: object) -> Event:
     return Event(uuid4(), 1, NOW, kind, detail, Status.EXECUTING, b"")
 
 
-def make_found(entry: Entry, *events: Event, trouble: str | None = None) -> Found:
+def make_found(entry: Entry, *events: Event, trouble: str | None = None, stalls: Sequence[Stall] = ()) -> Found:
     waits = [Open(uuid4(), Wait.HUMAN_GATE, "Awaiting reviewer", NOW)]
-    return Found(entry, list(events), waits, Progress(entry.status, 3, 5, ("Awaiting reviewer",)), trouble)
+    far = Progress(entry.status, 3, 5, ("Awaiting reviewer",))
+    return Found(entry, list(events), waits, far, trouble, list(stalls))
 
 
 @pytest.mark.req("EVT-17", "EVT-18", "WAIT-06")
@@ -113,6 +114,17 @@ def test_why_something_has_not_begun_is_left_to_operators() -> None:
     said = telling.tell_entry(make_found(make_entry(), trouble="NOT_FOUND: no process definition deployed"), Numbers())
 
     assert "  has not begun yet, and will be tried again; an operator can find out why" in said
+
+
+@pytest.mark.req("NOT-02")
+def test_why_something_stands_still_is_left_to_operators() -> None:
+    stall = Stall(StallKind.JOB, NOW, "Zeebe 8.6.0 hands out no job of it", "restart the broker")
+    event = make_event(Kind.STALLED, reason=stall.reason)
+
+    said = telling.tell_entry(make_found(make_entry(), stalls=[stall]), Numbers()) + telling.tell_events([event])
+
+    assert any(line.startswith("  stands still since ") for line in said)
+    assert "Zeebe" not in " ".join(said)
 
 
 def test_gates_are_called_by_the_number_of_their_entry() -> None:

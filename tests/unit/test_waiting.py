@@ -1,11 +1,12 @@
 """What stands at each element of a model, how many steps it has, and which waits end with which."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.support.weaving import BY_ERROR, BY_MESSAGE, BY_TIMER, registry_of, woven
-from verbworker.waiting import Waiting, as_json, ends, from_json
+from verbworker.waiting import Waiting, as_json, ends, first_due, from_json
 
 TASK = (
     '<serviceTask id="{key}"><extensionElements><zeebe:taskDefinition type="{job}"/></extensionElements></serviceTask>'
@@ -21,6 +22,7 @@ def flow(source: str, target: str) -> str:
 
 
 IN_CASE = ("case",)
+SECOND = ("timeDuration PT1S",)
 STANDING = {
     "a message": (
         f'<intermediateCatchEvent id="x" name="Letter came">{BY_MESSAGE}</intermediateCatchEvent>',
@@ -36,7 +38,7 @@ STANDING = {
     ),
     "a timer": (
         f'<intermediateCatchEvent id="x">{BY_TIMER}</intermediateCatchEvent>',
-        Waiting("timer", "x", inside=IN_CASE),
+        Waiting("timer", "x", inside=IN_CASE, timers=SECOND),
     ),
     "a signal": (
         '<intermediateCatchEvent id="x"><signalEventDefinition signalRef="s"/></intermediateCatchEvent>',
@@ -49,11 +51,11 @@ STANDING = {
     "a service task": (task("x"), Waiting("incident", "x", inside=IN_CASE)),
     "an interrupting timer": (
         f'<boundaryEvent id="x" attachedToRef="work">{BY_TIMER}</boundaryEvent>',
-        Waiting("timer", "x", attached_to="work", interrupting=True, inside=IN_CASE),
+        Waiting("timer", "x", attached_to="work", interrupting=True, inside=IN_CASE, timers=SECOND),
     ),
     "a timer that interrupts nothing": (
         f'<boundaryEvent id="x" attachedToRef="work" cancelActivity="false">{BY_TIMER}</boundaryEvent>',
-        Waiting("timer", "x", attached_to="work", inside=IN_CASE),
+        Waiting("timer", "x", attached_to="work", inside=IN_CASE, timers=SECOND),
     ),
     "a boundary error": (
         f'<boundaryEvent id="x" attachedToRef="work">{BY_ERROR}</boundaryEvent>',
@@ -65,11 +67,11 @@ STANDING = {
     ),
     "a start of an event subprocess": (
         f'<subProcess id="late" triggeredByEvent="true"><startEvent id="x">{BY_TIMER}</startEvent></subProcess>',
-        Waiting("timer", "x", attached_to="case", interrupting=True, inside=("case", "late")),
+        Waiting("timer", "x", attached_to="case", interrupting=True, inside=("case", "late"), timers=SECOND),
     ),
     "a timer in a subprocess": (
         f'<subProcess id="in"><intermediateCatchEvent id="x">{BY_TIMER}</intermediateCatchEvent></subProcess>',
-        Waiting("timer", "x", inside=("case", "in")),
+        Waiting("timer", "x", inside=("case", "in"), timers=SECOND),
     ),
 }
 
@@ -116,7 +118,7 @@ def test_a_gateway_waits_for_what_is_behind_it() -> None:
     waits = choice()
 
     assert waits["first"] == Waiting(
-        "external_signal", "5 days passed or Letter 0", message="letter-came", inside=IN_CASE
+        "external_signal", "5 days passed or Letter 0", message="letter-came", inside=IN_CASE, timers=SECOND
     )
     assert (waits["late"].behind, waits["came0"].behind) == ("first", "first")
 
@@ -141,6 +143,56 @@ def test_waits_survive_the_database() -> None:
     waits = choice(letters=2)
 
     assert from_json(json.loads(json.dumps(as_json(waits)))) == waits
+
+
+def test_waits_that_were_kept_before_timers_were_known_have_none() -> None:
+    kept = {
+        key: {name: value for name, value in one.items() if name != "timers"} for key, one in as_json(choice()).items()
+    }
+
+    assert from_json(kept)["first"].timers == ()
+
+
+def test_a_wait_knows_the_timers_at_its_edge() -> None:
+    dated = "<timerEventDefinition><timeDate>2030-01-31T09:00:00Z</timeDate></timerEventDefinition>"
+    waits = woven(
+        '<userTask id="gate"/>',
+        f'<boundaryEvent id="late" attachedToRef="gate">{BY_TIMER}</boundaryEvent>',
+        f'<boundaryEvent id="last" attachedToRef="gate">{dated}</boundaryEvent>',
+        '<intermediateCatchEvent id="never"><timerEventDefinition/></intermediateCatchEvent>',
+    ).waits
+
+    assert waits["gate"].timers == ("timeDuration PT1S", "timeDate 2030-01-31T09:00:00Z")
+    assert waits["never"].timers == ()
+
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("timers", "after", "at"),
+    [
+        ((), None, None),
+        (("timeDuration PT1H", "timeDuration P1D"), timedelta(hours=1), None),
+        (("timeDate 2030-01-31T09:00:00Z",), None, datetime(2030, 1, 31, 9, tzinfo=UTC)),
+        (
+            ("timeDuration P1M", "timeDate 2031-01-01T00:00:00+02:00"),
+            timedelta(days=31),
+            datetime(2030, 12, 31, 22, tzinfo=UTC),
+        ),
+        (("timeDuration =orch_due",), timedelta(days=5), None),
+        (("timeDuration = orch_due ",), timedelta(days=5), None),
+        (("timeDuration =orch_unknown", "timeDuration =orch_odd", "timeDuration =orch_true"), None, None),
+        (("timeCycle R3/PT1H",), None, None),
+        (("timeDuration P99999999999Y",), datetime(9000, 1, 1, tzinfo=UTC) - NOON, None),
+    ],
+)
+def test_the_first_timer_says_when_a_wait_is_due(
+    timers: tuple[str, ...], after: timedelta | None, at: datetime | None
+) -> None:
+    variables = {"orch_due": "P5D", "orch_odd": "soon", "orch_true": True}
+
+    assert first_due(timers, variables, NOON) == (after, at)
 
 
 def test_the_usual_way_is_counted_without_what_interrupts_it() -> None:

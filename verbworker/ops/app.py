@@ -34,6 +34,7 @@ from verbworker.work.reaper import Reaper
 from verbworker.work.relay import Relay
 from verbworker.work.returns import Returns
 from verbworker.work.serving import Serving
+from verbworker.work.stalls import StallDetector
 from verbworker.work.sweep import Sweep
 from verbworker.work.worker import Pace, Worker
 
@@ -143,10 +144,17 @@ async def opened(settings: Settings, registry: Registry, engine: Engine | None =
         deliveries = Deliveries(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
         leases = Leases(control, frames, grace=settings.sweep_grace)
         sweep = Sweep(chosen, frames, leases, deliveries, staff.reconciler, every=settings.sweep_every)
+        stalls = StallDetector(
+            control,
+            chosen,
+            after=settings.engine_timeout + settings.stall_grace,
+            gates_after=settings.gate_timeout + settings.stall_grace,
+            caught_up_for=lambda: worker.caught_up_for(),
+        )
         worker = Worker(
             *(registry, chosen, frames, executor, heart, relay, reaper, _pace(settings)),
             desks=staff.desks,
-            services=(*staff.services, sweep.service),
+            services=(*staff.services, sweep.service, stalls.service),
             serving=Serving(deliveries, executor.give_back),
         )
         health = None

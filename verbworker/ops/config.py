@@ -86,6 +86,10 @@ class Settings(BaseSettings):
     grace: Seconds = Field(default=timedelta(seconds=30), description="how long running verbs may take to end")
     gate_timeout: Seconds = Field(default=timedelta(minutes=5), description="how often a gate's task is heard of")
     reconcile_after: Seconds = Field(default=timedelta(minutes=10), description="when a silent case is asked after")
+    stall_grace: Seconds = Field(
+        default=timedelta(seconds=30),
+        description="how long after its timeout a case may stand still before it is named",
+    )
     engine_retention: Seconds = Field(
         default=timedelta(days=7), description="when the embedded engine forgets an ended instance"
     )

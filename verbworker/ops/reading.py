@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from verbworker.errors import NotFound
-from verbworker.event import Entry, Event, Open
+from verbworker.event import Entry, Event, Open, Stall
 from verbworker.progress import Progress, progress
 from verbworker.stores._database import Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
+from verbworker.stores.stalls import Stalls
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Found:
     waits: list[Open]
     progress: Progress
     trouble: str | None
+    stalls: list[Stall]
 
 
 class Reading:
@@ -30,6 +32,7 @@ class Reading:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._runbook = Runbook(database)
+        self._stalls = Stalls(database)
 
     async def find(self, entry_id: UUID, tenant: str) -> Found:
         """One entry of a tenant; raises `NotFound`."""
@@ -37,13 +40,16 @@ class Reading:
         if entry is None:
             raise NotFound(f"the tenant {tenant} has no entry {entry_id}")
         events, waits = await self._runbook.events(entry_id), await self._runbook.waits(entry_id)
+        stalls = await self._stalls.of_entry(entry_id)
         trouble = await Dispatches(self._database, engine_id="", owner=uuid4()).trouble(entry_id)
-        return Found(entry, events, waits, progress(entry, events, waits, steps=await self._steps(entry)), trouble)
+        far = progress(entry, events, waits, stalls, steps=await self._steps(entry))
+        return Found(entry, events, waits, far, trouble, stalls)
 
     async def progress(self, entry: Entry) -> Progress:
         """How far an entry is."""
         events, waits = await self._runbook.events(entry.entry_id), await self._runbook.waits(entry.entry_id)
-        return progress(entry, events, waits, steps=await self._steps(entry))
+        stalls = await self._stalls.of_entry(entry.entry_id)
+        return progress(entry, events, waits, stalls, steps=await self._steps(entry))
 
     async def _steps(self, entry: Entry) -> int:
         carrier = await Instances(self._database).of_entry(entry.entry_id)

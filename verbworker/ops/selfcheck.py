@@ -3,6 +3,7 @@
 import logging
 
 from verbworker.engine import Ask, Engine
+from verbworker.engine_faults import lost_timeouts
 from verbworker.errors import CannotRun, ContractInvalid, EngineError, EngineUnavailable
 from verbworker.integrity import KeyRing
 from verbworker.ops.config import Settings
@@ -54,3 +55,11 @@ async def greet(engine: Engine, settings: Settings) -> None:
         raise CannotRun(f"the engine does not let this worker in: {error}") from error
     else:
         _log.info("engine reached", extra={"engine_id": engine.engine_id, "engine_version": facts.version})
+        _tell_faults(facts.version)
+
+
+def _tell_faults(version: str) -> None:
+    fault = lost_timeouts(version)
+    if fault is not None:
+        level = logging.WARNING if fault.is_certain else logging.INFO
+        _log.log(level, "the engine has a known fault", extra={"reason": fault.words, "fix": fault.fix})

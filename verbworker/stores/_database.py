@@ -1,7 +1,7 @@
 """The connection to Postgres: the only file that speaks asyncpg, and where its errors become ours."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from time import perf_counter
 from types import TracebackType
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from verbworker import metrics
-from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
+from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
 from verbworker.stores._sql import query
 
 Row = Any  # asyncpg ships no types: a row is read by name and turned into a value at once
@@ -24,13 +24,37 @@ _GONE = (
     asyncpg.InsufficientResourcesError,
     asyncpg.PostgresSystemError,
     asyncpg.IdleInTransactionSessionTimeoutError,  # the server ended a session that froze inside its transaction
-    asyncpg.ReadOnlySQLTransactionError,  # this is a standby now
+    asyncpg.InvalidCatalogNameError,  # a pool opens connections later too: a database may be dropped by then,
+    asyncpg.InvalidAuthorizationSpecificationError,  # or a password changed
 )
 _UNAVAILABLE = (*_GONE, OSError, TimeoutError)
 _CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError)
 # On a connection that is open these say that it was used wrongly, or asked for too much.
 _MISUSED = (asyncpg.InterfaceError, asyncpg.QueryCanceledError)
-_NO_SUCH_DATABASE = (asyncpg.InvalidCatalogNameError, asyncpg.InvalidAuthorizationSpecificationError)
+_REACHABLE = "see that the server runs and that the network lets this host through"
+# What to do, by SQLSTATE; a state that is not here explains itself.
+_ADVICE: Mapping[str, str] = {
+    "08000": _REACHABLE,
+    "08001": _REACHABLE,
+    "08003": _REACHABLE,
+    "08004": _REACHABLE,
+    "08006": _REACHABLE,
+    "25006": "it is a standby, or default_transaction_read_only is on: set VERBWORKER_DSN to the primary, or turn that"
+    " setting off for the server, the database and the role",
+    "28000": "check the user in VERBWORKER_DSN, and that pg_hba.conf lets it in from this host",
+    "28P01": "check user and password in VERBWORKER_DSN",
+    "3D000": "create the database, or check its name in VERBWORKER_DSN",
+    "42501": "grant it to the role; verbworker doctor names what is missing",
+    "53100": "make room on the server's disk",
+    "53200": "give the server more memory, or less to do at once",
+    "53300": "raise max_connections or the limit of the role, or lower VERBWORKER_CONTROL_CONNECTIONS,"
+    " VERBWORKER_VERB_CONNECTIONS and VERBWORKER_ENGINE_CONNECTIONS, or run fewer workers",
+    "57P01": "see why the server was stopped, or who ended this session",
+    "57P02": "see the server's log: another of its processes crashed",
+    "57P03": "wait until it has started, or stopped, or recovered",
+    "58000": "see the server's log and its disk",
+    "58030": "see the server's log and its disk",
+}
 
 
 class Connection(Protocol):
@@ -63,6 +87,8 @@ def _translated_answers(verbs: Any = None) -> Iterator[None]:
         yield
     except _CONFLICT as error:
         raise StoreConflict(_reason(error)) from error
+    except asyncpg.ReadOnlySQLTransactionError as error:
+        raise StoreReadOnly(f"the database takes no writes: {_reason(error)}") from error
     except _GONE as error:
         if isinstance(error, _MISUSED) and _is_open(verbs):
             raise StoreError(_reason(error)) from error
@@ -83,7 +109,12 @@ def _reason(error: BaseException) -> str:
     text = str(error.args[0]) if isinstance(error, asyncpg.PostgresError) and error.args else str(error)
     if text.startswith("invalid input for query argument"):
         text = text.partition(":")[0]
-    return " ".join(text.split()) or type(error).__name__
+    advice = _advice(error)
+    return (" ".join(text.split()) or type(error).__name__) + ("" if advice is None else f"; {advice}")
+
+
+def _advice(error: BaseException) -> str | None:
+    return _ADVICE.get(getattr(error, "sqlstate", None) or "")
 
 
 def shown(dsn: str) -> str | None:
@@ -105,7 +136,8 @@ def _unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
     if address is None:
         reason = "write postgresql://user:password@host:port/database, special characters in the password as %XX"
         return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}")
-    return StoreUnavailable(f"the database at {address} cannot be reached: {_reason(error)}; check VERBWORKER_DSN")
+    advice = "" if _advice(error) else "; check VERBWORKER_DSN"
+    return StoreUnavailable(f"the database at {address} cannot be reached: {_reason(error)}{advice}")
 
 
 @asynccontextmanager
@@ -113,7 +145,7 @@ async def connected(dsn: str, *, timeout: float = 10) -> AsyncIterator[Connectio
     """One connection of its own, for work that is done once."""
     try:
         connection = await asyncpg.connect(dsn, timeout=timeout)
-    except (*_UNAVAILABLE, *_NO_SUCH_DATABASE, ValueError, OverflowError) as error:
+    except (*_UNAVAILABLE, ValueError, OverflowError) as error:
         raise _unreachable(dsn, error) from error
     try:
         with translated():
@@ -174,7 +206,7 @@ class Database:
                 connection_class=self._connection_class,
                 server_settings={"application_name": "verbworker"} | self._settings,
             )
-        except (*_UNAVAILABLE, *_NO_SUCH_DATABASE, ValueError, OverflowError) as error:
+        except (*_UNAVAILABLE, ValueError, OverflowError) as error:
             raise _unreachable(self._dsn, error) from error
         self.is_open = True
         return self

@@ -38,6 +38,8 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "process_deployment": _APPENDED,
         "process_terms": _APPENDED,
         "step_visit": _ALL,
+        "stall": _MOVED,
+        "standstill": ("SELECT",),
     },
     "verbworker_engine": {
         "definition": _APPENDED,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from verbworker.event import Status
+from verbworker.event import StallKind, Status
 from verbworker.progress import Progress, progress_of
 from verbworker.stores._database import Database, Row
 from verbworker.stores._sql import query
@@ -196,7 +196,7 @@ def _listed(row: Row) -> Listed:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         ended_at=row["ended_at"],
-        progress=progress_of(status, row["done"], row["steps"], row["waits"]),
+        progress=progress_of(status, row["done"], row["steps"], row["waits"], [*map(StallKind, row["stalls"])]),
     )
 
 

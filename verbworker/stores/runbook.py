@@ -140,6 +140,8 @@ class Runbook:
             token.correlation_key,
             token.job_key,
             json.dumps(dict(token.detail)),
+            token.due_after,
+            token.due_at,
         )
         assert row is not None
         return row["token_id"], row["is_new"]
@@ -165,6 +167,10 @@ class Runbook:
             query("runbook", "unpark_elements"), engine_id, instance_key, list(element_ids), closed_as
         )
         return [_closed(row) for row in rows]
+
+    async def forget_due_in(self, connection: Connection, engine_id: str, instance_key: int, element_id: str) -> None:
+        """Forget when the wait at an element should end by a timer."""
+        await connection.execute(query("runbook", "forget_due"), engine_id, instance_key, element_id)
 
     async def end_in(
         self,
@@ -276,7 +282,7 @@ class Runbook:
         return counted
 
     async def stuck(self, tenant_id: str, *, longer_than: timedelta, limit: int = 100) -> list[Entry]:
-        """Entries that wait for nothing and nobody works on, the longest silence first."""
+        """Entries that stand still for long, the longest first."""
         rows = await self._database.fetch(query("runbook", "stuck"), tenant_id, longer_than, limit)
         return [_entry(row) for row in rows]
 

@@ -3,7 +3,9 @@
 from datetime import timedelta
 from typing import Protocol, runtime_checkable
 
+from verblint.contract import FlagType
 from verbworker.job import RESERVED, Job
+from verbworker.registry import Registry
 
 
 class Desk(Protocol):
@@ -48,3 +50,13 @@ class Stoppable(Protocol):
 def variables_for(desk: Desk) -> tuple[str, ...]:
     """What the jobs of a desk bring."""
     return desk.variables if isinstance(desk, Reader) else RESERVED
+
+
+def with_texts(registry: Registry) -> tuple[str, ...]:
+    """What a job brings whose wait may end by a timer: a flag that holds text may say when."""
+    contracts = [workflow.flag_contract for workflow in registry.workflows.values()]
+    texts = (FlagType.STRING, FlagType.ENUM)
+    return (
+        *RESERVED,
+        *sorted({flag.name for contract in contracts for flag in contract.flags.values() if flag.type in texts}),
+    )

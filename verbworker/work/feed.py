@@ -23,6 +23,7 @@ _QUIET = 0.05
 _CALM = 5.0
 _SHORT_LIVED = 1.0
 _BRISK_PAUSE = 0.5
+_LATELY = 30.0
 _STREAM_TIMEOUT_MS = 20_000
 
 
@@ -53,6 +54,8 @@ class Feed:
         self._is_asking = False
         self._is_owed = False
         self._heard_at = float("-inf")
+        self._answered_since: float | None = None
+        self._emptied_at = float("-inf")
 
     async def run(self) -> None:
         """Feed until stopped. Cancelled, it ends at once, and what a poll would have brought stays locked."""
@@ -75,6 +78,13 @@ class Feed:
         """How long the engine has owed an answer; a feed whose slots are all at work asks for nothing."""
         is_full = not self._is_owed and self._slots.free == 0
         return 0.0 if is_full else now - self._heard_at
+
+    def caught_up_for(self, now: float) -> float:
+        """How long every poll was answered; 0 unless the engine lately had fewer jobs than there were slots."""
+        lately = max(_LATELY, 3 * self._wait_ms / 1000)
+        if self._answered_since is None or now - self._emptied_at > lately:
+            return 0.0
+        return now - self._answered_since
 
     def _hand_over(self, job: Job) -> None:
         """Start a job. The slot that was taken to ask for it is the job's own now."""
@@ -154,12 +164,17 @@ class Feed:
             self._is_asking = False
         self._is_owed = False
         self._heard_at = asyncio.get_running_loop().time()
+        if self._answered_since is None:
+            self._answered_since = self._heard_at
+        if len(jobs) < count:
+            self._emptied_at = self._heard_at
         for job in jobs:
             self._hand_over(job)
         return jobs
 
     def _complain(self, error: EngineError, failures: int) -> float:
         """Adapt to what the engine said; returns how many seconds to wait."""
+        self._answered_since = None
         cap, level = 5.0, logging.WARNING
         match error:
             case Backpressure():

@@ -2,7 +2,8 @@
 
 import json
 import logging
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from verbworker.crossing import Luggage, correlated
@@ -25,6 +26,8 @@ from verbworker.stores.deployments import Deployments
 from verbworker.stores.gates import GateBook, Silent
 from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
+from verbworker.waiting import Waits, first_due
+from verbworker.work.desk import with_texts
 from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.gates import Teller
 from verbworker.workflow import Gate, WorkflowVerb
@@ -59,11 +62,12 @@ class GateDesk:
         self._runbook = Runbook(database)
         self._instances = Instances(database)
         self._deployments = Deployments(database, engine_id=engine.engine_id)
-        self._names: dict[int, dict[str, str]] = {}
+        self._waits: dict[int, Waits] = {}
         self._teller = Teller(database, engine)
         self._identity = identity or InstanceIdentity(self._instances)
         self.timeout: timedelta | None = timeout
         self.concurrency = concurrency
+        self.variables = with_texts(registry)
 
     async def serve(self, job: Job) -> bool:
         """Park the entry of a task, or complete a task whose decision got lost; False when it must come again."""
@@ -97,39 +101,44 @@ class GateDesk:
         if workflow is None or workflow.process != job.process_id:
             _log.warning("a gate of a verb unknown here", extra={"job_key": job.key, "verb": known.verb})
             return
-        await self._park(job, known, instance_uid, await self._gate(job, workflow))
+        waits = await self._deployed(job.process_definition_key)
+        token = self._token(job, known, instance_uid, self._gate(job, workflow, waits))
+        timers = waits[job.element_id].timers if job.element_id in waits else ()
+        after, at = first_due(timers, job.variables, datetime.now(UTC))
+        await self._park(job, replace(token, due_after=after, due_at=at))
 
-    async def _gate(self, job: Job, workflow: WorkflowVerb) -> Gate:
+    def _gate(self, job: Job, workflow: WorkflowVerb, waits: Waits) -> Gate:
         """The gate at a task: as the contract declares it, else as its model names it, and then it takes any word."""
         declared = next((gate for gate in workflow.gates.values() if gate.task == job.element_id), None)
         if declared is not None:
             return declared
-        definition_key = job.process_definition_key
-        if definition_key not in self._names:
+        named = waits[job.element_id].gate if job.element_id in waits else None
+        return Gate(named or f"Update_{job.element_id}", job.element_id)
+
+    async def _deployed(self, definition_key: int) -> Waits:
+        """What waits in the process; nothing where the model was not deployed by us."""
+        if definition_key not in self._waits:
             deployment = await self._deployments.find(definition_key)
             # What was not deployed by us may be recorded later; what is recorded never changes.
             if deployment is None:
-                return Gate(f"Update_{job.element_id}", job.element_id)
-            self._names[definition_key] = {
-                element_id: waiting.gate for element_id, waiting in deployment.waits.items() if waiting.gate
-            }
-        name = self._names[definition_key].get(job.element_id, f"Update_{job.element_id}")
-        return Gate(name, job.element_id)
+                return {}
+            self._waits[definition_key] = deployment.waits
+        return self._waits[definition_key]
 
-    async def _park(self, job: Job, known: Correlation, instance_uid: UUID, gate: Gate) -> None:
-        token = self._token(job, known, instance_uid, gate)
+    async def _park(self, job: Job, token: Token) -> None:
+        gate = token.gate or ""
         async with self._database.transaction() as connection:
             token_id, is_new = await self._runbook.park_in(connection, token)
             if is_new:
                 await self._runbook.append_in(
                     connection,
-                    known.entry_id,
+                    token.entry_id,
                     Kind.PARKED,
                     once=f"parked:{job.element_instance_key}",
                     detail={
                         "wait": token.kind.value,
                         "reason": token.reason,
-                        "gate": gate.name,
+                        "gate": gate,
                         "token_id": str(token_id),
                     },
                 )
@@ -138,7 +147,7 @@ class GateDesk:
             await self._teller.again(token_id, job.key)
         elif is_new:
             # Its time may have been up before we parked: whoever told so then found nothing to close.
-            gate_now = Silent(token_id, known.entry_id, job.element_instance_key, job.key, gate.name)
+            gate_now = Silent(token_id, token.entry_id, job.element_instance_key, job.key, gate)
             await self._teller.probe(gate_now, job.timeout_ms)
 
     def _token(self, job: Job, known: Correlation, instance_uid: UUID, gate: Gate) -> Token:

@@ -20,7 +20,7 @@ from verbworker.errors import (
 )
 from verbworker.event import Token, Wait
 from verbworker.frame import Correlation
-from verbworker.job import Job
+from verbworker.job import RESERVED, Job
 from verbworker.outcome import told
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.instances import Instances
@@ -72,6 +72,7 @@ class Listener:
     act: Act
     concurrency: int = 16
     timeout: timedelta | None = None
+    variables: tuple[str, ...] = RESERVED
 
     async def serve(self, job: Job) -> bool:
         """Serve one delivery; False when it must be delivered again."""

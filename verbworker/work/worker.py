@@ -101,6 +101,11 @@ class Worker:
         now = asyncio.get_running_loop().time()
         return max((feed.silence(now) for feed in self._feeds), default=float("inf"))
 
+    def caught_up_for(self) -> float:
+        """How many seconds the engine has answered every poll, with no jobs waiting there for a slot; else 0."""
+        now = asyncio.get_running_loop().time()
+        return min((feed.caught_up_for(now) for feed in self._feeds), default=0.0)
+
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then give back what has not begun and finish what runs.
 

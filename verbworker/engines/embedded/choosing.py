@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from verblint.condition import Test, evaluate
-from verbworker.engines.embedded import schedule
+from verbworker import schedule
 from verbworker.engines.embedded.definition import Node, TimerWait
 
 Variables = Mapping[str, Any]

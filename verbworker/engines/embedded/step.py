@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from verbworker.engines.embedded import choosing, schedule
+from verbworker import schedule
+from verbworker.engines.embedded import choosing
 from verbworker.engines.embedded import commands as told
 from verbworker.engines.embedded.asking import answered
 from verbworker.engines.embedded.choosing import Stuck

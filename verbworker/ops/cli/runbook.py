@@ -20,6 +20,7 @@ from verbworker.stores import _schema
 from verbworker.stores._database import Database
 from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.runbook import Runbook
+from verbworker.stores.stalls import Stalls
 
 app = typer.Typer(help="The runbook: what was asked, what waits for whom, what happened.", no_args_is_help=True)
 
@@ -42,7 +43,7 @@ def shown(entry: Entry) -> dict[str, Any]:
 def list_entries(
     status: Status | None = STATUS,
     verb: str | None = typer.Option(None, "--verb", help="Only those of this verb.", show_default=False),
-    stuck: float = typer.Option(0, "--stuck", min=0, help="Only those of which nothing was heard for these seconds."),
+    stuck: float = typer.Option(0, "--stuck", min=0, help="Only those that stand still for these seconds."),
     coarse: bool = typer.Option(False, "--coarse", help="Say only whether each goes on, waits or is done."),
     limit: int = typer.Option(50, "--limit", min=1, max=10_000, help="At most this many."),
     tenant: str | None = TENANT,
@@ -54,13 +55,19 @@ def list_entries(
 
     async def read() -> list[dict[str, object]]:
         async with opened_database(settings) as database:
-            runbook, reading = Runbook(database), Reading(database)
+            runbook, reading, stalls = Runbook(database), Reading(database), Stalls(database)
             if stuck:
                 entries = await runbook.stuck(settings.tenant, longer_than=timedelta(seconds=stuck), limit=limit)
             else:
                 entries = await runbook.entries(settings.tenant, status=status, verb=verb, limit=limit)
-            far = [(await reading.progress(entry)).told(detailed=not coarse) for entry in entries]
-            return [shown(entry) | {"progress": told} for entry, told in zip(entries, far, strict=True)]
+            return [
+                shown(entry)
+                | {
+                    "progress": (await reading.progress(entry)).told(detailed=not coarse),
+                    "stalls": [asdict(stall) for stall in await stalls.of_entry(entry.entry_id)],
+                }
+                for entry in entries
+            ]
 
     show(run(read()), columns=("entry_id", "status", "sentence", "progress", "created_at"), as_json=as_json)
 
@@ -78,6 +85,7 @@ def show_entry(
             "progress": found.progress.detailed,
             "waits": [asdict(wait) for wait in waits],
             "trouble": found.trouble,
+            "stalls": [asdict(stall) for stall in found.stalls],
         }
         print_json(shown(entry) | more)
         return
@@ -86,6 +94,9 @@ def show_entry(
     rows += [{"name": "waits for", "value": f"{wait.reason} (since {wait.since:%Y-%m-%d %H:%M:%S})"} for wait in waits]
     if found.trouble:
         rows.append({"name": "not begun yet", "value": found.trouble})
+    for stall in found.stalls:
+        rows.append({"name": stall.kind.words, "value": stall.reason})
+        rows.append({"name": "what to do", "value": stall.remedy})
     show(rows, columns=("name", "value"), as_json=False)
 
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from verbworker.event import StallKind
 from verbworker.ops.doctor.finding import Finding, ok, warn
 from verbworker.ops.doctor.patient import Patient
 from verbworker.stores.checkup import Checkup, Queue
+from verbworker.stores.stalls import Stalls
 
 _A_DAY = timedelta(days=1)
 _A_MINUTE = timedelta(minutes=1)
@@ -64,6 +66,33 @@ class _Looking:
             found = f"{found}; {waiting.late} for more than {_told(place.usual)}"
         word = f" ({' '.join(waiting.word.split())[:_LONGEST_WORD]})" if waiting.word else ""
         return [warn(self._name, f"{found}{word}", place.fix)]
+
+
+STALLS: Mapping[str, tuple[StallKind, str]] = {
+    "stalled": (StallKind.JOB, "case(s) stand still with nothing under way"),
+    "overdue backoffs": (StallKind.BACKOFF, "failed job(s) were not handed out again in time"),
+    "overdue timers": (StallKind.TIMER, "wait(s) did not end by their timer"),
+}
+
+
+class _LookingAtStalls:
+    """A look at what the workers named as standing still, for one reason."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._kind, self._words = STALLS[name]
+
+    async def __call__(self, patient: Patient) -> Sequence[Finding]:
+        worst = (await Stalls(await patient.database()).worst(patient.settings.cluster())).get(self._kind)
+        if worst is None:
+            return [ok(self._name, f"0 {self._words}")]
+        found = f"{worst.number} {self._words}, the longest for {_told(worst.longest)} (entry {worst.entry_id})"
+        return [warn(self._name, f"{found}: {' '.join(worst.reason.split())}", worst.remedy)]
+
+
+def looking_at_stalls(name: str) -> _LookingAtStalls:
+    """The check of what stands still for one reason."""
+    return _LookingAtStalls(name)
 
 
 def looking_at(name: str) -> _Looking:

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from datetime import timedelta
 
 from verbworker.engine import Ask, TellsTime
+from verbworker.engine_faults import lost_timeouts
 from verbworker.errors import EngineError
 from verbworker.ops.doctor.database import judged
 from verbworker.ops.doctor.finding import Finding, ok, warn, wrong
@@ -56,8 +57,17 @@ async def version(patient: Patient) -> Sequence[Finding]:
     features = f"Zeebe {facts.version}: execution listeners yes, {_cancelling(patient, number)}"
     if number < _MAINTAINED:
         ended = _ENDED[number]
-        return [warn(check, f"{features}; not maintained since {ended}", "upgrade the cluster to 8.8 or newer")]
-    return [ok(check, features)]
+        aged = warn(check, f"{features}; not maintained since {ended}", "upgrade the cluster to 8.8 or newer")
+        return [aged, *_faults(facts.version)]
+    return [ok(check, features), *_faults(facts.version)]
+
+
+def _faults(version: str) -> Sequence[Finding]:
+    """A line for what this version is known to do wrong."""
+    fault, check = lost_timeouts(version), "engine timeouts"
+    if fault is None:
+        return []
+    return [warn(check, fault.words, fault.fix) if fault.is_certain else ok(check, f"{fault.words}; {fault.fix}")]
 
 
 def _cancelling(patient: Patient, number: tuple[int, int]) -> str:

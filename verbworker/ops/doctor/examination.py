@@ -47,6 +47,10 @@ CHECKS: tuple[Check, ...] = (
         Check(name, backlog.looking_at(name), "look at the database's load", ("migrations", "engine id"))
         for name in backlog.QUEUES
     ),
+    *(
+        Check(name, backlog.looking_at_stalls(name), "look at the database's load", ("migrations", "engine id"))
+        for name in backlog.STALLS
+    ),
 )
 
 

@@ -113,6 +113,8 @@ def tell_entry(found: Found, number: Number) -> list[str]:
     lines += [f"  waits since {_moment(wait.since)}: {wait.reason}" for wait in found.waits]
     if found.trouble:
         lines.append("  has not begun yet, and will be tried again; an operator can find out why")
+    if found.stalls:
+        lines.append(f"  stands still since {_moment(found.stalls[0].since)}; an operator can find out why")
     if entry.cancel_requested_at is not None and not entry.status.is_final:
         lines.append("  is about to be cancelled")
     lines += [f"  {tell_event(event)}" for event in found.events if event.kind in (Kind.GATE_DECIDED, Kind.GATE_GONE)]

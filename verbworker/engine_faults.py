@@ -1,0 +1,69 @@
+"""Known faults of engine versions that an operator must know of, told from the version alone."""
+
+import re
+from dataclasses import dataclass
+
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_KEEPS_TIMEOUTS = (8, 6, 13)
+_RELATED_FAULTS_END = (8, 8, 0)
+_HAS_SEARCH = (8, 8, 0)
+# A Zeebe key begins with the number of its partition; the rest counts within it.
+_KEY_BITS = 51
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFault:
+    """What a version does wrong, and what to do; one that `is_certain` was seen with this version."""
+
+    words: str
+    fix: str
+    is_certain: bool
+
+
+def lost_timeouts(version: str) -> EngineFault | None:
+    """Say whether an engine of this version loses job timeouts: such a job stays locked until the broker restarts."""
+    number = _number(version)
+    if number is None or number >= _RELATED_FAULTS_END:
+        return None
+    if number < _KEEPS_TIMEOUTS:
+        return EngineFault(
+            f"Zeebe {version} loses job timeouts, timers and backoffs under load (camunda #29735), so a job whose"
+            " worker died may stay locked",
+            "upgrade to 8.6.13 or newer; until then restart the broker when cases stall",
+            is_certain=True,
+        )
+    if number < (8, 7, 0):
+        return None
+    return EngineFault(
+        f"Zeebe {version} may lose job timeouts in rare cases (camunda #61289, #61297)",
+        "restart the partition's leader if a case stalls",
+        is_certain=False,
+    )
+
+
+def stall_remedy(version: str, instance_key: int) -> str:
+    """Say how an operator frees a job that the engine handed out and does not hand out again."""
+    number, partition = _number(version), instance_key >> _KEY_BITS
+    restart = f"restart the broker that leads partition {partition}"
+    if number is None:
+        return "look for the job in the engine"
+    if number < _KEEPS_TIMEOUTS:
+        return f"{restart}: it then hands its jobs out again; upgrade to 8.6.13 or newer, which keeps timeouts"
+    if number < _HAS_SEARCH:
+        return f"{restart}: it then hands its jobs out again"
+    return (
+        f"search for the jobs of the instance {instance_key} (POST /v2/jobs/search) and fail the one that is activated,"
+        f" with unchanged retries; or {restart}"
+    )
+
+
+def overdue_remedy(version: str, instance_key: int) -> str:
+    """Say how an operator has the engine look at its timers and backoffs anew."""
+    if _number(version) is None:
+        return "see that a worker runs: it moves the embedded engine's clock"
+    return f"restart the broker that leads partition {instance_key >> _KEY_BITS}: it then looks at every due time anew"
+
+
+def _number(version: str) -> tuple[int, int, int] | None:
+    found = _VERSION.match(version)
+    return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
