@@ -6,8 +6,9 @@ import os
 import signal
 from pathlib import Path
 
+from tests.faults.ledger import build_exporter, exporter_settings, read_instances
 from tests.support.http import ask
-from tests.support.ports import LOOPBACK
+from tests.support.ports import LOOPBACK, free_ports
 from tests.support.zeebe import Broker, Ports
 
 PARTITIONS = 3
@@ -16,11 +17,28 @@ PARTITIONS = 3
 class Brokers:
     """The brokers of a run, by number."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, folder: Path) -> None:
+        jar = build_exporter(folder)
+        self.ledgers = [folder / f"ledger-{number}.txt" for number in range(count)]
         ports = [Ports.free() for _ in range(count)]
-        contacts = ",".join(f"{LOOPBACK}:{one.internal}" for one in ports)
+        outer = free_ports(2 * count)
+        self.links: dict[str, tuple[int, str]] = {}
+        """What the network must lead to which broker, when there are several: they know each other by these ports."""
+        if count > 1:
+            for number, own in enumerate(ports):
+                self.links[f"internal/{number}"] = (outer[2 * number], f"{LOOPBACK}:{own.internal}")
+                self.links[f"command/{number}"] = (outer[2 * number + 1], f"{LOOPBACK}:{own.command}")
         self.nodes = [
-            Broker(ports=own, environment=_settings(number, count, contacts), controlled_clock=False)
+            Broker(
+                ports=own,
+                environment={
+                    **self._settings(number, count),
+                    **exporter_settings(jar, self.ledgers[number]),
+                    # A broker that is killed leaves its unpacked libraries behind: here they go with the run.
+                    "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={folder}",
+                },
+                controlled_clock=False,
+            )
             for number, own in enumerate(ports)
         ]
 
@@ -56,6 +74,10 @@ class Brokers:
                             return int(broker["nodeId"])
         return None
 
+    def instances(self) -> dict[int, tuple[str, bool]]:
+        """Every instance the brokers ever committed: its process, and whether it is alive."""
+        return read_instances(self.ledgers)
+
     def starve_raft(self, number: int) -> int:
         """Give the raft threads of a broker the time that nobody else wants; return how many there are."""
         count = 0
@@ -83,16 +105,20 @@ class Brokers:
         for node in self.nodes:
             node.stop()
 
-
-def _settings(number: int, count: int, contacts: str) -> dict[str, str]:
-    if count == 1:
-        return {}
-    return {
-        "ZEEBE_BROKER_CLUSTER_NODEID": str(number),
-        "ZEEBE_BROKER_CLUSTER_CLUSTERSIZE": str(count),
-        "ZEEBE_BROKER_CLUSTER_REPLICATIONFACTOR": str(count),
-        "ZEEBE_BROKER_CLUSTER_PARTITIONSCOUNT": str(PARTITIONS),
-        "ZEEBE_BROKER_CLUSTER_INITIALCONTACTPOINTS": contacts,
-        "ZEEBE_BROKER_CLUSTER_HEARTBEATINTERVAL": "250ms",
-        "ZEEBE_BROKER_CLUSTER_ELECTIONTIMEOUT": "2500ms",
-    }
+    def _settings(self, number: int, count: int) -> dict[str, str]:
+        if count == 1:
+            return {}
+        contacts = ",".join(f"{LOOPBACK}:{self.links[f'internal/{node}'][0]}" for node in range(count))
+        return {
+            "ZEEBE_BROKER_CLUSTER_NODEID": str(number),
+            "ZEEBE_BROKER_CLUSTER_CLUSTERSIZE": str(count),
+            "ZEEBE_BROKER_CLUSTER_REPLICATIONFACTOR": str(count),
+            "ZEEBE_BROKER_CLUSTER_PARTITIONSCOUNT": str(PARTITIONS),
+            "ZEEBE_BROKER_CLUSTER_INITIALCONTACTPOINTS": contacts,
+            "ZEEBE_BROKER_CLUSTER_HEARTBEATINTERVAL": "250ms",
+            "ZEEBE_BROKER_CLUSTER_ELECTIONTIMEOUT": "2500ms",
+            "ZEEBE_BROKER_NETWORK_INTERNALAPI_ADVERTISEDHOST": LOOPBACK,
+            "ZEEBE_BROKER_NETWORK_INTERNALAPI_ADVERTISEDPORT": str(self.links[f"internal/{number}"][0]),
+            "ZEEBE_BROKER_NETWORK_COMMANDAPI_ADVERTISEDHOST": LOOPBACK,
+            "ZEEBE_BROKER_NETWORK_COMMANDAPI_ADVERTISEDPORT": str(self.links[f"command/{number}"][0]),
+        }

@@ -1,7 +1,8 @@
 """The installed `verbworker` command, in forks of one process that has it loaded.
 
-`python -m tests.faults.command_server PORT`. A run gives hundreds of commands, and starting Python costs more than most of them. Each connection carries one
-command and gets one answer; a connection that ends without an answer is a command that was killed.
+`python -m tests.faults.command_server PORT`. A run gives hundreds of commands, and starting Python costs more than most
+of them. Each connection carries one command and gets one answer; a connection that ends without an answer is a command
+that was killed.
 """
 
 import contextlib

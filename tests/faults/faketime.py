@@ -1,6 +1,8 @@
 """Clocks of single workers, moved by libfaketime where the machine has it."""
 
+import contextlib
 import glob
+import os
 from pathlib import Path
 
 _PLACES = ("/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/*.so.1")
@@ -32,3 +34,12 @@ def set_offset(clock: Path, seconds: int) -> None:
     fresh = clock.with_suffix(".new")
     fresh.write_text(f"{seconds:+d}\n")
     fresh.replace(clock)
+
+
+def forget_dead() -> None:
+    """Remove what the library keeps in memory for processes that were killed: it cannot do so itself."""
+    for file in Path("/dev/shm").glob("*faketime_s*m_*"):  # faketime_shm_<pid> and sem.faketime_sem_<pid>
+        pid = file.name.rpartition("_")[2]
+        if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
+            with contextlib.suppress(OSError):
+                os.unlink(file)

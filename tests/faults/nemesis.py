@@ -41,7 +41,9 @@ class Nemesis:
         self._world = world
         self.made: list[Made] = []
         self.skipped: list[str] = []
-        self._servers = asyncio.Lock()
+        # One fault at a time for each kind of server; a database and a broker may be away together.
+        self._postgres_turn = asyncio.Lock()
+        self._broker_turn = asyncio.Lock()
         self._versions = 1
         self._kinds: dict[str, Callable[[Made], Awaitable[None]]] = {
             "kill": self._kill,
@@ -58,6 +60,7 @@ class Nemesis:
             "kill broker": self._kill_broker,
             "starve raft": self._starve_raft,
             "kill leader": self._kill_broker,
+            "freeze leader": self._freeze_leader,
             "cut off leader": self._cut_off_leader,
         }
 
@@ -117,22 +120,21 @@ class Nemesis:
         faketime.set_offset(clock, 0)
 
     async def _postgres(self, made: Made) -> None:
-        async with self._servers:
+        async with self._postgres_turn:
             how = signal.SIGINT if made.fault.kind == "postgres fast" else signal.SIGQUIT
-            self._site.note_away(60)
-            await asyncio.to_thread(self._site.postgres.halt, how)
-            await asyncio.sleep(made.fault.seconds)
-            await asyncio.to_thread(self._site.postgres.resume)
-            self._site.away_until = time.monotonic()
+            with self._site.away():
+                await asyncio.to_thread(self._site.postgres.halt, how)
+                await asyncio.sleep(made.fault.seconds)
+                await asyncio.to_thread(self._site.postgres.resume)
             made.since = time.time()
 
     async def _terminate_backends(self, made: Made) -> None:
         await self._world.query_once(_BACKENDS, random.Random(made.fault.at).randrange(2))
 
     async def _network(self, made: Made) -> None:
-        self._site.note_away(made.fault.seconds)
         links = self._site.links(made.fault.target)
-        await self._site.trouble(links, seconds=made.fault.seconds, **made.fault.detail)
+        with self._site.away():
+            await self._site.trouble(links, seconds=made.fault.seconds, **made.fault.detail)
         made.since = time.time()
 
     async def _redeploy(self, made: Made) -> None:
@@ -141,31 +143,38 @@ class Nemesis:
         made.note = f"version {self._versions}"
 
     async def _kill_broker(self, made: Made) -> None:
-        async with self._servers:
+        async with self._broker_turn:
             number = self._leader(made)
-            self._site.note_away(60)
-            await self._brokers.restart(number, made.fault.seconds)
-            self._site.away_until = time.monotonic()
+            with self._site.away():
+                await self._brokers.restart(number, made.fault.seconds)
             made.since = time.time()
             made.note = f"broker {number}"
 
     async def _starve_raft(self, made: Made) -> None:
-        async with self._servers:
+        async with self._broker_turn:
             number = self._leader(made)
-            self._site.note_away(60)
-            threads = self._brokers.starve_raft(number)
-            await asyncio.sleep(made.fault.seconds)
-            await self._brokers.restart(number)
-            self._site.away_until = time.monotonic()
+            with self._site.away():
+                threads = self._brokers.starve_raft(number)
+                await asyncio.sleep(made.fault.seconds)
+                await self._brokers.restart(number)
             made.since = time.time()
             made.note = f"broker {number}, {threads} raft threads"
 
-    async def _cut_off_leader(self, made: Made) -> None:
-        async with self._servers:
+    async def _freeze_leader(self, made: Made) -> None:
+        async with self._broker_turn:
             number = self._leader(made)
-            self._brokers.freeze(number)
-            await asyncio.sleep(made.fault.seconds)
-            self._brokers.thaw(number)
+            with self._site.away():
+                self._brokers.freeze(number)
+                await asyncio.sleep(made.fault.seconds)
+                self._brokers.thaw(number)
+            made.since = time.time()
+            made.note = f"broker {number}"
+
+    async def _cut_off_leader(self, made: Made) -> None:
+        async with self._broker_turn:
+            number = self._leader(made)
+            with self._site.away():
+                await self._site.isolate(number, made.fault.seconds)
             made.since = time.time()
             made.note = f"broker {number}"
 

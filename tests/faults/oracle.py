@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from tests.faults.driver import Heard
 from tests.faults.plan import Entry, Plan
+from tests.faults.site import Site
 from tests.faults.world import World
 
 Kind = Literal["lost", "doubled", "stuck", "left"]
@@ -21,6 +22,7 @@ class Finding:
 
 
 _ENTRIES = "SELECT entry_id, request_key, status FROM verbworker.runbook_entry"
+_INSTANCES = "SELECT instance_key, entry_id FROM verbworker.workflow_instance WHERE instance_key IS NOT NULL"
 _OPEN = "SELECT entry_id FROM verbworker.runbook_entry WHERE ended_at IS NULL"
 _EFFECTS = "SELECT entry_id, step, idempotency_key, run_id, pid, detail::text, at FROM parcel_effect ORDER BY at"
 _MESSAGES = "SELECT message_id, state, correlation_key FROM verbworker.inbox_message"
@@ -62,11 +64,11 @@ _LEFT_IN_EMBEDDED = {
 class Oracle:
     """Compares what is with what was planned and answered."""
 
-    def __init__(self, plan: Plan, world: World, heard: dict[str, Heard], calls: list[dict[str, object]]) -> None:
+    def __init__(self, plan: Plan, site: Site, world: World, heard: dict[str, Heard]) -> None:
         self._plan = plan
+        self._site = site
         self._world = world
         self._heard = heard
-        self._calls = calls
         self.findings: list[Finding] = []
 
     async def judge(self) -> list[Finding]:
@@ -79,7 +81,7 @@ class Oracle:
         for row in await self._world.query(_EFFECTS):
             self._effects[str(row["entry_id"])].append(row)
         self._keys: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for call in self._calls:
+        for call in await self._site.provider_calls():
             if call["is_new"]:
                 self._keys[str(call["entry"])][str(call["step"])].add(str(call["key"]))
         self._messages = {row["message_id"]: row["state"] for row in await self._world.query(_MESSAGES)}
@@ -103,8 +105,19 @@ class Oracle:
             for kind, sql in queries.items()
             for row in await self._world.query(sql)
         ]
+        found += await self._left_in_brokers()
         is_open = {str(row["entry_id"]) for row in await self._world.query(_OPEN)}
         return [one for one in found if one[0] not in is_open]
+
+    async def _left_in_brokers(self) -> list[tuple[str, str, str]]:
+        if self._site.brokers is None:
+            return []
+        owners = {row["instance_key"]: str(row["entry_id"]) for row in await self._world.query(_INSTANCES)}
+        return [
+            (owners.get(key, ""), "instance alive in the broker", f"{key} of {process}")
+            for key, (process, is_alive) in self._site.brokers.instances().items()
+            if is_alive
+        ]
 
     def _judge(self, entry: Entry) -> None:
         heard = self._heard[entry.number]

@@ -174,7 +174,7 @@ def _other_faults(dice: random.Random, duration: float, engine: Engine, workers:
     if engine == "zeebe":
         kinds |= {"kill broker": 12, "starve raft": 8}
     if engine == "cluster":
-        kinds |= {"kill leader": 14, "cut off leader": 14, "starve raft": 6}
+        kinds |= {"kill leader": 12, "cut off leader": 12, "freeze leader": 6, "starve raft": 4}
     faults = []
     at = dice.uniform(4.0, 7.0)
     while at < duration:
@@ -186,9 +186,9 @@ def _other_faults(dice: random.Random, duration: float, engine: Engine, workers:
             target, seconds, detail = _network(dice, engine, workers)
         if kind == "kill edge":
             target = dice.choice(("console", "ingress"))
-        if kind == "cut off leader":
+        if kind in ("cut off leader", "freeze leader"):
             seconds = dice.uniform(3.0, 8.0)
-        if kind in ("kill leader", "cut off leader", "starve raft"):
+        if kind in ("kill leader", "cut off leader", "freeze leader", "starve raft"):
             detail = {"partition": dice.randrange(1, 4) if engine == "cluster" else 1}
         faults.append(Fault(at, kind, target, seconds, detail))
         at += dice.uniform(2.5, 6.0)
@@ -198,6 +198,7 @@ def _other_faults(dice: random.Random, duration: float, engine: Engine, workers:
 def _network(dice: random.Random, engine: Engine, workers: int) -> tuple[str, float, dict[str, object]]:
     side = "postgres" if engine == "embedded" else dice.choice(("postgres", "gateway"))
     whom = dice.choice(("all", *(str(number) for number in range(workers)), "edge"))
-    mode = dice.choice(("cut", "delay", "lossy", "hole", "lose answers"))
+    # Lost answers are the meanest: what was asked for happened, and is asked for again.
+    mode = dice.choice(("cut", "delay", "lossy", "hole", "lose answers", "lose answers"))
     seconds = {"cut": 0.0, "delay": 3.0, "lossy": 3.0, "hole": dice.uniform(1.0, 7.0), "lose answers": 1.0}[mode]
     return f"{side}/{whom}", seconds, {"mode": mode, "delay": 0.15, "then": dice.choice(("resume", "cut"))}

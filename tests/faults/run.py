@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -88,7 +89,11 @@ class Run:
         """Wait until everything has ended, or nothing moves any more; restart the broker for what the product names."""
         may_restart = self.site.brokers is not None
         quiet_since = time.monotonic()
+        shown_at = 0.0
         while time.monotonic() - begin < _LONGEST:
+            if time.monotonic() - shown_at > 10:
+                shown_at = time.monotonic()
+                print(f"{shown_at - begin:6.1f} {len(self._open())} open", file=sys.stderr, flush=True)
             if driver.done() and driver.exception() is not None:
                 raise driver.exception() or RuntimeError
             if not self._open() and driver.done():
@@ -113,8 +118,7 @@ class Run:
             await self.site.brokers.restart(number)
 
     async def _judge(self, begin: float) -> Verdict:
-        calls = await self.site.provider_calls()
-        oracle = Oracle(self.plan, self.world, self.driver.heard, calls)
+        oracle = Oracle(self.plan, self.site, self.world, self.driver.heard)
         deadline = time.monotonic() + _PUT_AWAY
         while await oracle.left() and time.monotonic() < deadline:  # noqa: ASYNC110  # others put it away
             await asyncio.sleep(1.0)

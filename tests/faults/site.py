@@ -1,6 +1,7 @@
 """Everything a run needs, started and stopped together: servers, network, provider, the product's processes."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -43,6 +44,8 @@ _SETTINGS = {
     "VERBWORKER_TENANT": TENANT,
     "VERBWORKER_ENGINE_ID": ENGINE_ID,
 }
+# A process that began to start while something was away takes so long to notice on a busy machine.
+_AFTERWARDS = 20.0
 _ROOT = Path(__file__).parents[2]
 
 
@@ -53,7 +56,9 @@ class Site:
         self.engine = engine
         self.directory = fresh_directory("faults")
         self.postgres = Postgres()
-        self.brokers: Brokers | None = None if engine == "embedded" else Brokers(3 if engine == "cluster" else 1)
+        self.brokers: Brokers | None = None
+        if engine != "embedded":
+            self.brokers = Brokers(3 if engine == "cluster" else 1, self.directory)
         self._seed = seed
         self._guard = guard
         self._ports = iter(free_ports(3 * (workers + 1) + 8))
@@ -61,15 +66,17 @@ class Site:
         self._count = workers
         self.workers: list[Service] = []
         self.edges: dict[str, Service] = {}
-        # When what the product needs was last away: a process may refuse to start until shortly after.
-        self.away_until = 0.0
+        # What the product needs and is away now, and when something last was.
+        self._away = 0
+        self._away_at = -_AFTERWARDS
 
     async def start(self) -> None:
         """Start everything and return when the workers are ready."""
         await asyncio.to_thread(self.postgres.start)
+        self._start_network()
+        await _listening(self._control_port)
         if self.brokers is not None:
             await self.brokers.start()
-        self._start_network()
         self._start_provider()
         await self._start_commands()
         await self._prepare_database()
@@ -120,6 +127,13 @@ class Site:
         await reader.readline()
         writer.close()
 
+    async def isolate(self, node: int, seconds: float) -> None:
+        """Hold back everything between one broker and the others; its own clients reach it."""
+        assert self.brokers is not None
+        pids = {str(number): broker.pid for number, broker in enumerate(self.brokers.nodes)}
+        between = list(self.brokers.links)
+        await self.trouble(between, mode="isolate", node=str(node), pids=pids, seconds=seconds)
+
     def links(self, target: str) -> list[str]:
         """The network's links that `postgres/all`, `postgres/2` or `gateway/edge` mean."""
         side, _, whom = target.partition("/")
@@ -131,9 +145,18 @@ class Site:
         calls: list[dict[str, object]] = json.loads(body)
         return calls
 
-    def note_away(self, seconds: float = 0.0) -> None:
-        """Note that something the product needs is away, and for how much longer."""
-        self.away_until = max(self.away_until, time.monotonic() + seconds)
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Something the product needs is away: a process may refuse to start until shortly afterwards."""
+        self._away += 1
+        try:
+            yield
+        finally:
+            self._away -= 1
+            self._away_at = time.monotonic()
+
+    def _may_refuse(self) -> bool:
+        return self._away > 0 or time.monotonic() < self._away_at + _AFTERWARDS
 
     def stop(self, *, keep: Path | None) -> None:
         """End everything and remove its data; with `keep`, the logs go there first."""
@@ -145,7 +168,7 @@ class Site:
             helper.end(signal.SIGKILL)
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
-            logs = [*self.directory.glob("*.log"), self.postgres.log, *(self.brokers.logs if self.brokers else ())]
+            logs = [*self.directory.glob("*.log"), self.postgres.log, *self._broker_files()]
             for log in logs:
                 if log.exists():
                     shutil.copy(log, keep)
@@ -153,11 +176,15 @@ class Site:
             self.brokers.stop()
         self.postgres.stop()
         remove(self.directory)
+        faketime.forget_dead()
+
+    def _broker_files(self) -> list[Path]:
+        return [] if self.brokers is None else [*self.brokers.logs, *self.brokers.ledgers]
 
     def _start_network(self) -> None:
         whom = [*(str(number) for number in range(self._count)), "edge"]
         postgres = urlsplit(self.postgres.dsn)
-        self._links: dict[str, tuple[int, str]] = {}
+        self._links = {} if self.brokers is None else dict(self.brokers.links)
         for number, who in enumerate(whom):
             self._links[f"postgres/{who}"] = (next(self._ports), f"{postgres.hostname}:{postgres.port}")
             if self.brokers is not None:
@@ -173,7 +200,7 @@ class Site:
     async def _start_commands(self) -> None:
         self._command_port = next(self._ports)
         self._help("commands", "tests.faults.command_server", str(self._command_port), settings=self._settings("edge"))
-        for port in (self._command_port, self._control_port, int(self._provider.rpartition(":")[2])):
+        for port in (self._command_port, int(self._provider.rpartition(":")[2])):
             await _listening(port)
 
     async def _prepare_database(self) -> None:
@@ -219,7 +246,7 @@ class Site:
             environment=environment(None, **{**self._settings(who), **more, **preload}),
             directory=self.directory,
             health=f"{LOOPBACK}:{port}",
-            may_refuse=lambda: time.monotonic() < self.away_until + 15.0,
+            may_refuse=self._may_refuse,
         )
 
     def clock_file(self, worker: str) -> Path:
