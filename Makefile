@@ -8,7 +8,7 @@ ARGS ?=
 # Tests start hundreds of Python processes: each would compile everything anew where the shell forbids keeping it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: test full check format lint types imports models demo bench chaos versions fuzz requirements lock clean
+.PHONY: test full check format lint types imports models demo bench chaos faults versions fuzz requirements lock clean
 
 # The gate. Most tests wait for a server, so three wait together.
 test: $(VENV)/ready
@@ -53,6 +53,12 @@ bench: $(VENV)/ready
 # The long forms: chaos on real processes, the runtime on the newer engines, and 200,000 conditions against the engine's own FEEL.
 chaos: $(VENV)/ready
 	$(BIN)/pytest tests/chaos -m long $(ARGS)
+
+# One fault run of the harness that knows only the promises: ENGINE=embedded|zeebe|cluster. A red one leaves its evidence.
+ENTRIES ?= 320
+SEED ?= 7
+faults: $(VENV)/ready
+	@$(BIN)/python -m tests.faults --engine $(ENGINE) --entries $(ENTRIES) --seed $(SEED) $(ARGS)
 
 versions: $(VENV)/ready
 	$(BIN)/pytest tests/conformance -m long $(ARGS)

@@ -2,11 +2,14 @@
 
 import argparse
 import asyncio
+import functools
 import os
 import sys
 import tempfile
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from tests.faults import faketime
 from tests.faults.evidence import write_evidence
 from tests.faults.guards import GUARDS
 from tests.faults.plan import Plan, make_plan
@@ -23,11 +26,16 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--faults", default="", help="only these kinds, separated by commas")
     parser.add_argument("--without", choices=sorted(GUARDS), default=None, help="take one guard of the product out")
+    parser.add_argument("--naive", action="store_true", help="verbs write outside of their transaction: must go red")
     parser.add_argument("--dir", default=os.environ.get("FAULTS_DIR", ""), help="where a red run leaves its evidence")
     chosen = parser.parse_args()
     kinds = frozenset(chosen.faults.split(",")) if chosen.faults else None
     plan = make_plan(chosen.engine, chosen.entries, chosen.seed, workers=chosen.workers, kinds=kinds)
-    verdict, folder = run_plan(plan, workers=chosen.workers, guard=chosen.without, folder=chosen.dir)
+    faketime.install()
+    make_site = functools.partial(
+        Site, plan.engine, workers=chosen.workers, seed=plan.seed, guard=chosen.without, naive=chosen.naive
+    )
+    verdict, folder = run_plan(plan, make_site, folder=chosen.dir)
     for one in verdict.findings:
         print(f"{one.kind}: {one.entry}: {one.text}")
     for death in verdict.deaths:
@@ -40,26 +48,37 @@ def main() -> int:
     return 0 if verdict.is_green else 1
 
 
-def run_plan(plan: Plan, *, workers: int, guard: str | None = None, folder: str = "") -> tuple[Verdict, Path | None]:
-    """Play a plan on a site of its own; the folder is where a red run left its evidence."""
-    return asyncio.run(_run(plan, workers, guard, folder))
+def run_plan(
+    plan: Plan,
+    make_site: Callable[[], Site],
+    *,
+    folder: str = "",
+    afterwards: Callable[[Run], Awaitable[None]] | None = None,
+) -> tuple[Verdict, Path | None]:
+    """Play a plan on a site of its own; the path is where a red run left its evidence.
+
+    `afterwards` gets the run while its servers still stand, when it was green.
+    """
+    return asyncio.run(_run(plan, make_site(), folder, afterwards))
 
 
-async def _run(plan: Plan, workers: int, guard: str | None, folder: str) -> tuple[Verdict, Path | None]:
-    site = Site(plan.engine, workers=workers, seed=plan.seed, guard=guard)
-    kept: Path | None = None
+async def _run(
+    plan: Plan, site: Site, folder: str, afterwards: Callable[[Run], Awaitable[None]] | None
+) -> tuple[Verdict, Path | None]:
+    kept: Path | None = Path(folder) if folder else None  # a run that breaks off leaves its logs where it was told to
     try:
         await site.start()
         run = Run(plan, site)
         verdict = await run.execute()
-        if not verdict.is_green:
-            kept = Path(folder) if folder else Path(tempfile.mkdtemp(prefix="verbworker-faults-"))
+        if verdict.is_green:
+            kept = None
+            if afterwards is not None:
+                await afterwards(run)
+        else:
+            kept = kept or Path(tempfile.mkdtemp(prefix="verbworker-faults-"))
             await write_evidence(run, verdict, kept)
-            await run.world.close()
+        await run.world.close()
         return verdict, kept
-    except BaseException:
-        kept = Path(folder) if folder else None
-        raise
     finally:
         await asyncio.to_thread(site.stop, keep=kept)
 

@@ -5,9 +5,11 @@ nothing out would prove nothing.
 """
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
+
+from tests.faults.plan import Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,12 @@ class Guard:
     module: str
     name: str
     instead: Callable[..., Any]
+    # What a run without it must find, on which engine, under which faults (all when it names none).
+    breaks: frozenset[str] = frozenset({"doubled"})
+    engine: Engine = "zeebe"
+    faults: frozenset[str] | None = None
+    # Settings of the product without which the engine would hide that the guard is gone.
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 class GuardMissing(Exception):
@@ -31,12 +39,23 @@ async def _yes(*_: object, **__: object) -> bool:
     return True
 
 
-# The lead names the functions: an empty module is a placeholder, and using it stops the run.
+# An empty module is a placeholder for the function that holds the guard; taking it out stops the run.
 GUARDS: dict[str, Guard] = {
+    # Of two instances of one entry, the one that lost the pin never runs a verb.
     "pin": Guard("", "", _yes),
-    "sweep": Guard("", "", _nothing),
-    "step": Guard("", "", _nothing),
-    "fence": Guard("", "", _yes),
+    # A frame whose lease is over is taken and its job handed out again, though the engine never times it out.
+    "sweep": Guard(
+        "",
+        "",
+        _nothing,
+        breaks=frozenset({"stuck", "left"}),
+        faults=frozenset({"kill", "kill at start", "stop"}),
+        settings={"VERBWORKER_ENGINE_TIMEOUT": "3600"},
+    ),
+    # A step that the broker hands out under a second job key is not run again.
+    "step": Guard("", "", _nothing, faults=frozenset({"starve raft", "kill broker"})),
+    # A worker that lost its lease cannot put its answer down.
+    "fence": Guard("", "", _yes, engine="embedded", faults=frozenset({"stop", "network"})),
 }
 
 

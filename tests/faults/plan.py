@@ -125,6 +125,33 @@ def make_plan(engine: Engine, count: int, seed: int, *, workers: int, kinds: fro
     return Plan(engine, seed, duration, entries, tuple(sorted(chosen, key=lambda one: one.at)))
 
 
+def short_plan(engine: Engine) -> Plan:
+    """The run of the gate: few entries, and each kind of fault once."""
+    count, duration = 44, 16.0
+    dice = random.Random(f"short/{engine}")
+    entries = [_entry(dice, f"short-{number:04}", duration) for number in range(count)]
+    # Short faults first: what each of them holds up must be over soon after the last.
+    faults = [
+        Fault(2.0, "kill", "worker-0"),
+        Fault(3.5, "network", "postgres/all", 0.6, {"mode": "lose answers"}),
+        Fault(4.5, "stop", "worker-1", 7.0),
+        Fault(5.5, "kill at start", "worker-2", 0.6),
+        Fault(7.0, "redeploy"),
+        Fault(8.0, "postgres immediate", "", 0.3),
+        Fault(9.5, "term", "worker-0"),
+        Fault(11.0, "terminate backends"),
+        Fault(12.0, "kill edge", "console"),
+        Fault(12.5, "network", "postgres/2", 2.0, {"mode": "hole", "then": "cut"}),
+        Fault(14.0, "kill", "worker-1"),
+    ]
+    if engine == "zeebe":
+        faults += [
+            Fault(6.0, "network", "gateway/all", 0.6, {"mode": "lose answers"}),
+            Fault(10.0, "kill broker", "", 0.0, {"partition": 1}),
+        ]
+    return Plan(engine, 0, duration, tuple(entries), tuple(sorted(faults, key=lambda one: one.at)))
+
+
 def _entry(dice: random.Random, number: str, duration: float) -> Entry:
     verb = dice.choices(list(_SHARES), list(_SHARES.values()))[0]
     wants_cancel = dice.random() < 0.15 and verb != "parcel.audit"

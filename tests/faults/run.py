@@ -58,6 +58,8 @@ class Run:
         self.driver = Driver(plan, site, self.world)
         self.nemesis = Nemesis(plan, site, self.world)
         self.notes: list[str] = []
+        # What stood still without a word from the product when the brokers were restarted.
+        self.unnamed: list[str] = []
 
     async def execute(self) -> Verdict:
         """Play the plan, wait for rest, and judge."""
@@ -101,12 +103,14 @@ class Run:
             await asyncio.sleep(0.5)
             if time.monotonic() - max(quiet_since, self.world.seen.progress_at) < _QUIET:
                 continue
-            named = await stalled_entries(self.site, self._open_ids()) if may_restart else []
-            self._note(begin, f"nothing moves; open {self._open()}, named as stalled {named}")
-            if not named:
+            named = await stalled_entries(self.site, self._open_ids())
+            self._note(begin, f"nothing moves; open {self._open()}, {len(named)} of them named as stalled")
+            if not may_restart or not named:
                 return
             may_restart = False
+            self.unnamed = [number for number in self._open() if self.world.seen.entry_id.get(number) not in named]
             await self._restart_brokers()
+            self._note(begin, "the brokers were restarted")
             quiet_since = time.monotonic()
 
     def _open_ids(self) -> list[str]:
@@ -123,8 +127,14 @@ class Run:
         while await oracle.left() and time.monotonic() < deadline:  # noqa: ASYNC110  # others put it away
             await asyncio.sleep(1.0)
         self._note(begin, "put away")
-        findings = await oracle.judge()
+        findings = await self.judge_now()
         findings += await self._verify()
+        stuck = {one.entry for one in findings if one.kind == "stuck"}
+        findings += [
+            Finding("stuck", number, "it stood still until the broker was restarted, and the product did not say so")
+            for number in self.unnamed
+            if number not in stuck
+        ]
         times = await recovery_times(self.nemesis.made, self.world)
         deaths = [death for service in self.site.services for death in service.deaths]
         refused = sum(service.refused_starts for service in self.site.services)
@@ -132,6 +142,10 @@ class Run:
             f"{refused} starts were refused while a server was away; skipped: {set(self.nemesis.skipped)}"
         )
         return Verdict(len(self.plan.entries), len(self.nemesis.made), findings, deaths, times, self.notes)
+
+    async def judge_now(self) -> list[Finding]:
+        """Compare how everything stands with the plan."""
+        return await Oracle(self.plan, self.site, self.world, self.driver.heard).judge()
 
     async def _verify(self) -> list[Finding]:
         answer = await self.site.command("runbook", "verify", "--json")

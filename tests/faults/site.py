@@ -19,7 +19,9 @@ import asyncpg
 from tests.faults import faketime
 from tests.faults.app import HERE as APP_FOLDER
 from tests.faults.app.provider_client import ADDRESS as PROVIDER_ADDRESS
+from tests.faults.app.verbs import NAIVE
 from tests.faults.brokers import Brokers
+from tests.faults.guards import GUARDS
 from tests.faults.service import Service
 from tests.faults.web import LOOPBACK, request
 from tests.support.children import Child, fresh_directory, remove, spawn
@@ -41,6 +43,7 @@ _SETTINGS = {
     "VERBWORKER_GRACE": "6",
     "VERBWORKER_GATE_TIMEOUT": "10",
     "VERBWORKER_RECONCILE_AFTER": "15",
+    "VERBWORKER_STALL_GRACE": "5",
     "VERBWORKER_TENANT": TENANT,
     "VERBWORKER_ENGINE_ID": ENGINE_ID,
 }
@@ -52,7 +55,7 @@ _ROOT = Path(__file__).parents[2]
 class Site:
     """One run's servers and processes."""
 
-    def __init__(self, engine: str, *, workers: int, seed: int, guard: str | None = None) -> None:
+    def __init__(self, engine: str, *, workers: int, seed: int, guard: str | None = None, naive: bool = False) -> None:
         self.engine = engine
         self.directory = fresh_directory("faults")
         self.postgres = Postgres()
@@ -61,6 +64,9 @@ class Site:
             self.brokers = Brokers(3 if engine == "cluster" else 1, self.directory)
         self._seed = seed
         self._guard = guard
+        self._more = dict(GUARDS[guard].settings) if guard is not None else {}
+        if naive:
+            self._more[NAIVE] = "yes"
         self._ports = iter(free_ports(3 * (workers + 1) + 8))
         self._helpers: list[Child] = []
         self._count = workers
@@ -259,6 +265,7 @@ class Site:
         port = self._links[f"postgres/{who}"][0]
         settings = {
             **_SETTINGS,
+            **self._more,
             "VERBWORKER_DSN": urlunsplit(parts._replace(netloc=f"{login}@{LOOPBACK}:{port}")),
             "VERBWORKER_ENGINE": "embedded" if self.engine == "embedded" else "zeebe",
             "PYTHONPATH": str(_ROOT),

@@ -5,12 +5,16 @@ import json
 import os
 from uuid import uuid4
 
+import asyncpg
 from pydantic import BaseModel
 
 from tests.faults.app.provider_client import call_provider
 from verbworker import Call, PermanentBusiness, Registry, Result
 
 verbs = Registry()
+
+NAIVE = "FAULTS_NAIVE"
+"""With this variable transactional verbs write outside of their transaction."""
 
 # A killed worker is a run without an answer. Here that is never the verb's fault, so no job is given up for it.
 _RUNS = 1000
@@ -49,11 +53,22 @@ async def _write(parcel: Parcel, call: Call, field: str, **detail: object) -> Pa
     """Leave the row of this run, with half of the work before it and half after."""
     run_id = uuid4()
     await asyncio.sleep(parcel.pace / 2000)
-    await call.db.execute(
-        _EFFECT, call.entry_id, call.verb, call.idempotency_key, run_id, os.getpid(), json.dumps(detail)
-    )
+    row = (call.entry_id, call.verb, call.idempotency_key, run_id, os.getpid(), json.dumps(detail))
+    if NAIVE in os.environ:
+        await _write_apart(row)
+    else:
+        await call.db.execute(_EFFECT, *row)
     await asyncio.sleep(parcel.pace / 2000)
     return parcel.model_copy(update={field: str(run_id)})
+
+
+async def _write_apart(row: tuple[object, ...]) -> None:
+    """Commit the row at once, as a verb does that knows no better: a control, which must show effects twice."""
+    connection = await asyncpg.connect(os.environ["VERBWORKER_DSN"])
+    try:
+        await connection.execute(_EFFECT, *row)
+    finally:
+        await connection.close()
 
 
 async def _ask(parcel: Parcel, call: Call, field: str) -> Parcel:
