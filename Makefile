@@ -8,7 +8,7 @@ ARGS ?=
 # Tests start hundreds of Python processes: each would compile everything anew where the shell forbids keeping it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: test full check format lint types imports models demo bench chaos recovery versions fuzz requirements lock clean
+.PHONY: test full check format lint types imports models demo bench chaos recovery faults versions fuzz requirements lock clean
 
 # The gate. Most tests wait for a server, so three wait together.
 test: $(VENV)/ready
@@ -57,6 +57,12 @@ chaos: $(VENV)/ready
 # How long a killed worker's jobs wait with default settings, when the engine's own timeout is an hour away.
 recovery: $(VENV)/ready
 	@$(BIN)/python -m tests.chaos.recovery $(ARGS)
+
+# One fault run of the harness that knows only the promises: ENGINE=embedded|zeebe|cluster. A red one leaves its evidence.
+ENTRIES ?= 320
+SEED ?= 7
+faults: $(VENV)/ready
+	@$(BIN)/python -m tests.faults --engine $(ENGINE) --entries $(ENTRIES) --seed $(SEED) $(ARGS)
 
 versions: $(VENV)/ready
 	$(BIN)/pytest tests/conformance -m long $(ARGS)

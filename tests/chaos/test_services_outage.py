@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import signal
 from collections import Counter
 from datetime import timedelta
 from uuid import UUID
@@ -100,11 +101,11 @@ async def _left_work(shop: Workshop, cases: dict[str, UUID]) -> tuple[UUID, dict
 
 
 async def _crash(server: Postgres, proxy: Proxy) -> None:
-    await asyncio.to_thread(server.crash)
+    await asyncio.to_thread(server.halt, signal.SIGQUIT)
     # The worker now reaches a port behind which nothing answers, then a server that is starting.
     await proxy.come()
     await asyncio.sleep(_AWAY)
-    await asyncio.to_thread(server.come_back)
+    await asyncio.to_thread(server.resume)
 
 
 async def _all_done(shop: Workshop, cases: dict[str, UUID], late: UUID, jobs: dict[str, int]) -> None:

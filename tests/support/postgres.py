@@ -82,15 +82,15 @@ class Postgres:
 
     def restart_immediate(self) -> None:
         """Crash the server as pg_ctl's immediate mode does, and bring it back on the same port."""
-        self.crash()
-        self.come_back()
+        self.halt(signal.SIGQUIT)
+        self.resume()
 
-    def crash(self) -> None:
-        """End the server as its crash would; the data stays."""
-        self._running().end(signal.SIGQUIT)
+    def halt(self, number: int) -> None:
+        """End the server and keep its data: SIGINT is pg_ctl's fast mode, SIGQUIT the immediate one."""
+        self._running().end(number)
 
-    def come_back(self) -> None:
-        """Start the server again on the same port after a crash."""
+    def resume(self) -> None:
+        """Start a server that was halted, on the same port."""
         self._launch()
 
     def cpu_seconds(self) -> float:
