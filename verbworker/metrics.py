@@ -53,3 +53,9 @@ WAITING_STARTS = Gauge("verbworker_waiting_starts", "Cases that the engine has n
 WAITING_STARTS_AGE = Gauge(
     "verbworker_waiting_starts_age_seconds", "Age of the oldest case that the engine has not begun", registry=REGISTRY
 )
+RETENTION_DROPPED = Counter(
+    "verbworker_retention_dropped", "Rows that retention dropped, by what they were", ["kind"], registry=REGISTRY
+)
+RETENTION_DUE = Gauge(
+    "verbworker_retention_due", "Rows that retention has yet to drop, counted up to 10,000", ["kind"], registry=REGISTRY
+)

@@ -8,7 +8,9 @@ from uuid import UUID
 from verbworker.engine import Engine
 from verbworker.integrity import KeyRing
 from verbworker.ops.config import Settings
+from verbworker.ops.export import ExportDirectory
 from verbworker.registry import Registry
+from verbworker.stores._database import Database
 from verbworker.stores.dead_letters import DeadLetters
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.dispatches import Dispatches
@@ -28,6 +30,7 @@ from verbworker.work.messenger import Messenger
 from verbworker.work.performance import Performance
 from verbworker.work.reception import Reception
 from verbworker.work.reconciler import Reconciler
+from verbworker.work.retention import Retention
 from verbworker.work.strays import Strays
 
 
@@ -84,5 +87,12 @@ def hire(
         GateRelay(control, engine, timeout=settings.gate_timeout).run,
         Reconciler(control, engine, cancelling, after=settings.reconcile_after).run,
         undoing.run,
+        retention(settings, control, owner=owner).run,
     )
     return Staff(strays, desks, services)
+
+
+def retention(settings: Settings, database: Database, *, owner: UUID | None = None) -> Retention:
+    """Build retention as the settings want it."""
+    export = None if settings.export_dir is None else ExportDirectory(settings.export_dir).write
+    return Retention(database, settings.keep(), export=export, owner=owner)

@@ -30,7 +30,7 @@ class Clockwork:
         shelf: Shelf,
         *,
         made: Callable[[list[Change]], None],
-        retention: timedelta = timedelta(days=7),
+        retention: timedelta | None = timedelta(days=7),
     ) -> None:
         self._database = database
         self._shelf = shelf
@@ -105,6 +105,8 @@ class Clockwork:
         messages = instances = 0
         while gone := await self._shelf.subscriptions.expire(_SWEPT):
             messages += gone
-        while gone := await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT):
+        while self._retention is not None and (
+            gone := await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT)
+        ):
             instances += gone
         return messages, instances

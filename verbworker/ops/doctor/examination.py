@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from verbworker.errors import VerbworkerError
-from verbworker.ops.doctor import application, backlog, database, engine
+from verbworker.ops.doctor import application, backlog, database, engine, retention
 from verbworker.ops.doctor.finding import Finding, Verdict, unknown, wrong
 from verbworker.ops.doctor.patient import Patient
 
@@ -28,6 +28,7 @@ CHECKS: tuple[Check, ...] = (
     Check("durability", database.durability, "ask the database's operator", ("database",)),
     Check("migrations", database.migrations, "let this role read verbworker.migration", ("database",)),
     Check("permissions", database.permissions, "run this as the worker's role", ("migrations",)),
+    Check("retention", retention.look, "set VERBWORKER_EXPORT_DIR to a directory it can write to", ("migrations",)),
     Check("clock", database.clock, "ask the database's operator", ("database",)),
     Check("engine id", engine.name, "set VERBWORKER_ENGINE_ID"),
     Check("engine", engine.reach, "check ZEEBE_ADDRESS, and that the cluster runs", ("engine id",)),
