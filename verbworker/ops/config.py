@@ -44,10 +44,9 @@ def _seconds(value: object) -> object:
 def _kept(value: object) -> object:
     if isinstance(value, str) and value.strip().lower() == FOREVER:
         return None
-    if isinstance(value, str) and (found := _AGE.fullmatch(value.strip())):
-        return _seconds(float(found[1]) * _UNITS[found[2]])
+    found = _AGE.fullmatch(value.strip()) if isinstance(value, str) else None
     try:
-        return _seconds(value)
+        return _seconds(value if found is None else float(found[1]) * _UNITS[found[2]])
     except ValueError:
         raise ValueError(f"write it as days, hours or seconds above 0, 90d, 12h or 3600, or as {FOREVER}") from None
 

@@ -28,7 +28,6 @@ CHECKS: tuple[Check, ...] = (
     Check("durability", database.durability, "ask the database's operator", ("database",)),
     Check("migrations", database.migrations, "let this role read verbworker.migration", ("database",)),
     Check("permissions", database.permissions, "run this as the worker's role", ("migrations",)),
-    Check("retention", retention.look, "set VERBWORKER_EXPORT_DIR to a directory it can write to", ("migrations",)),
     Check("clock", database.clock, "ask the database's operator", ("database",)),
     Check("engine id", engine.name, "set VERBWORKER_ENGINE_ID"),
     Check("engine", engine.reach, "check ZEEBE_ADDRESS, and that the cluster runs", ("engine id",)),
@@ -48,6 +47,7 @@ CHECKS: tuple[Check, ...] = (
         Check(name, backlog.looking_at(name), "look at the database's load", ("migrations", "engine id"))
         for name in backlog.QUEUES
     ),
+    Check("retention", retention.look, "set VERBWORKER_EXPORT_DIR to a directory it can write to", ("migrations",)),
 )
 
 
