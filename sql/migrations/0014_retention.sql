@@ -159,10 +159,11 @@ WHERE instance.ended_at IS NOT NULL AND instance.payload_dropped_at IS NULL
     OFFSET 0
   );
 
+-- Whatever the setting, an entry is left for a day: what was under way when it ended is told by then.
 CREATE VIEW verbworker.retired_runbook_entry WITH (security_invoker = true) AS
 SELECT entry.entry_id, entry.ended_at AS since
 FROM verbworker.runbook_entry AS entry
-WHERE entry.ended_at IS NOT NULL
+WHERE entry.ended_at < statement_timestamp() - interval '1 day'
   AND NOT EXISTS (
     SELECT 1
     FROM verbworker.workflow_instance AS instance
@@ -263,17 +264,17 @@ BEGIN
 END
 $$;
 
--- Drop whole entries with everything that tells of them. The caller names the head of the chain that it has exported:
--- an entry of which something was told since then stays, and so does one that is open or younger than a day.
-CREATE FUNCTION verbworker.drop_entries(entries uuid[], heads bytea[], before timestamptz) RETURNS bigint
+-- Drop whole entries with everything that tells of them, and return which went. The caller names the head of the chain
+-- that it has read for its export: an entry of which something was told since then stays.
+CREATE FUNCTION verbworker.drop_entries(entries uuid[], heads bytea[], before timestamptz) RETURNS SETOF uuid
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '1s' AS $$
 DECLARE
   over uuid[] := ARRAY(
     SELECT entry.entry_id
-    FROM unnest(entries, heads) AS exported (entry_id, head)
-    JOIN verbworker.runbook_entry AS entry ON entry.entry_id = exported.entry_id AND entry.last_hash = exported.head
+    FROM unnest(entries, heads) AS known (entry_id, head)
+    JOIN verbworker.runbook_entry AS entry ON entry.entry_id = known.entry_id AND entry.last_hash = known.head
     JOIN verbworker.retired_runbook_entry AS retired ON retired.entry_id = entry.entry_id
-    WHERE retired.since < least(before, statement_timestamp() - interval '1 day')
+    WHERE retired.since < before
     FOR UPDATE OF entry SKIP LOCKED);
   carried uuid[] := ARRAY(
     SELECT instance_uid FROM verbworker.workflow_instance WHERE entry_id = ANY (over) FOR UPDATE);
@@ -287,7 +288,7 @@ BEGIN
   DELETE FROM verbworker.dispatch WHERE entry_id = ANY (over);
   DELETE FROM verbworker.workflow_instance WHERE instance_uid = ANY (carried);
   DELETE FROM verbworker.runbook_entry WHERE entry_id = ANY (over);
-  RETURN cardinality(over);
+  RETURN QUERY SELECT unnest(over);
 END
 $$;
 

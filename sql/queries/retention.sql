@@ -84,8 +84,9 @@ WHERE entry.entry_id = ANY ($1::uuid[])
 ORDER BY entry.ended_at, entry.entry_id;
 
 -- name: drop_entries
--- Drop entries that were exported with these heads.
-SELECT verbworker.drop_entries($1, $2, statement_timestamp() - $3::interval) AS dropped;
+-- Drop entries that were read with these heads; the caller commits when their export is on disk.
+SELECT entry_id
+FROM verbworker.drop_entries($1, $2, statement_timestamp() - $3::interval) AS entry_id;
 
 -- name: seen
 -- This process lives, so its name is still of use.

@@ -71,10 +71,14 @@ class RetiredRows:
         rows = await connection.fetch(query("retention", "export_entries"), [row["entry_id"] for row in held])
         return [ExportedEntry(row["entry_id"], row["last_hash"], row["line"]) for row in rows]
 
-    async def drop_entries(self, connection: Connection, entries: Sequence[ExportedEntry], kept: timedelta) -> int:
-        """Drop entries whose chain still ends where it was exported; return how many went."""
+    async def drop_entries(
+        self, connection: Connection, entries: Sequence[ExportedEntry], kept: timedelta
+    ) -> list[ExportedEntry]:
+        """Drop entries whose chain still ends where it was read; return those that went when the caller commits."""
         ids, heads = [entry.entry_id for entry in entries], [entry.head for entry in entries]
-        return _dropped(await connection.fetchrow(query("retention", "drop_entries"), ids, heads, kept))
+        rows = await connection.fetch(query("retention", "drop_entries"), ids, heads, kept)
+        gone = {row["entry_id"] for row in rows}
+        return [entry for entry in entries if entry.entry_id in gone]
 
     async def note_alive(self, owner: UUID) -> None:
         """Note that a process boot still runs, so that its name is kept."""

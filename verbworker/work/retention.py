@@ -179,7 +179,10 @@ class Retention:
         return dropped
 
     async def _drop_entries(self, rule: Rule, kept: timedelta) -> int:
-        """Export a batch of entries and drop them, in one transaction; without a destination none goes."""
+        """Drop a batch of entries, and commit when their export is on disk; without a destination none goes.
+
+        When the process dies before the commit, an entry is in two files, and the later one counts.
+        """
         if self._export is None:
             return 0
         async with self._database.transaction() as connection:
@@ -190,10 +193,10 @@ class Retention:
                     # Evidence: it stays where `runbook verify` finds it.
                     self._broken.add(entry.entry_id)
                     _log.error("entry kept because its chain is broken", extra={"entry_id": str(entry.entry_id)})
-            if not whole:
-                return 0
-            await self._export([entry.line for entry in whole])
-            return await self._rows.drop_entries(connection, whole, kept)
+            gone = await self._rows.drop_entries(connection, whole, kept)
+            if gone:
+                await self._export([entry.line for entry in gone])
+            return len(gone)
 
     async def count(self) -> None:
         """Set the gauges: how many rows are due by each rule. Note as well that this process still runs."""
