@@ -79,3 +79,9 @@ OVERDUE_BACKOFFS = Gauge(
     "verbworker_overdue_backoffs", "Failed jobs that the engine should have handed out again", registry=REGISTRY
 )
 OVERDUE_TIMERS = Gauge("verbworker_overdue_timers", "Waits whose timer should have fired", registry=REGISTRY)
+RETENTION_DROPPED = Counter(
+    "verbworker_retention_dropped", "Rows that retention dropped, by what they were", ["kind"], registry=REGISTRY
+)
+RETENTION_DUE = Gauge(
+    "verbworker_retention_due", "Rows that retention has yet to drop, counted up to 10,000", ["kind"], registry=REGISTRY
+)

@@ -29,11 +29,12 @@ WHERE NOT CASE needed.privilege
 END
 ORDER BY needed.relation, needed.privilege;
 
--- name: may_archive
--- Whether this role can add a month to the archive: a partition is attached by the owner alone.
-SELECT pg_has_role(archive.relowner, 'USAGE') AND has_schema_privilege('verbworker', 'CREATE') AS may
-FROM pg_class AS archive
-WHERE archive.oid = 'verbworker.job_frame_archive'::regclass;
+-- name: missing_functions
+-- What this role must execute and may not.
+SELECT name
+FROM unnest($1::text[]) AS name
+WHERE NOT has_function_privilege(name, 'EXECUTE')
+ORDER BY name;
 
 -- name: pinned
 -- The definitions that running instances are made of, besides the newest ones.

@@ -61,7 +61,7 @@ RETURNING message_id;
 -- name: discard
 -- The message will not be delivered. Its id stays used.
 UPDATE verbworker.inbox_message
-SET state = 'discarded', owner = NULL
+SET state = 'discarded', owner = NULL, discarded_at = clock_timestamp()
 WHERE tenant_id = $1 AND message_id = $2 AND generation = $3 AND state = 'dead'
 RETURNING message_id;
 

@@ -564,10 +564,6 @@ WITH gone AS (
 SELECT count(*) AS pruned
 FROM gone;
 
--- name: forget
--- Drop the months of the archive that ended before the retention began.
-SELECT verbworker.drop_archive_months(clock_timestamp() - $1::interval) AS dropped;
-
 -- name: note
 -- Keep what happened to a frame beyond the ordinary, for `frames explain`.
 INSERT INTO verbworker.frame_event (engine_id, job_key, kind, epoch, owner, detail)

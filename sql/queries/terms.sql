@@ -36,15 +36,19 @@ UNION ALL
 SELECT visit FROM added;
 
 -- name: forget_visits
--- Take away the counts of instances that have ended: no step of theirs will be come to again.
+-- Take away the counts of instances that have ended: no step of theirs will be come to again. Visits under a key that no
+-- instance has are those of one that was started twice; after a day no instance is still to be pinned to that key.
 WITH gone AS (
   DELETE FROM verbworker.step_visit
   WHERE ctid = ANY (ARRAY(
     SELECT visit.ctid
     FROM verbworker.step_visit AS visit
-    JOIN verbworker.workflow_instance AS instance
+    LEFT JOIN verbworker.workflow_instance AS instance
       ON instance.engine_id = visit.engine_id AND instance.instance_key = visit.process_instance_key
-    WHERE visit.engine_id = $1 AND instance.ended_at < clock_timestamp() - $2::interval
+    WHERE visit.engine_id = $1 AND CASE
+      WHEN instance.instance_uid IS NULL THEN visit.visited_at < clock_timestamp() - interval '1 day'
+      ELSE instance.ended_at < clock_timestamp() - $2::interval
+    END
     LIMIT $3
     FOR UPDATE OF visit SKIP LOCKED
   ))

@@ -69,6 +69,7 @@ ASKING: dict[tuple[str, ...], tuple[str, ...]] = {
     ("ingress",): (*SHOP, "--insecure-no-auth"),
     ("db", "migrate"): (),
     ("db", "status"): (),
+    ("db", "retention"): (),
 }
 # The doctor tells it as a line; the others have no database, bring their own, or are tried where they are tested.
 OTHERS = {("doctor",), ("demo",), ("dev",), ("init",), ("lint",), ("console",), ("scaffold",), ("verify",)} | {

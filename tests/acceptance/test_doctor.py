@@ -45,6 +45,7 @@ def test_where_all_is_well_every_line_says_so(clinic: Clinic) -> None:
         *(f"model {clinic.shop.process}", "verbs"),
         *("gates", "held frames", "dispatches", "decisions", "dead letters"),
         *("stalled", "overdue backoffs", "overdue timers"),
+        "retention",
     ]
 
 
@@ -145,12 +146,53 @@ def as_role(dsn: str, name: str) -> str:
     return changed(dsn, netloc=f"{name}:{SECRET}@{parts.hostname}:{parts.port}")
 
 
-def test_a_role_with_the_rights_of_a_worker_is_told_of_the_archive_alone(clinic: Clinic, role: str) -> None:
+def test_a_role_with_the_rights_of_a_worker_is_well(clinic: Clinic, role: str) -> None:
     told = clinic.doctor(VERBWORKER_DSN=as_role(clinic.dsn, role))
 
-    assert told.lines["permissions"].verdict == "warn"
-    assert "not add months to the archive" in told.lines["permissions"].found
+    assert told.lines["permissions"].verdict == "ok"
     assert (told.of("wrong"), SECRET in told.said.out) == ([], False)
+
+
+def test_a_role_that_may_not_tidy_up_is_told_how_to(clinic: Clinic, role: str) -> None:
+    name = "verbworker.ensure_archive_month(timestamptz)"
+    run_apart(execute(clinic.dsn, f"REVOKE EXECUTE ON FUNCTION {name} FROM {role}"))
+    told = clinic.doctor(VERBWORKER_DSN=as_role(clinic.dsn, role)).lines["permissions"]
+
+    assert (told.verdict, name in told.found) == ("warn", True)
+    assert told.fix == f'as the owner: GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA verbworker TO "{role}"'
+
+
+_OLD_LETTER = """
+INSERT INTO verbworker.dead_letter (tenant_id, code, reason, body, sent_by, state, resolved_at)
+VALUES ('default', 'invalid', 'no JSON', 'x', 'portal', 'discarded', clock_timestamp() - interval '92 days')
+"""
+
+
+def test_rows_that_should_be_gone_are_a_warning_with_the_way_to_hear_why(clinic: Clinic) -> None:
+    before = clinic.doctor().lines["retention"]
+    run_apart(execute(clinic.dsn, _OLD_LETTER))
+    told = clinic.doctor().lines["retention"]
+
+    assert (before.verdict, before.found[:16]) == ("ok", "0 row(s) are due")
+    assert "kept for ever: runbook_entry" in before.found
+    assert (told.verdict, told.fix) == ("warn", "see that a worker runs; to hear why: verbworker db retention")
+    assert told.found == "1 of dead_letter are due since more than a day"
+
+
+def test_a_table_that_grows_for_ever_is_a_warning_unless_it_is_meant(clinic: Clinic) -> None:
+    run_apart(execute(clinic.dsn, "UPDATE pg_class SET reltuples = 2e6 WHERE relname = 'runbook_entry'"))
+    told = clinic.doctor().lines["retention"]
+    meant = clinic.doctor(VERBWORKER_KEEP_ENTRIES="forever").lines["retention"]
+
+    assert (told.verdict, meant.verdict) == ("warn", "ok")
+    assert told.found == "verbworker.runbook_entry has about 2,000,000 rows and is kept for ever"
+    assert told.fix == "set VERBWORKER_KEEP_ENTRIES, to forever if that is meant"
+
+
+def test_an_export_directory_that_cannot_be_written_to_is_wrong(clinic: Clinic) -> None:
+    told = clinic.doctor(VERBWORKER_EXPORT_DIR="/nowhere").lines["retention"]
+
+    assert (told.verdict, "/nowhere is not a directory" in told.found) == ("wrong", True)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from tests.support.client import connected
 from tests.support.models import one_task
 from tests.support.ports import free_ports
 from tests.support.postgres import Postgres, Template
+from tests.support.sealed import INSIDE, leave_behind
 from tests.support.zeebe import Broker, prepare
 
 ROOT = Path(__file__).parents[2]
@@ -102,6 +103,40 @@ def test_a_run_ended_by_a_signal_leaves_nothing_behind(
     assert holding_run.returncode == code
     assert alive == []
     assert [place for place in directories if place.exists()] == []
+
+
+_USES_SERVERS = """
+import os, signal
+
+def test_uses_servers(postgres, broker):
+    assert postgres.pid and broker.pid
+    {last_words}
+"""
+_PYTEST = ("-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "-c", "pyproject.toml")
+
+
+@pytest.mark.zeebe
+@pytest.mark.parametrize(
+    ("last_words", "code"),
+    [("", 0), ("os.kill(os.getpid(), signal.SIGKILL)", 137)],
+    ids=["in order", "killed"],
+)
+def test_a_run_leaves_no_temporary_file(tmp_path: Path, zeebe_installed: None, last_words: str, code: int) -> None:
+    (tmp_path / "test_uses_servers.py").write_text(_USES_SERVERS.format(last_words=last_words))
+    run = (sys.executable, "-m", "pytest", *_PYTEST, INSIDE / "test_uses_servers.py")
+    ended, output, left = leave_behind(tmp_path, run, directory=ROOT)
+
+    assert ended == code, output
+    assert left == []
+
+
+@pytest.mark.zeebe
+def test_a_command_beside_a_broker_leaves_no_temporary_file(tmp_path: Path, zeebe_installed: None) -> None:
+    run = (sys.executable, "-m", "tests.support.with_zeebe", "true")
+    ended, output, left = leave_behind(tmp_path, run, directory=ROOT)
+
+    assert ended == 0, output
+    assert left == []
 
 
 @pytest.mark.parametrize(("ci", "verdict"), [("", "1 skipped"), ("true", "1 error")])

@@ -12,7 +12,7 @@ from tests.support.clinic import grants
 from tests.support.databases import execute, plain
 from tests.support.postgres import run_apart
 from verbworker.stores import _sql
-from verbworker.stores.checkup import NEEDS
+from verbworker.stores.checkup import FUNCTIONS, NEEDS
 
 DOES = (
     (re.compile(r"\bINSERT INTO\s+"), "INSERT"),
@@ -20,6 +20,11 @@ DOES = (
     (re.compile(r"\bDELETE FROM\s+"), "DELETE"),
     (re.compile(r"(?:(?<!DELETE )\bFROM|\bJOIN|,)\s+"), "SELECT"),
     (re.compile(r"\bnextval\('"), "USAGE"),
+)
+BODY = re.compile(r"(CREATE FUNCTION.*?)\$\$(.*?)\$\$", re.DOTALL)
+CALL = re.compile(r"\bverbworker\.([a-z_]+)\(")
+OWNERS_ONLY = (
+    "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'verbworker'::regnamespace AND prosecdef"
 )
 TABLE = re.compile(r"(verbworker(?:_engine)?)\.([a-z_]+)\b(?!\()")
 # Run by the owner, by whoever tests an application, and by the doctor itself.
@@ -32,7 +37,10 @@ def statements() -> Iterator[str]:
         if store not in NOT_A_WORKERS:
             yield from _sql.queries(store).values()
     for _, text in _sql.migrations():
-        yield from re.findall(r"\$\$(.*?)\$\$", text, re.DOTALL)
+        for header, body in BODY.findall(text):
+            # What runs as the owner needs nothing of the role that calls it but the right to.
+            if "SECURITY DEFINER" not in header:
+                yield body
 
 
 def done() -> set[tuple[str, str, str]]:
@@ -68,6 +76,27 @@ def test_a_role_need_not_do_what_no_statement_does() -> None:
         ("verbworker_engine", "message_start", "UPDATE"),
         ("verbworker_engine", "timer", "UPDATE"),
     }
+
+
+async def test_a_role_must_execute_what_runs_as_the_owner(dsn: str) -> None:
+    async with plain(dsn) as connection:
+        there = {
+            row[0].replace("timestamp with time zone", "timestamptz") for row in await connection.fetch(OWNERS_ONLY)
+        }
+    called = {name for statement in statements() for name in CALL.findall(statement)}
+    needed = FUNCTIONS["verbworker"]
+
+    assert there == {f"verbworker.{name}".replace(", ", ",") for name in needed}
+    assert {name.partition("(")[0] for name in needed} <= called
+
+
+async def test_a_role_that_was_not_given_them_cannot_execute_them(dsn: str) -> None:
+    name, parts = f"reader_{uuid4().hex[:8]}", urlsplit(dsn)
+    await execute(dsn, f"CREATE ROLE {name} LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA verbworker TO {name}")
+    async with plain(urlunsplit(parts._replace(netloc=f"{name}:x@{parts.hostname}:{parts.port}"))) as connection:
+        with pytest.raises(PostgresError, match="permission denied for function drop_retired"):
+            await connection.execute("SELECT verbworker.drop_retired('frame_event', now(), 1)")
+    await execute(dsn, f"DROP OWNED BY {name}; DROP ROLE {name}")
 
 
 @pytest.fixture

@@ -216,17 +216,6 @@ async def test_a_frame_is_kept_in_the_month_of_its_acknowledgement(place: Place,
     assert {row["job_key"]: row["month"][-7:] for row in rows} == {1: "2025_11", 2: "2025_12", 3: "2026_02"}
 
 
-async def test_old_months_are_dropped_whole(place: Place, frames: Frames) -> None:
-    await complete(place, frames, 1, 2)
-    await acknowledge(frames, 1, 2)
-    await place.change(1, acked_at="'2025-12-31 23:59:59Z'")
-    await frames.archive(older_than=NOW)
-
-    assert await frames.forget(older_than=timedelta(days=1)) == 1
-    assert await archived(place) == [2]
-    assert await frames.forget(older_than=timedelta(days=1)) == 0
-
-
 async def test_archivers_at_one_moment_copy_each_frame_once(place: Place, frames: Frames, rival: Frames) -> None:
     await complete(place, frames, *range(1, 31))
     await acknowledge(frames, *range(1, 31))

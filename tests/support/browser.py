@@ -1,16 +1,16 @@
 """A real browser: Debian's chromium, driven by Playwright, without a screen and without talking to anybody else."""
 
-import fcntl
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Playwright, expect, sync_playwright
+
+from tests.support.cache import locked
+from tests.support.children import fresh_directory, remove
 
 _NAMES = ("chromium", "chromium-browser")
 PATIENCE_MS = 60_000
@@ -48,8 +48,7 @@ def _install() -> str:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         return _give_up("there is no chromium, and only root on Debian can have it installed here")
     # Several test processes want it at the same time; one installs and the others wait.
-    with (Path(tempfile.gettempdir()) / "verbworker-chromium.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked("chromium"):
         if (place := _found()) is not None:
             return place
         done = _apt("install", "-y", "--no-install-recommends", "chromium")
@@ -77,11 +76,26 @@ def _give_up(reason: str) -> str:
 
 
 @contextmanager
+def _driver() -> Iterator[Playwright]:
+    """Playwright's driver with a temporary directory of its own, where profiles go even if we are killed."""
+    # On disk: a browser that avoids /dev/shm because it may be small must not be led there.
+    directory = fresh_directory("browser", in_memory=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(directory))
+        playwright = sync_playwright().start()
+    try:
+        yield playwright
+    finally:
+        playwright.stop()
+        remove(directory)
+
+
+@contextmanager
 def opened_browser() -> Iterator[Browser]:
     """A browser until the end of the block. Once it is installed, that it does not start is a failure."""
     place = find_chromium()
     expect.set_options(timeout=PATIENCE_MS)
-    with sync_playwright() as playwright:
+    with _driver() as playwright:
         browser = playwright.chromium.launch(executable_path=place, headless=True, args=list(_QUIET))
         try:
             yield browser

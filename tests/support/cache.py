@@ -14,7 +14,7 @@ def cached(name: str, build: Callable[[Path], None]) -> Path:
     kept = _root() / name
     if kept.exists():
         return kept
-    with _locked(_root() / f".{name}.lock"):
+    with locked(name):
         if not kept.exists():
             for abandoned in _root().glob(f".{name}-*"):
                 shutil.rmtree(abandoned, ignore_errors=True)  # we hold the lock: its builder was killed
@@ -36,7 +36,8 @@ def _root() -> Path:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
+def locked(name: str) -> Iterator[None]:
+    """Let one process of this user at a time do what `name` stands for."""
+    with (_root() / f".{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released by the kernel, even if we are killed
         yield

@@ -91,10 +91,10 @@ def spawn(
     return Child(process)
 
 
-def fresh_directory(name: str) -> Path:
-    """A new directory in memory where the machine has that, gone when we are."""
+def fresh_directory(name: str, *, in_memory: bool = True) -> Path:
+    """A new directory, in memory where the machine has that, gone when we are."""
     memory = Path("/dev/shm")
-    place = memory if os.access(memory, os.W_OK) else None
+    place = memory if in_memory and os.access(memory, os.W_OK) else None
     _line()  # without a watcher there would be no one to remove it
     directory = Path(tempfile.mkdtemp(prefix=f"verbworker-{name}-", dir=place))
     _tell(f"directory {directory}")
@@ -105,6 +105,22 @@ def remove(directory: Path) -> None:
     """Remove a fresh directory and let the watcher forget it."""
     shutil.rmtree(directory, ignore_errors=True)
     _tell(f"removed {directory}")
+
+
+def fresh_log(name: str) -> Path:
+    """A new empty file for what a server prints, gone when we are."""
+    _line()
+    descriptor, log = tempfile.mkstemp(prefix=f"verbworker-{name}-", suffix=".log")
+    os.close(descriptor)
+    _tell(f"file {log}")
+    return Path(log)
+
+
+def close_log(log: Path, *, keep: bool) -> None:
+    """Remove a log, or keep it for a person to read; the watcher forgets it either way."""
+    if not keep:
+        log.unlink(missing_ok=True)
+    _tell(f"removed {log}")
 
 
 def _tell(sentence: str) -> None:

@@ -11,7 +11,7 @@ from tests.support.command import Said, verbworker
 from tests.support.databases import execute
 from tests.support.models import one_task
 from tests.support.shop import Shop
-from verbworker.stores.checkup import NEEDS
+from verbworker.stores.checkup import FUNCTIONS, NEEDS
 
 EMBEDDED = {"VERBWORKER_ENGINE": "embedded"}
 
@@ -143,4 +143,5 @@ def grants(role: str) -> str:
         for table, privileges in tables.items():
             kind = "SEQUENCE " if "USAGE" in privileges else ""
             statements.append(f"GRANT {', '.join(privileges)} ON {kind}{schema}.{table} TO {role}")
+        statements += [f"GRANT EXECUTE ON FUNCTION {schema}.{name} TO {role}" for name in FUNCTIONS.get(schema, ())]
     return "; ".join(statements)

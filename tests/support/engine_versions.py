@@ -1,9 +1,7 @@
 """The 8.8 and 8.9 test engines as child processes: Camunda's real engine code behind a test gateway."""
 
 import hashlib
-import os
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +9,10 @@ from pathlib import Path
 from typing import Self
 
 from tests.support.cache import cached
-from tests.support.children import Child, fresh_directory, remove, spawn
+from tests.support.children import Child, close_log, fresh_directory, fresh_log, remove, spawn
 from tests.support.errors import Broken
 from tests.support.http import ask
-from tests.support.java import Java, find_java
+from tests.support.java import Java, apart_from_tmp, find_java
 from tests.support.maven import copy_artifact, copy_dependencies
 from tests.support.ports import LOOPBACK, free_ports
 
@@ -62,9 +60,7 @@ class VersionEngine:
         self._gateway, self._control = free_ports(2)
         self._child: Child | None = None
         self._scratch = fresh_directory(f"engine-{version}")
-        descriptor, log = tempfile.mkstemp(prefix=f"verbworker-engine-{version}-", suffix=".log")
-        os.close(descriptor)
-        self.log = Path(log)
+        self.log = fresh_log(f"engine-{version}")
 
     @property
     def address(self) -> str:
@@ -96,8 +92,7 @@ class VersionEngine:
             self._child.end()
             self._child = None
         remove(self._scratch)
-        if not keep_log:
-            self.log.unlink(missing_ok=True)
+        close_log(self.log, keep=keep_log)
 
     def advance(self, seconds: float) -> None:
         """Move the engine's clock forward, so that timers fall due now."""
@@ -115,7 +110,7 @@ class VersionEngine:
         return [
             str(java.binary),
             *_FLAGS,
-            f"-Djava.io.tmpdir={self._scratch}",
+            *apart_from_tmp(self._scratch),
             "-cp",
             f"{home / 'classes'}:{home / 'jars'}/*",  # ours first: one class stands before the jar's
             "EngineProcess",
@@ -155,4 +150,4 @@ def _compiler(java: Java) -> Sequence[str]:
     if java.compiler is not None:
         return [str(java.compiler), "--release", _RELEASE]
     jar = cached("ecj", lambda into: copy_artifact(_COMPILER, into)) / "ecj-3.43.0.jar"
-    return [str(java.binary), "-jar", str(jar), "-source", _RELEASE, "-target", _RELEASE, "-nowarn"]
+    return [str(java.binary), "-XX:-UsePerfData", "-jar", str(jar), "-source", _RELEASE, "-target", _RELEASE, "-nowarn"]

@@ -62,7 +62,15 @@ class FeelOracle:
         lines = [json.dumps({"expression": q.expression, "contexts": list(q.contexts)}) for q in questions]
         classpath = f"{self._home}:{self._home}/*"
         done = subprocess.run(
-            [self._java.binary, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath, "FeelOracle"],
+            [
+                self._java.binary,
+                "-XX:-UsePerfData",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                classpath,
+                "FeelOracle",
+            ],
             input="\n".join(lines),
             capture_output=True,
             text=True,

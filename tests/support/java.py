@@ -66,6 +66,14 @@ def find_java() -> Java:
     return bundled
 
 
+def apart_from_tmp(directory: Path) -> list[str]:
+    """The flags that have a Java process keep its temporary files in `directory`, and no counters in /tmp.
+
+    Tomcat, RocksDB and Netty unpack what they need into the temporary directory and leave it when they are killed.
+    """
+    return [f"-Djava.io.tmpdir={directory}", "-XX:-UsePerfData"]
+
+
 def _homes() -> Iterator[Path]:
     on_path = shutil.which("java")
     if on_path:

@@ -8,7 +8,6 @@ import secrets
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.support.apart import run_apart as run_apart
-from tests.support.children import Child, fresh_directory, remove, spawn
+from tests.support.children import Child, close_log, fresh_directory, fresh_log, remove, spawn
 from tests.support.errors import Broken, Unavailable
 from tests.support.ports import LOOPBACK, free_ports
 
@@ -45,9 +44,7 @@ class Postgres:
         self._password = secrets.token_urlsafe(12)
         self._port = 0
         self._child: Child | None = None
-        descriptor, log = tempfile.mkstemp(prefix="verbworker-postgres-", suffix=".log")
-        os.close(descriptor)
-        self.log = Path(log)
+        self.log = fresh_log("postgres")
 
     @property
     def dsn(self) -> str:
@@ -77,8 +74,7 @@ class Postgres:
             self._child.end(signal.SIGINT)
             self._child = None
         remove(self.directory)
-        if not keep_log:
-            self.log.unlink(missing_ok=True)
+        close_log(self.log, keep=keep_log)
 
     def restart_immediate(self) -> None:
         """Crash the server as pg_ctl's immediate mode does, and bring it back on the same port."""

@@ -1,9 +1,10 @@
-"""A watcher: ends the processes and removes the directories it was told of, once its parent is gone.
+"""A watcher: ends the processes and removes the directories and files it was told of, once its parent is gone.
 
 It is a script of its own, started by `children`, and learns from lines on its standard input. The input
 ends when the parent does, whatever ended the parent, so not even SIGKILL leaves a server behind.
 """
 
+import contextlib
 import os
 import shutil
 import signal
@@ -18,7 +19,7 @@ def watch() -> None:
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
     processes: dict[int, int] = {}
-    directories: set[str] = set()
+    places: set[str] = set()
     for line in sys.stdin:
         word, _, rest = line.rstrip("\n").partition(" ")
         if word == "process":
@@ -26,13 +27,21 @@ def watch() -> None:
             processes[int(pid)] = int(number)
         elif word == "ended":
             processes.pop(int(rest), None)
-        elif word == "directory":
-            directories.add(rest)
+        elif word in ("directory", "file"):
+            places.add(rest)
         elif word == "removed":
-            directories.discard(rest)
+            places.discard(rest)
     _end(processes)
-    for directory in directories:
-        shutil.rmtree(directory, ignore_errors=True)
+    for place in places:
+        _remove(place)
+
+
+def _remove(place: str) -> None:
+    if os.path.isdir(place):
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            os.unlink(place)
 
 
 def _end(processes: dict[int, int]) -> None:

@@ -5,7 +5,6 @@ import http.client
 import os
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -14,10 +13,10 @@ from types import FrameType
 from typing import Any, Self
 
 from tests.support.apart import run_apart
-from tests.support.children import Child, fresh_directory, remove, spawn
+from tests.support.children import Child, close_log, fresh_directory, fresh_log, remove, spawn
 from tests.support.errors import Broken, Unavailable
 from tests.support.http import ask
-from tests.support.java import Java, find_java
+from tests.support.java import Java, apart_from_tmp, find_java
 from tests.support.ports import LOOPBACK, claim, free_ports
 from tests.support.zeebe_home import VERSION, class_path, start_cache, zeebe_home
 
@@ -65,9 +64,7 @@ class Broker:
         self._extra = {"ZEEBE_CLOCK_CONTROLLED": str(controlled_clock).lower(), **(environment or {})}
         self._child: Child | None = None
         self.data = fresh_directory("zeebe")
-        descriptor, log = tempfile.mkstemp(prefix="verbworker-zeebe-", suffix=".log")
-        os.close(descriptor)
-        self.log = Path(log)
+        self.log = fresh_log("zeebe")
 
     @property
     def address(self) -> str:
@@ -104,8 +101,7 @@ class Broker:
             self._child.end(signal.SIGTERM)
             self._child = None
         remove(self.data)
-        if not keep_log:
-            self.log.unlink(missing_ok=True)
+        close_log(self.log, keep=keep_log)
 
     def kill(self) -> None:
         """End the broker at once, as a crash would; its data stays for `start`."""
@@ -151,8 +147,10 @@ class Broker:
     def _launch(self, java: Java, home: Path, flags: list[str]) -> None:
         for port in astuple(self._ports):
             claim(port)
+        scratch = self.data / "tmp"
+        scratch.mkdir(exist_ok=True)
         self._child = spawn(
-            _command(java, home, [*self._flags, *flags]),
+            _command(java, home, [*self._flags, *flags, *apart_from_tmp(scratch)]),
             log=self.log,
             environment={**os.environ, **_settings(self._ports, self.data), **self._extra},
             directory=home,

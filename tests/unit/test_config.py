@@ -9,6 +9,7 @@ import pytest
 
 from verbworker.errors import ContractInvalid
 from verbworker.ops import config
+from verbworker.work.retention import RULES
 
 SECRET = "correct-horse-battery-staple-0123456789"
 
@@ -192,3 +193,32 @@ def test_a_named_key_without_keys_is_told() -> None:
 
 def test_without_keys_there_is_no_ring() -> None:
     assert config.load().key_ring() is None
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("forever", None),
+        ("Forever ", None),
+        ("90d", timedelta(days=90)),
+        ("0.5 d", timedelta(hours=12)),
+        ("12h", timedelta(hours=12)),
+        ("3600", timedelta(hours=1)),
+    ],
+)
+def test_how_long_something_is_kept(given: str, read: timedelta | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERBWORKER_KEEP_MESSAGES", given)
+
+    assert config.load().keep_messages == read
+
+
+@pytest.mark.parametrize("given", ["never", "0d", "-1", "", "90 days", "d"])
+def test_how_long_something_is_kept_is_said_in_one_way(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VERBWORKER_KEEP_MESSAGES", given)
+
+    with pytest.raises(ContractInvalid, match="setting keep_messages: write it as days, hours or seconds above 0"):
+        config.load()
+
+
+def test_every_rule_of_retention_has_its_setting() -> None:
+    assert config.load().keep().keys() == {rule.setting for rule in RULES}

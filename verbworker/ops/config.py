@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import tomllib
 from datetime import timedelta
@@ -22,7 +23,10 @@ from verbworker.errors import ContractInvalid
 from verbworker.integrity import KeyRing
 
 FILE = Path("verbworker.toml")
+FOREVER = "forever"
 _ONLY_OUTSIDE = "integrity_keys"
+_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([dh])")
+_UNITS = {"d": 86_400.0, "h": 3_600.0}
 
 
 def _seconds(value: object) -> object:
@@ -35,6 +39,16 @@ def _seconds(value: object) -> object:
             raise ValueError("it must be more than 0 seconds")
         return seconds
     return value
+
+
+def _kept(value: object) -> object:
+    if isinstance(value, str) and value.strip().lower() == FOREVER:
+        return None
+    found = _AGE.fullmatch(value.strip()) if isinstance(value, str) else None
+    try:
+        return _seconds(value if found is None else float(found[1]) * _UNITS[found[2]])
+    except ValueError:
+        raise ValueError(f"write it as days, hours or seconds above 0, 90d, 12h or 3600, or as {FOREVER}") from None
 
 
 def _words(value: object) -> object:
@@ -51,6 +65,7 @@ def _keys(value: object) -> object:
 
 
 Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
+Kept = Annotated[timedelta | None, BeforeValidator(_kept)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
 Keys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_keys)]
 
@@ -90,10 +105,23 @@ class Settings(BaseSettings):
         default=timedelta(seconds=30),
         description="how long after its timeout a case may stand still before it is named",
     )
-    engine_retention: Seconds = Field(
-        default=timedelta(days=7), description="when the embedded engine forgets an ended instance"
-    )
     archive_after: Seconds = Field(default=timedelta(minutes=10), description="when an acknowledged frame moves")
+
+    # For how long: days (90d), hours (12h), seconds, or forever. Nothing of an open case goes, however old it is.
+    engine_retention: Kept = Field(
+        default=timedelta(days=7), description="ended instances of the embedded engine, after their end"
+    )
+    keep_archive: Kept = Field(default=timedelta(days=90), description="archived frames, by whole months")
+    keep_frame_events: Kept = Field(default=timedelta(days=30), description="the story of a job, for frames explain")
+    keep_frame_conflicts: Kept = Field(default=timedelta(days=90), description="deliveries under a foreign job key")
+    keep_worker_boots: Kept = Field(default=timedelta(days=90), description="names of workers, after they were seen")
+    keep_payloads: Kept = Field(default=timedelta(days=7), description="payloads of a case, after its end")
+    keep_messages: Kept = Field(default=timedelta(days=30), description="messages, after they were read or discarded")
+    keep_dead_letters: Kept = Field(default=timedelta(days=90), description="dead letters, after they were resolved")
+    keep_entries: Kept = Field(default=None, description="entries of the runbook, after their end; see export_dir")
+    export_dir: Path | None = Field(
+        default=None, description="a directory for entries that are dropped; without it none is"
+    )
 
     http_host: str = Field(default="127.0.0.1", description="where /live, /ready and /metrics are served")
     http_port: int = Field(default=8090, ge=0, le=65535, description="their port; 0 serves none")
@@ -135,6 +163,10 @@ class Settings(BaseSettings):
                 " --engine-id (a recreated cluster hands out the same job keys again, so it needs another name)"
             )
         return (self.engine_id or "").strip()
+
+    def keep(self) -> dict[str, timedelta | None]:
+        """For how long each kind of row is kept, by the name of its setting; None is for ever."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name.startswith("keep_")}
 
     def key_ring(self) -> KeyRing | None:
         """The signing keys, or None when there are none."""

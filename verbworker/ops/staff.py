@@ -7,8 +7,10 @@ from uuid import UUID
 from verbworker.engine import Engine
 from verbworker.integrity import KeyRing
 from verbworker.ops.config import Settings
+from verbworker.ops.export import ExportDirectory
 from verbworker.poll_loop import Service
 from verbworker.registry import Registry
+from verbworker.stores._database import Database
 from verbworker.stores.dead_letters import DeadLetters
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.dispatches import Dispatches
@@ -29,6 +31,7 @@ from verbworker.work.messenger import Messenger
 from verbworker.work.performance import Performance
 from verbworker.work.reception import Reception
 from verbworker.work.reconciler import Reconciler
+from verbworker.work.retention import Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,5 +89,12 @@ def hire(
         GateRelay(control, engine, timeout=settings.gate_timeout).service,
         reconciler.service,
         *undoing.services,
+        retention(settings, control, owner=owner).service,
     )
     return Staff(identity, reconciler, desks, services)
+
+
+def retention(settings: Settings, database: Database, *, owner: UUID | None = None) -> Retention:
+    """Build retention as the settings want it."""
+    export = None if settings.export_dir is None else ExportDirectory(settings.export_dir).write
+    return Retention(database, settings.keep(), export=export, owner=owner)

@@ -26,7 +26,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "job_delivery": _ALL,
         "frame_event": _APPENDED,
         "frame_conflict": _APPENDED,
-        "worker_boot": _APPENDED,
+        "worker_boot": _KEPT,
         "runbook_entry": _KEPT,
         "runbook_event": _APPENDED,
         "parked_token": _KEPT,
@@ -38,6 +38,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "process_deployment": _APPENDED,
         "process_terms": _APPENDED,
         "step_visit": _ALL,
+        "retired_runbook_entry": ("SELECT",),
         "stall": _MOVED,
         "standstill": ("SELECT",),
     },
@@ -55,6 +56,18 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
 }
 """What the shipped statements do to each table, by schema; a test compares this with the statements themselves."""
+
+FUNCTIONS: Mapping[str, tuple[str, ...]] = {
+    "verbworker": (
+        "ensure_archive_month(timestamptz)",
+        "count_retired(text, timestamptz, bigint)",
+        "drop_retired(text, timestamptz, bigint)",
+        "drop_payloads(timestamptz, bigint)",
+        "drop_archived_frames(timestamptz, bigint)",
+        "drop_entries(uuid[], bytea[], timestamptz)",
+    ),
+}
+"""What runs as the owner of the tables and only for roles that were given it: archiving and retention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +129,11 @@ class Checkup:
         rows = await self._database.fetch(query("checkup", "missing_privileges"), relations, privileges)
         return [f"{row['privilege']} ON {_kind(row['privilege'])}{row['relation']}" for row in rows]
 
-    async def may_archive(self) -> bool:
-        """Whether our role can add a month to the archive of frames."""
-        row = await self._database.fetchrow(query("checkup", "may_archive"))
-        return row is not None and bool(row["may"])
+    async def missing_functions(self, *schemas: str) -> list[str]:
+        """The functions of these schemas that our role needs and may not execute."""
+        needed = [f"{schema}.{name}" for schema in schemas for name in FUNCTIONS.get(schema, ())]
+        rows = await self._database.fetch(query("checkup", "missing_functions"), needed)
+        return [row["name"] for row in rows]
 
     async def pinned(self, engine_id: str) -> set[int]:
         """The definitions that running instances are made of."""

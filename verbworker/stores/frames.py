@@ -282,11 +282,6 @@ class Frames:
         row = await self._database.fetchrow(query("frames", "held"), self.engine_id)
         return Waiting(row["held"], row["unacknowledged"], row["oldest_unacknowledged"]) if row else Waiting(0, 0, 0.0)
 
-    async def forget(self, *, older_than: timedelta) -> int:
-        """Drop the archive's months that ended `older_than` ago and return how many went."""
-        row = await self._database.fetchrow(query("frames", "forget"), older_than)
-        return 0 if row is None else row["dropped"]
-
     async def note(self, job_key: int, kind: str, *, epoch: int | None = None, detail: str = "") -> None:
         """Keep something out of the ordinary for `frames explain`."""
         await self._database.execute(query("frames", "note"), self.engine_id, job_key, kind, epoch, self.owner, detail)

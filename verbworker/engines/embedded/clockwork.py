@@ -30,7 +30,7 @@ class Clockwork:
         shelf: Shelf,
         *,
         made: Callable[[list[Change]], None],
-        retention: timedelta = timedelta(days=7),
+        retention: timedelta | None = timedelta(days=7),
     ) -> None:
         self._database = database
         self._shelf = shelf
@@ -90,6 +90,8 @@ class Clockwork:
     async def _sweep_some(self) -> int:
         self._strays.clear()  # time to look at them again
         expired = await self._shelf.subscriptions.expire(_SWEPT)
+        if self._retention is None:
+            return expired
         return expired + await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT)
 
     async def sweep(self) -> tuple[int, int]:
@@ -97,6 +99,8 @@ class Clockwork:
         messages = instances = 0
         while gone := await self._shelf.subscriptions.expire(_SWEPT):
             messages += gone
-        while gone := await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT):
+        while self._retention is not None and (
+            gone := await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT)
+        ):
             instances += gone
         return messages, instances

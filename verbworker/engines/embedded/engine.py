@@ -64,7 +64,7 @@ class EmbeddedEngine:
         database: Database,
         *,
         engine_id: str = "embedded",
-        retention: timedelta = timedelta(days=7),
+        retention: timedelta | None = timedelta(days=7),
         clockwork: bool = True,
     ) -> None:
         self._database = database

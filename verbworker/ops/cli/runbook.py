@@ -5,21 +5,25 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import typer
 
+from verbworker.errors import CannotRun
 from verbworker.event import Entry, Status, told
 from verbworker.ops import config
 from verbworker.ops.cli.db import DSN
 from verbworker.ops.cli.output import answer, busy, complain, print_json, run, say, show
 from verbworker.ops.config import Settings
+from verbworker.ops.export import exported_lines
 from verbworker.ops.reading import Found, Reading
+from verbworker.runbook_export import check_entry
 from verbworker.stores import _schema
 from verbworker.stores._database import Database
 from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.runbook import Runbook
+from verbworker.stores.runbook import Runbook, Verified
 from verbworker.stores.stalls import Stalls
 
 app = typer.Typer(help="The runbook: what was asked, what waits for whom, what happened.", no_args_is_help=True)
@@ -29,6 +33,9 @@ TENANT = typer.Option(None, "--tenant", help="Whose; else VERBWORKER_TENANT.", s
 ENGINE_ID = typer.Option(None, "--engine-id", help="The cluster's name; else VERBWORKER_ENGINE_ID.", show_default=False)
 STATUS = typer.Option(None, "--status", help="Only those in this status.", show_default=False)
 ANY_ENTRY = typer.Argument(None, help="One entry; else all of the tenant.", show_default=False)
+EXPORT = typer.Option(
+    None, "--export", help="Check exported entries instead: a file, or a directory of them.", show_default=False
+)
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
 _ANY = "8b1f6a52-0d0e-4c55-9a6e-3f2a7c1d9e40"
@@ -117,6 +124,7 @@ def show_events(
 @app.command(epilog="Example: verbworker runbook verify --json")
 def verify(
     entry_id: UUID | None = ANY_ENTRY,
+    export: Path | None = EXPORT,
     tenant: str | None = TENANT,
     dsn: str | None = DSN,
     as_json: bool = JSON,
@@ -124,12 +132,12 @@ def verify(
     """Recompute the chains of events; exit 1 when one was changed, dropped or slipped in."""
     settings = config.load(dsn=dsn, tenant=tenant)
 
-    async def read() -> Any:
+    async def read() -> Verified:
         async with opened_database(settings) as database:
             return await Runbook(database).verify(settings.tenant, entry_id)
 
     with busy("recomputing the chains"):
-        found = run(read())
+        found = run(read()) if export is None else _verify_export(export, entry_id)
     if as_json:
         broken = {str(entry): seq for entry, seq in found.broken.items()}
         print_json({"entries": found.entries, "events": found.events, "broken": broken})
@@ -170,6 +178,21 @@ def cancel(
     entry = run(ask())
     sentence = "cancelled" if entry.status is Status.CANCELLED else "asked for; a worker carries it out"
     answer(sentence, shown(entry), as_json=as_json)
+
+
+def _verify_export(place: Path, entry_id: UUID | None) -> Verified:
+    entries, events, broken = 0, 0, {}
+    for where, line in exported_lines(place):
+        try:
+            checked = check_entry(line)
+            found = UUID(checked.entry_id)
+        except ValueError as error:
+            raise CannotRun(f"{where}: {error}") from error
+        if entry_id in (None, found):
+            entries, events = entries + 1, events + checked.events
+            if checked.broken_at is not None:
+                broken[found] = checked.broken_at
+    return Verified(entries, events, broken)
 
 
 @asynccontextmanager

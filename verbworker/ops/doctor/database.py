@@ -68,9 +68,9 @@ async def permissions(patient: Patient) -> Sequence[Finding]:
     if missing:
         fix = f'as the owner: GRANT {missing[0]} TO "{role}"'
         return [wrong("permissions", f"{role} lacks {len(missing)}: {_named(missing)}", fix)]
-    if not await checkup.may_archive():
-        fix = f"let {role} be a member of the owner of verbworker.job_frame_archive, with CREATE ON SCHEMA verbworker"
-        return [warn("permissions", f"{role} may work, but not add months to the archive, so frames pile up", fix)]
+    if unusable := await checkup.missing_functions("verbworker"):
+        fix = f'as the owner: GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA verbworker TO "{role}"'
+        return [warn("permissions", f"{role} may work, but not tidy up, so tables grow: {_named(unusable)}", fix)]
     return [ok("permissions", f"{role} may do all that a worker does")]
 
 

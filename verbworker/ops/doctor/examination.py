@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from verbworker.errors import VerbworkerError
-from verbworker.ops.doctor import application, backlog, database, engine
+from verbworker.ops.doctor import application, backlog, database, engine, retention
 from verbworker.ops.doctor.finding import Finding, Verdict, unknown, wrong
 from verbworker.ops.doctor.patient import Patient
 
@@ -51,6 +51,7 @@ CHECKS: tuple[Check, ...] = (
         Check(name, backlog.looking_at_stalls(name), "look at the database's load", ("migrations", "engine id"))
         for name in backlog.STALLS
     ),
+    Check("retention", retention.look, "set VERBWORKER_EXPORT_DIR to a directory it can write to", ("migrations",)),
 )
 
 

@@ -1,0 +1,115 @@
+"""Rows of every age for tests of retention: each has a label, and a case that is open or has ended."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from tests.support.entries import Book
+from tests.support.frames import ENGINE
+from verbworker.event import Kind
+from verbworker.ops.config import Settings
+from verbworker.stores._database import Database
+from verbworker.work.retention import Export, Retention
+
+FRAME = """
+INSERT INTO verbworker.job_frame (
+  engine_id, job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, process_id,
+  process_version, element_id, mode, on_unknown, max_runs, idempotency_window, idempotency_key, owner, lease_until,
+  activated_ms, retries_left, input_hash, state, outcome, output, output_hash, acked_at
+) VALUES (
+  $1, $2, 1, $2, 'kyc.check', 'default', $3, 'kyc', 1, 'task', 'external', 'rerun', 5, '1 day', 'k', $4,
+  clock_timestamp() - interval '1 year', 0, 3, '', $5::text::verbworker.frame_state,
+  CASE $5 WHEN 'completed' THEN 'complete'::verbworker.frame_outcome END, CASE $5 WHEN 'completed' THEN 'x'::bytea END,
+  CASE $5 WHEN 'completed' THEN sha256('x') END, clock_timestamp() - $6::interval
+)
+"""
+ARCHIVE = """
+INSERT INTO verbworker.job_frame_archive
+SELECT clock_timestamp(), frame.* FROM verbworker.job_frame AS frame WHERE frame.job_key = $1
+"""
+MESSAGE = """
+INSERT INTO verbworker.inbox_message (
+  tenant_id, message_id, message_name, correlation_key, body_hash, sent_by, state, instance_uid, engine_id, ttl,
+  expires_at, consumed_at, discarded_at
+) VALUES (
+  'default', $1, 'papers', 'c-1', '', 'portal', $2::text, $3, 'engine-1', '1 hour',
+  clock_timestamp() - interval '1 year',
+  CASE WHEN $2 = 'consumed' THEN clock_timestamp() - $4::interval END,
+  CASE WHEN $2 = 'discarded' THEN clock_timestamp() - $4::interval END
+)
+"""
+LETTER = """
+INSERT INTO verbworker.dead_letter (
+  tenant_id, message_id, message_name, correlation_key, entry_id, code, reason, sent_by, state, created_at, resolved_at
+) VALUES (
+  'default', $1, 'papers', 'c-1', $2, 'no_case', 'x', 'portal',
+  CASE WHEN $3::interval IS NULL THEN 'open' ELSE 'discarded' END,
+  clock_timestamp() - interval '2 years', clock_timestamp() - $3::interval
+)
+"""
+
+
+def days(number: float) -> timedelta:
+    """So many days."""
+    return timedelta(days=number)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A database whose rows may be older than it is."""
+
+    database: Database
+
+    async def case(self, *, ended: timedelta | None, key: int = 0, **changes: Any) -> Book:
+        """A case that was carried out; it ended so long ago, or is open."""
+        book = await Book.open(self.database, **changes)
+        await book.start(key or uuid4().int % 10**12)
+        await book.park(book.token(element=uuid4().int % 10**12))
+        await self._append(book, Kind.PARKED, {"reason": "Waiting \\ \u00fcber 'it'\n", "n": 1e3})
+        if ended is not None:
+            await self.end(book, ended)
+        return book
+
+    async def end(self, book: Book, ago: timedelta) -> None:
+        """Have a case end, so long ago."""
+        await self._append(book, Kind.RESULT, {"result": "ok"})
+        for table in ("runbook_entry", "workflow_instance"):
+            past = f"UPDATE verbworker.{table} SET ended_at = clock_timestamp() - $2::interval WHERE entry_id = $1"
+            await self.database.execute(past, book.entry_id, ago)
+
+    async def _append(self, book: Book, kind: Kind, detail: Mapping[str, object]) -> None:
+        async with self.database.transaction() as connection:
+            await book.runbook.append_in(connection, book.entry_id, kind, once=kind.value, detail=detail)
+
+    async def frame(
+        self, key: int, book: Book | None, *, state: str = "completed", acked: timedelta | None = None
+    ) -> None:
+        """A frame in the hot table."""
+        uid = None if book is None else book.instance_uid
+        await self.database.execute(FRAME, ENGINE, key, uid, uuid4(), state, acked)
+
+    async def archived(self, key: int, book: Book | None, *, acked: timedelta) -> None:
+        """A frame in the archive."""
+        await self.frame(key, book, acked=acked)
+        month = "SELECT verbworker.ensure_archive_month(clock_timestamp() - $1::interval)"
+        await self.database.fetch(month, acked)
+        await self.database.execute(ARCHIVE, key)
+        await self.database.execute("DELETE FROM verbworker.job_frame WHERE job_key = $1", key)
+
+    async def labels(self, statement: str) -> list[Any]:
+        """The first column of every row, in order."""
+        return sorted([row[0] for row in await self.database.fetch(statement)])
+
+
+def retention(database: Database, export: Export | None = None, **changes: timedelta | None) -> Retention:
+    """Retention with the shipped settings, but for some."""
+    return Retention(database, Settings().keep() | changes, export=export)
+
+
+async def drop_all(kept: Retention) -> None:
+    """Drop until nothing is due."""
+    while await kept.drop_batch():
+        pass
+    assert kept.failures == {}

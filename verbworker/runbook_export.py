@@ -1,0 +1,47 @@
+"""Exported entries: one line of JSON each, with the chain of their events, and how such a line is checked."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+FORMAT = "verbworker.runbook/1"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEntry:
+    """What a look at one exported entry came to: the place in its chain where it breaks, or None."""
+
+    entry_id: str
+    events: int
+    broken_at: int | None
+
+
+def check_entry(line: str) -> CheckedEntry:
+    """Recompute the chain of an exported entry, as `verbworker.event_hash` does. Raises ValueError for another line."""
+    try:
+        exported = json.loads(line)
+        if exported["format"] != FORMAT:
+            raise ValueError(f"the format is {exported['format']!r}, not {FORMAT!r}")
+        entry, events = exported["entry"], exported["events"]
+        return CheckedEntry(entry["entry_id"], len(events), _broken_at(entry, events))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"it is not an exported entry: {error!r}") from error
+
+
+def _broken_at(entry: Mapping[str, Any], events: list[Mapping[str, Any]]) -> int | None:
+    previous = b""
+    for place, event in enumerate(events, start=1):
+        due = _hash(previous, entry["entry_id"], event)
+        if event["seq"] != place or event["hash"] != due.hex():
+            return place
+        previous = due
+    # The entry knows where its chain ends, so an event that is missing at the end is seen too.
+    is_whole = entry["last_seq"] == len(events) and entry["last_hash"] == f"\\x{previous.hex()}"
+    return None if is_whole else len(events) + 1
+
+
+def _hash(previous: bytes, entry_id: str, event: Mapping[str, Any]) -> bytes:
+    told = (entry_id, event["seq"], event["at_us"], event["kind"], event["status"], event["once"], event["detail"])
+    return sha256(previous + "\n".join(map(str, told)).encode()).digest()
