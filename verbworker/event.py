@@ -101,6 +101,18 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Due:
+    """When a timer should fire at a wait: so long after it begins, or at a date, whichever is first.
+
+    `beside` names timers that do not end the wait: once one of them fired, when the next is due is not known.
+    """
+
+    after: timedelta | None = None
+    at: datetime | None = None
+    beside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Token:
     """One thing an entry waits for, or waited for."""
 
@@ -118,9 +130,7 @@ class Token:
     correlation_key: str | None = None
     job_key: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
-    # When a timer ends the wait: so long after it begins, or at a date; whichever is first.
-    due_after: timedelta | None = None
-    due_at: datetime | None = None
+    due: Due = Due()
 
 
 @dataclass(frozen=True, slots=True)

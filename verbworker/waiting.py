@@ -3,7 +3,7 @@
 Older engines tell a listener no more than the element's id, so what stands there must be known beforehand.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from verblint.jobs import is_job
 from verblint.model import Definitions, FlowNode, Kind, Process, Scope
 from verblint.naming import OWN_JOBS
 from verbworker import schedule
-from verbworker.event import Wait
+from verbworker.event import Due, Wait
 from verbworker.workflow import WorkflowVerb
 
 ERROR = "error"
@@ -77,16 +77,11 @@ def from_json(kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Waiting]:
     }
 
 
-def first_due(
-    timers: Iterable[str], variables: Mapping[str, object], now: datetime
-) -> tuple[timedelta | None, datetime | None]:
-    """Say when the first of some timers is due: how long after they are set, and at which date.
-
-    Both may be None: a cycle has no single time, and a flag may hold no time or not be known.
-    """
+def due(waits: Waits, element_id: str, variables: Mapping[str, object], now: datetime) -> Due:
+    """Say when the first timer at an element is due; of a cycle or an unknown flag it is not known."""
     delays: list[timedelta] = []
     dates: list[datetime] = []
-    for timer in timers:
+    for timer in waits[element_id].timers if element_id in waits else ():
         kind, _, text = timer.partition(" ")
         try:
             value = variables.get(text[1:].strip()) if text.startswith("=") else text
@@ -97,7 +92,8 @@ def first_due(
             delays.append(at - now)
         elif kind == TimerKind.DATE:
             dates.append(at)
-    return min(delays, default=None), min(dates, default=None)
+    beside = (other.name for other in waits.values() if other.attached_to == element_id and not other.interrupting)
+    return Due(min(delays, default=None), min(dates, default=None), tuple(beside))
 
 
 def read_waits(model: Definitions, process: Process, workflow: WorkflowVerb) -> dict[str, Waiting]:

@@ -1,6 +1,8 @@
 -- When a timer should end a wait: its own, one behind it, or one at its edge. Null where there is none, or none that is
 -- known beforehand.
 ALTER TABLE verbworker.parked_token ADD COLUMN due_at timestamptz;
+-- The names of timers at its edge that leave the wait as it is: once one of them fired, nothing is known of the next.
+ALTER TABLE verbworker.parked_token ADD COLUMN due_beside text[] NOT NULL DEFAULT '{}';
 CREATE INDEX parked_token_due ON verbworker.parked_token (engine_id, due_at)
 WHERE closed_at IS NULL AND due_at IS NOT NULL;
 
@@ -27,10 +29,12 @@ CREATE TABLE verbworker.stall (
 --          or message under way. Right after a step that is usual; for longer than the engine's timeout it is not.
 -- backoff  The engine was asked to hand a job out again at a moment, and that moment is over.
 -- timer    A wait is open although its time is up.
+-- What was not named stands still no longer than nothing was heard of it: `heard_at` is for those who look for it, since
+-- it is known without a look at other tables.
 CREATE VIEW verbworker.standstill AS
 SELECT
   entry.entry_id, 'job' AS kind, '' AS place, entry.tenant_id, coalesce(instance.engine_id, '') AS engine_id,
-  instance.instance_key, instance.definition_key, NULL::text AS what,
+  instance.instance_key, instance.definition_key, NULL::text AS what, entry.updated_at AS heard_at,
   greatest(
     -- Our own note of it is no news.
     CASE WHEN noted.seq = entry.last_seq THEN noted.since ELSE entry.updated_at END,
@@ -82,7 +86,7 @@ WHERE entry.ended_at IS NULL AND entry.status = 'executing' AND entry.cancel_req
 UNION ALL
 SELECT
   entry.entry_id, 'backoff', frame.job_key::text, entry.tenant_id, instance.engine_id, instance.instance_key,
-  instance.definition_key, frame.verb,
+  instance.definition_key, frame.verb, frame.reported_at,
   -- The engine counts from when it was told.
   greatest(frame.next_retry_at, frame.reported_at)
 FROM verbworker.job_frame AS frame
@@ -95,7 +99,7 @@ WHERE frame.state = 'failed' AND frame.reported_at IS NOT NULL AND frame.acked_a
 UNION ALL
 SELECT
   entry.entry_id, 'timer', token.element_instance_key::text, entry.tenant_id, token.engine_id, token.instance_key,
-  instance.definition_key, token.reason, token.due_at
+  instance.definition_key, token.reason, token.due_at, token.due_at
 FROM verbworker.parked_token AS token
 JOIN verbworker.runbook_entry AS entry ON entry.entry_id = token.entry_id
 JOIN verbworker.workflow_instance AS instance ON instance.instance_uid = token.instance_uid
@@ -105,4 +109,10 @@ WHERE token.closed_at IS NULL AND token.due_at IS NOT NULL
     SELECT 1
     FROM verbworker.job_delivery AS delivery
     WHERE delivery.instance_uid = token.instance_uid
+  )
+  AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.runbook_event AS fired
+    WHERE fired.entry_id = token.entry_id AND fired.kind = 'TimerFired'
+      AND fired.detail ->> 'name' = ANY (token.due_beside)
   );

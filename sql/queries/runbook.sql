@@ -50,10 +50,11 @@ SELECT verbworker.append_event($1, $2, $3, $4) AS seq;
 -- What an entry waits for. One that came before only says that it is still waiting.
 INSERT INTO verbworker.parked_token AS token (
   tenant_id, entry_id, instance_uid, engine_id, instance_key, element_instance_key, element_id, kind, reason,
-  gate, message_name, correlation_key, job_key, detail, due_at
+  gate, message_name, correlation_key, job_key, detail, due_at, due_beside
 )
 VALUES (
-  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, least(clock_timestamp() + $15::interval, $16::timestamptz)
+  $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
+  least(clock_timestamp() + $15::interval, $16::timestamptz), $17::text[]
 )
 ON CONFLICT (engine_id, element_instance_key, kind) DO UPDATE SET
   seen_at = clock_timestamp(), job_key = coalesce(excluded.job_key, token.job_key)
@@ -72,12 +73,6 @@ UPDATE verbworker.parked_token
 SET closed_at = clock_timestamp(), closed_as = $4
 WHERE engine_id = $1 AND instance_key = $2 AND element_id = ANY ($3::text[]) AND closed_at IS NULL
 RETURNING token_id, entry_id, kind, reason, gate, message_name, correlation_key;
-
--- name: forget_due
--- A timer at the edge of a wait fired and the wait goes on: when the next one is due is not known.
-UPDATE verbworker.parked_token
-SET due_at = NULL
-WHERE engine_id = $1 AND instance_key = $2 AND element_id = $3 AND closed_at IS NULL;
 
 -- name: open_tokens
 -- What an entry waits for now, the longest wait first.
@@ -236,7 +231,7 @@ SELECT
 FROM (
   SELECT entry_id, min(since) AS since
   FROM verbworker.standstill
-  WHERE tenant_id = $1 AND since < clock_timestamp() - $2::interval
+  WHERE tenant_id = $1 AND since < statement_timestamp() - $2::interval
   GROUP BY entry_id
 ) AS still
 JOIN verbworker.runbook_entry AS entry ON entry.entry_id = still.entry_id

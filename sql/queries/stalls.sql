@@ -1,11 +1,12 @@
 -- name: find
 -- What stands still for too long and was not named yet, the longest first. A task of a person is locked for longer than
--- other jobs, so a process that has one is given that time.
+-- other jobs, so a process that has one is given that time. The statement's own time may be looked up in an index.
 SELECT still.entry_id, still.kind, still.place, still.engine_id, still.instance_key, still.what, still.since
 FROM verbworker.standstill AS still
-WHERE still.engine_id IN ($1, '') AND still.since < clock_timestamp() - $2::interval
+WHERE still.engine_id IN ($1, '') AND still.heard_at < statement_timestamp() - $2::interval
+  AND still.since < statement_timestamp() - $2::interval
   AND (
-    still.kind <> 'job' OR still.since < clock_timestamp() - $3::interval
+    still.kind <> 'job' OR still.since < statement_timestamp() - $3::interval
     OR NOT EXISTS (
       SELECT 1
       FROM verbworker.process_deployment AS deployment

@@ -100,6 +100,27 @@ async def test_a_sanctions_hit_ends_the_wait_for_documents_and_undoes_the_case(
 # ---- time -----------------------------------------------------------------------------------------------------------
 
 
+async def due(world: World, entry_id: UUID) -> timedelta | None:
+    """How long after it began the open gate of a case is due by its timer, as far as that is known."""
+    row = await world.database.fetchrow(
+        "SELECT due_at - opened_at AS after FROM verbworker.parked_token"
+        " WHERE entry_id = $1 AND kind = 'human_gate' AND closed_at IS NULL",
+        entry_id,
+    )
+    assert row is not None
+    return row["after"]  # type: ignore[no-any-return]  # asyncpg ships no types
+
+
+async def test_a_review_is_due_when_the_flag_says_so(world: World) -> None:
+    async with world.working():
+        entry_id = await at_review(world, **{"review-within": "P3D"})
+
+        after = await due(world, entry_id)
+
+    assert after is not None
+    assert abs(after - timedelta(days=3)) < timedelta(minutes=1)
+
+
 @pytest.mark.req("WAIT-03", "WAIT-05", "EVT-04")
 async def test_a_review_that_takes_too_long_is_escalated_and_stays_open(world: World) -> None:
     async with world.working():

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.support.weaving import BY_ERROR, BY_MESSAGE, BY_TIMER, registry_of, woven
-from verbworker.waiting import Waiting, as_json, ends, first_due, from_json
+from verbworker.event import Due
+from verbworker.waiting import Waiting, as_json, due, ends, from_json
 
 TASK = (
     '<serviceTask id="{key}"><extensionElements><zeebe:taskDefinition type="{job}"/></extensionElements></serviceTask>'
@@ -158,11 +159,12 @@ def test_a_wait_knows_the_timers_at_its_edge() -> None:
     waits = woven(
         '<userTask id="gate"/>',
         f'<boundaryEvent id="late" attachedToRef="gate">{BY_TIMER}</boundaryEvent>',
-        f'<boundaryEvent id="last" attachedToRef="gate">{dated}</boundaryEvent>',
+        f'<boundaryEvent id="last" attachedToRef="gate" cancelActivity="false">{dated}</boundaryEvent>',
         '<intermediateCatchEvent id="never"><timerEventDefinition/></intermediateCatchEvent>',
     ).waits
 
     assert waits["gate"].timers == ("timeDuration PT1S", "timeDate 2030-01-31T09:00:00Z")
+    assert due(waits, "gate", {}, NOON).beside == ("last",)
     assert waits["never"].timers == ()
 
 
@@ -192,7 +194,10 @@ def test_the_first_timer_says_when_a_wait_is_due(
 ) -> None:
     variables = {"orch_due": "P5D", "orch_odd": "soon", "orch_true": True}
 
-    assert first_due(timers, variables, NOON) == (after, at)
+    waits = {"x": Waiting("timer", "x", timers=timers)}
+
+    assert due(waits, "x", variables, NOON) == Due(after, at)
+    assert due(waits, "y", variables, NOON) == Due()
 
 
 def test_the_usual_way_is_counted_without_what_interrupts_it() -> None:

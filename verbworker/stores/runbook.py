@@ -140,8 +140,9 @@ class Runbook:
             token.correlation_key,
             token.job_key,
             json.dumps(dict(token.detail)),
-            token.due_after,
-            token.due_at,
+            token.due.after,
+            token.due.at,
+            list(token.due.beside),
         )
         assert row is not None
         return row["token_id"], row["is_new"]
@@ -167,10 +168,6 @@ class Runbook:
             query("runbook", "unpark_elements"), engine_id, instance_key, list(element_ids), closed_as
         )
         return [_closed(row) for row in rows]
-
-    async def forget_due_in(self, connection: Connection, engine_id: str, instance_key: int, element_id: str) -> None:
-        """Forget when the wait at an element should end by a timer."""
-        await connection.execute(query("runbook", "forget_due"), engine_id, instance_key, element_id)
 
     async def end_in(
         self,

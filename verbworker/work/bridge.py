@@ -13,7 +13,7 @@ from verbworker.stores._database import Connection, Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.inbox import Inbox
 from verbworker.stores.runbook import Closed, Runbook
-from verbworker.waiting import Waiting, Waits, ends, first_due
+from verbworker.waiting import Waiting, Waits, due, ends
 from verbworker.weaving import FIRED, PARK, START, UNPARK
 from verbworker.work.desk import Desk, with_texts
 from verbworker.work.reception import Listener, Reception, Visit
@@ -40,11 +40,12 @@ class Bridge:
 
     async def park(self, connection: Connection, visit: Visit) -> bool:
         """The engine is about to wait."""
-        here = (await self._waits(visit))[visit.job.element_id]
+        waits = await self._waits(visit)
+        here = waits[visit.job.element_id]
         reason, key = f"Awaiting {here.name}", self._key(here, visit.instance)
         token = visit.token(_kind(here), reason, message=here.message, key=key)
-        after, at = first_due(here.timers, visit.job.variables, datetime.now(UTC))
-        await self._runbook.park_in(connection, replace(token, due_after=after, due_at=at))
+        known = due(waits, visit.job.element_id, visit.job.variables, datetime.now(UTC))
+        await self._runbook.park_in(connection, replace(token, due=known))
         detail = _detail(visit, here, wait=token.kind.value, reason=reason, correlation_key=key)
         await self._append(connection, visit, Kind.PARKED, detail)
         return True
@@ -82,9 +83,6 @@ class Bridge:
         if here.interrupting:
             ended = [other for other in waits if other != element_id and ends(waits, element_id, other)]
             closed = await self._close(connection, visit, ended, closed_as="fired")
-        elif here.kind == Wait.TIMER and here.attached_to is not None:
-            engine_id, instance_key = visit.instance.engine_id, visit.job.process_instance_key
-            await self._runbook.forget_due_in(connection, engine_id, instance_key, here.attached_to)
         if is_new:
             await self._came(connection, visit, here)
         for token in closed:

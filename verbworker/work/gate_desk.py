@@ -26,7 +26,7 @@ from verbworker.stores.deployments import Deployments
 from verbworker.stores.gates import GateBook, Silent
 from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
-from verbworker.waiting import Waits, first_due
+from verbworker.waiting import Waits, due
 from verbworker.work.desk import with_texts
 from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.gates import Teller
@@ -103,9 +103,7 @@ class GateDesk:
             return
         waits = await self._deployed(job.process_definition_key)
         token = self._token(job, known, instance_uid, self._gate(job, workflow, waits))
-        timers = waits[job.element_id].timers if job.element_id in waits else ()
-        after, at = first_due(timers, job.variables, datetime.now(UTC))
-        await self._park(job, replace(token, due_after=after, due_at=at))
+        await self._park(job, replace(token, due=due(waits, job.element_id, job.variables, datetime.now(UTC))))
 
     def _gate(self, job: Job, workflow: WorkflowVerb, waits: Waits) -> Gate:
         """The gate at a task: as the contract declares it, else as its model names it, and then it takes any word."""
