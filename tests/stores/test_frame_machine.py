@@ -76,6 +76,22 @@ MUTANTS = {
         "CASE WHEN false THEN keyed_at ELSE",
     ),
     "the relay forgets a verdict": ("relay", "AND acked_at IS NULL", "AND acked_at IS NULL AND relay_at IS NULL"),
+    "the sweep takes a live lease": (
+        "leases.take",
+        "AND lease_until < clock_timestamp() - $4::interval",
+        "AND $4::interval IS NOT NULL",
+    ),
+    "the sweep keeps the epoch": ("leases.take", "SET epoch = frame.epoch + 1, owner", "SET owner"),
+    "the sweep repeats a report that was heard": ("leases.take", "'incident' AND reported_at IS NULL", "'incident'"),
+    "a swept run costs a retry": (
+        "leases.run_again",
+        "retries_left = greatest(frame.retries_left, 1)",
+        "retries_left = greatest(frame.retries_left - 1, 1)",
+    ),
+    "a swept hold counts as told": ("leases.hold", "reported_at = NULL", "reported_at = clock_timestamp()"),
+    "a frame is closed under any epoch": ("frames.close", "AND epoch = $3", "AND $3::bigint IS NOT NULL"),
+    "a closed frame is claimed and stays acknowledged": ("push", "acked_at = NULL,", ""),
+    "a closed frame runs though it must not": ("push", "frame.acked_at IS NULL\n", "true\n"),
     "the archive takes what nobody acknowledged": (
         "archive",
         "WHERE frame.acked_at < clock_timestamp() - $1::interval",
@@ -88,10 +104,11 @@ MUTANTS = {
 def test_a_hole_in_the_sql_is_found(
     machine: type[FrameMachine], monkeypatch: pytest.MonkeyPatch, mutant: tuple[str, str, str]
 ) -> None:
-    name, old, new = mutant
-    shipped = _sql.query("frames", name)
-    assert old in shipped, "this mutant no longer changes anything"
-    monkeypatch.setitem(_sql.queries("frames"), name, shipped.replace(old, new))
+    place, old, new = mutant
+    store, _, name = place.rpartition(".")
+    queries = _sql.queries(store or "frames")
+    assert old in queries[name], "this mutant no longer changes anything"
+    monkeypatch.setitem(queries, name, queries[name].replace(old, new))
 
     with pytest.raises(Exception) as caught:  # noqa: PT011  # an assertion of the machine, or the database's own belt
         run_state_machine_as_test(machine, settings=bounded(MUTANT_EXAMPLES, Phase.generate, fixed=True))

@@ -6,19 +6,25 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from tests.support.desk import VERB, Desk, one_verb, opened, quick
+from tests.support.frames import make_delivery
 from tests.support.ledger import EFFECTS, TABLE, Account
 from tests.support.sweeping import die, leases_end, reconcile, sweeper
 from tests.support.trip import Agency, trip_registry
 from tests.support.undoing import House, house
 from verbworker import metrics
-from verbworker.engine import Ask
+from verbworker.crossing import Luggage
+from verbworker.engine import Ask, Start
 from verbworker.errors import Fenced, PermanentContract, TransientExternal
 from verbworker.event import Kind, Status
 from verbworker.failpoint import Point
-from verbworker.frame import FrameState
+from verbworker.frame import Delivery, FrameState
 from verbworker.job import RESERVED, Job
+from verbworker.ops import app
+from verbworker.ops.config import Settings
+from verbworker.outcome import Incident
 from verbworker.registry import Registry
 from verbworker.testing.memory import JobState
 from verbworker.verb import Call
@@ -331,6 +337,29 @@ async def test_a_sweep_counts_what_it_did_by_verb_and_decision(dsn: str) -> None
         assert swept() == before + 1
 
 
+async def test_a_whole_worker_sweeps_what_another_left_and_serves_with_rows(dsn: str) -> None:
+    registry = Outside().registry()
+    async with opened(dsn, registry) as desk:
+        job = await begun(desk)
+        await die(desk.executor, job, Point.PUSHED)
+        await leases_end(desk.database)
+        settings = Settings(
+            dsn=SecretStr(dsn), engine_id=desk.engine.engine_id, http_port=0, sweep_every=timedelta(milliseconds=20)
+        )
+        stop = asyncio.Event()
+        async with (
+            app.opened(settings, registry, desk.engine) as worker,
+            asyncio.timeout(60),
+            asyncio.TaskGroup() as tasks,
+        ):
+            tasks.create_task(worker.run(stop))
+            await desk.engine.until(lambda: desk.known(job).state is JobState.COMPLETED)
+            stop.set()
+
+        assert (await desk.frame(job)).runs == 2
+        assert worker.worker._serving is not None
+
+
 # ---- what is gone ---------------------------------------------------------------------------------------------------
 
 
@@ -344,6 +373,10 @@ async def _first_job(place: House) -> Job:
     await place.start("trip.book-flight", "trip.book-car")
     place.engine.lose_timeouts()
     return await place.take("trip.book-flight")
+
+
+def _delivery(job: Job) -> Delivery:
+    return make_delivery(job, instance_uid=Luggage.of(job).instance_uid)
 
 
 async def _status(place: House) -> Status:
@@ -483,7 +516,26 @@ async def test_an_undo_that_stopped_for_a_person_is_closed_when_its_entry_has_en
         assert await _archived(place) == [("failed", "JobGone", "gone")]
 
 
-async def test_a_closed_frame_is_refused_as_a_stray_no_more_and_counted_nowhere(place: House) -> None:
+async def test_a_job_that_was_refused_as_a_duplicates_is_closed_and_the_entry_goes_on(place: House) -> None:
+    first = await _first_job(place)
+    (workflow,) = place.registry.workflows.values()
+    twin = await place.engine.start(Start(workflow.process, place.engine.variables(first.process_instance_key)))
+    job = await place.take("trip.book-flight")
+    claim = await place.worker.frames.push(_delivery(job))
+    assert claim is not None
+    await place.engine.cancel(twin.instance_key)
+    refused = Incident("PermanentContract", "InstanceStray", "nobody wants this instance any more; it was cancelled")
+    await place.worker.frames.pop_incident(claim, refused)
+    await leases_end(place.database)
+
+    await sweeper(place.database, place.engine).sweep()
+
+    assert (first.process_instance_key != twin.instance_key, claim.instance is not None) == (True, True)
+    assert await _status(place) is Status.EXECUTING
+    assert await _archived(place) == [("failed", "JobGone", "gone")]
+
+
+async def test_a_closed_frame_is_swept_no_more_and_counted_nowhere(place: House) -> None:
     job = await _first_job(place)
     await die(place.worker.executor, job, Point.PUSHED)
     await place.engine.cancel(job.process_instance_key)

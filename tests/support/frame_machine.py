@@ -27,7 +27,7 @@ from tests.support.frames import (
     open_pinned,
 )
 from verbworker.errors import Fenced
-from verbworker.frame import Claim, Delivery, Step, decide
+from verbworker.frame import Claim, Delivery, Step, decide, decide_swept, incident_of
 from verbworker.stores.frames import Frames, Verdict
 
 T = TypeVar("T")
@@ -178,6 +178,51 @@ class FrameMachine(RuleBasedStateMachine):
         if job.frame is not None and job.frame.state == "started":
             job.frame.is_live = False
             self.change(job, "lease_until = clock_timestamp() - interval '1 second'")
+
+    @rule(hand=hands, data=st.data(), is_forgotten=st.booleans())
+    def sweep(self, hand: int, data: st.DataObject, is_forgotten: bool) -> None:
+        job = self.some_job(data, "started", "failed", "incident")
+        if is_forgotten and job.frame is not None and job.frame.state == "started":
+            self.end_window(job)
+        self.take(job, hand)
+
+    @rule(hand=hands, data=st.data(), move=moves)
+    def sweep_and_deliver_again(self, hand: int, data: st.DataObject, move: int) -> None:
+        job = self.some_job(data, "started", "failed")
+        self.take(job, hand)
+        self.push(job, hand, move)
+
+    def take(self, job: ModelJob, hand: int) -> None:
+        """Have the sweep of one worker look at a frame whose lease is over, and do what it decides."""
+        leases, owner = self.world.leases[hand], self.world.frames[hand].owner
+        self.change(job, "lease_until = clock_timestamp() + interval '1 hour'")
+        assert self.run(leases.take([job.key], 10)) == [], "a frame was taken within its lease"
+        self.change(job, "lease_until = clock_timestamp() - interval '1 second'")
+        is_swept = job.is_swept()
+        taken = self.run(leases.take([job.key], 10))
+        assert bool(taken) == is_swept
+        assert self.run(leases.take([job.key], 10)) == [], "a frame was taken twice"
+        for one in taken:
+            step = job.sweep(owner)
+            assert decide_swept(one.frame) is step
+            if step is Step.CLAIM_AGAIN:
+                assert self.run(leases.run_again([one])) == {job.key}
+            elif step in (Step.HOLD_POISON, Step.HOLD_UNKNOWN):
+                assert self.run(leases.hold(one, step, incident_of(step, one.frame)))
+
+    @rule(hand=hands, data=st.data(), past=st.sampled_from([0, 0, 1]), move=moves)
+    def close_as_gone_and_deliver_again(self, hand: int, data: st.DataObject, past: int, move: int) -> None:
+        job = self.some_job(data, "failed", "incident")
+        frame, owner = job.frame, self.world.frames[hand].owner
+        if frame is None:
+            return
+        may_close = past == 0 and frame.state != "completed" and not frame.acked and frame.place != "archive"
+        frames = self.world.frames[hand]
+        closed = self.run(frames.close(job.key, frame.epoch - past, code="JobGone", message="the job is gone"))
+        assert closed == may_close
+        if closed:
+            job.close(owner)
+        self.push(job, hand, move)
 
     # ---- pops ----------------------------------------------------------------------------------------------------
 

@@ -89,6 +89,8 @@ class ModelJob:
             return "new"
         if frame.place == "archive" or frame.state == "completed" or act <= frame.act:
             return None
+        if frame.acked and (frame.place == "both" or self.is_unrepeatable()):
+            return None
         match frame.state:
             case "failed":
                 return "retry" if frame.is_due else None
@@ -102,9 +104,41 @@ class ModelJob:
         assert self.frame is not None
         if self.frame.runs >= MAX_RUNS:
             return Step.HOLD_POISON
-        if self.mode == "external" and (self.on_unknown == "hold" or not self.frame.is_in_window):
-            return Step.HOLD_UNKNOWN
-        return None
+        return Step.HOLD_UNKNOWN if self.is_unrepeatable() else None
+
+    def is_unrepeatable(self) -> bool:
+        """Whether a call may have gone out that must not go out again."""
+        assert self.frame is not None
+        return self.mode == "external" and (self.on_unknown == "hold" or not self.frame.is_in_window)
+
+    def is_swept(self) -> bool:
+        """Whether the sweep takes the frame when its lease is over."""
+        frame = self.frame
+        if frame is None or frame.acked or frame.place != "hot":
+            return False
+        is_unreported = frame.reported is None
+        return frame.state == "started" or (is_unreported and (frame.state == "incident" or frame.is_due))
+
+    def sweep(self, owner: UUID) -> Step:
+        """Be taken by the sweep, and what it does then."""
+        frame = self.frame
+        assert frame is not None
+        frame.epoch, frame.owner, frame.is_live = frame.epoch + 1, owner, True
+        match frame.state:
+            case "failed":
+                return Step.REPORT_RETRY
+            case "incident":
+                return Step.REPORT_INCIDENT
+        reason = self.hold_reason()
+        frame.end("failed" if reason is None else "incident")
+        frame.is_due = True
+        return reason or Step.CLAIM_AGAIN
+
+    def close(self, owner: UUID) -> None:
+        """The engine has no such job any more."""
+        assert self.frame is not None
+        self.frame.state, self.frame.acked, self.frame.is_due = "failed", True, True
+        self.frame.epoch, self.frame.owner = self.frame.epoch + 1, owner
 
     def step(self, act: int, owner: UUID) -> Step:
         """What the decision table says of a delivery that claimed nothing."""
@@ -118,7 +152,7 @@ class ModelJob:
             return Step.SUPERSEDED
         match frame.state:
             case "failed":
-                return Step.REPORT_RETRY
+                return Step.QUARANTINE if frame.acked else Step.REPORT_RETRY
             case "incident":
                 return Step.REPORT_INCIDENT if frame.reported is None else Step.WAIT
         reason = Step.BUSY if frame.is_live else self.hold_reason()
@@ -146,6 +180,7 @@ class ModelJob:
         if kind == "release":
             frame.runs, frame.infra_runs, frame.retries_left = 0, 0, RETRIES
         frame.end("started")
+        frame.acked = False
         frame.epoch += 1
         frame.runs += 1
         frame.owner, frame.act, frame.is_live, frame.is_due = owner, act, True, False

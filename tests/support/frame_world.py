@@ -10,6 +10,7 @@ from uuid import uuid4
 from tests.support.frames import ENGINE
 from verbworker.stores._database import Connection, Database, translated
 from verbworker.stores.frames import Frames
+from verbworker.stores.leases import Leases
 
 T = TypeVar("T")
 HOUR = timedelta(hours=1)
@@ -55,6 +56,7 @@ class World:
         self.run(self.database.keep())
         self.run(self.database.execute("CREATE TABLE effect (job_key bigint NOT NULL)"))
         self.frames = [Frames(self.database, engine_id=ENGINE, owner=uuid4(), lease=HOUR) for _ in range(3)]
+        self.leases = [Leases(self.database, frames, grace=timedelta(0)) for frames in self.frames]
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do one thing to its end."""

@@ -8,7 +8,16 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.support.frames import ENGINE, make_job
-from verbworker.frame import Frame, FrameState, Step, decide, idempotency_key, renewed_key
+from verbworker.frame import (
+    Frame,
+    FrameState,
+    Step,
+    decide,
+    decide_swept,
+    idempotency_key,
+    incident_of,
+    renewed_key,
+)
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -139,6 +148,46 @@ def test_a_started_frame_whose_lease_is_over_may_be_claimed() -> None:
 @pytest.mark.parametrize(("runs", "step"), [(4, Step.CLAIM_AGAIN), (5, Step.HOLD_POISON), (6, Step.HOLD_POISON)])
 def test_a_job_that_keeps_killing_its_worker_is_held(runs: int, step: Step) -> None:
     assert decided(make_frame(lease_until=OVER, runs=runs)) is step
+
+
+ABANDONED: dict[str, dict[str, Any]] = {
+    "transactional": {},
+    "transactional, long ago": {"on_unknown": "hold", "keyed_at": NOW - timedelta(days=9)},
+    "repeatable": {"mode": "external"},
+    "probed": {"mode": "external", "on_unknown": "probe"},
+    "not repeatable": {"mode": "external", "on_unknown": "hold"},
+    "forgotten outside": {"mode": "external", "keyed_at": NOW - timedelta(hours=1)},
+    "run too often": {"runs": 5},
+    "run too often outside": {"mode": "external", "on_unknown": "hold", "runs": 5},
+}
+
+
+@pytest.mark.parametrize("frame", ABANDONED.values(), ids=ABANDONED)
+def test_the_sweep_decides_about_an_abandoned_run_as_a_redelivery_does(frame: dict[str, Any]) -> None:
+    abandoned = make_frame(lease_until=OVER, **frame)
+
+    assert decide_swept(abandoned) is decided(abandoned)
+
+
+@pytest.mark.parametrize(
+    ("state", "step"), [(FrameState.FAILED, Step.REPORT_RETRY), (FrameState.INCIDENT, Step.REPORT_INCIDENT)]
+)
+def test_the_sweep_reports_what_its_owner_could_not(state: FrameState, step: Step) -> None:
+    assert decide_swept(make_frame(state, lease_until=OVER, next_retry_at=NOW)) is step
+
+
+def test_an_abandoned_run_is_held_with_a_reason() -> None:
+    poison = incident_of(Step.HOLD_POISON, make_frame(runs=5))
+
+    assert (poison.kind, poison.code) == ("PermanentContract", "CrashLoop")
+    assert "begun 5 times" in poison.message
+    assert incident_of(Step.HOLD_UNKNOWN, make_frame()).code == "OutcomeUnknown"
+
+
+def test_a_job_that_comes_back_after_its_frame_was_closed_is_quarantined() -> None:
+    closed = make_frame(FrameState.FAILED, next_retry_at=OVER, acked_at=OVER, fail_code="JobGone")
+
+    assert (decided(closed), decided(closed, at=100)) == (Step.QUARANTINE, Step.SUPERSEDED)
 
 
 @pytest.mark.parametrize("on_unknown", ["rerun", "probe"])

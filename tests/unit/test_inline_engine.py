@@ -77,6 +77,35 @@ async def test_a_command_misbehaves_as_it_was_told(trouble: str, error: type[Exc
     assert await engine.alive(instance) is is_alive
 
 
+async def test_an_engine_that_lost_its_timeouts_hands_out_only_what_is_failed() -> None:
+    engine = await deployed(Drawing().start().task("work").end().flow("begin", "work", "end"))
+    await engine.start(Start("p", {}))
+    (job,) = await taken(engine)
+    engine.lose_timeouts()
+    await engine.extend(job.key, 1)
+    engine.advance(24 * 3600)
+    locked = await taken(engine)
+
+    await engine.fail(job.key, retries=job.retries, message="freed")
+    (again,) = await taken(engine)
+
+    assert locked == []
+    assert (again.key, again.retries) == (job.key, job.retries)
+    assert again.activated_ms > job.activated_ms
+
+
+async def test_a_restarted_engine_has_its_timeouts_again() -> None:
+    engine = await deployed(Drawing().start().task("work").end().flow("begin", "work", "end"))
+    await engine.start(Start("p", {}))
+    (job,) = await taken(engine)
+    engine.lose_timeouts()
+    engine.advance(3600)
+
+    engine.lose_timeouts(lost=False)
+
+    assert [known.key for known in await taken(engine)] == [job.key]
+
+
 async def test_a_job_can_be_delivered_again_after_it_was_completed() -> None:
     engine = await deployed(Drawing().start().task("work").task("then").end().flow("begin", "work", "then", "end"))
     await engine.start(Start("p", {}))

@@ -97,7 +97,8 @@ class Sweep:
 
     async def _sweep_frames(self) -> int:
         await self._look()
-        sure_until = asyncio.get_running_loop().time() + self._frames.lease.total_seconds()
+        lease = self._frames.lease.total_seconds()
+        sure_until = asyncio.get_running_loop().time() + lease - min(2.0, lease / 3)
         taken = await self._leases.take(self._open, _BATCH) if self._open else []
         steps = {one.frame.job_key: decide_swept(one.frame) for one in taken}
         abandoned = [one for one in taken if steps[one.frame.job_key] is Step.CLAIM_AGAIN]
@@ -111,7 +112,7 @@ class Sweep:
             else:
                 is_ours = step is not Step.CLAIM_AGAIN or one.frame.job_key in freed
             # As for any report: a late word could end another worker's run, so a doubtful lease says nothing.
-            if is_ours and asyncio.get_running_loop().time() < sure_until - 2.0:
+            if is_ours and asyncio.get_running_loop().time() < sure_until:
                 answer = await self._report(one, step)
                 await self._note(one, step, answer, gone)
 
