@@ -276,7 +276,7 @@ async def test_a_word_that_cannot_be_noted_changes_nothing(dsn: str, caplog: pyt
         job = await desk.begun()
         await desk.crash(job, Point.POPPED)
         desk.engine.drop("complete")
-        await desk.database.execute("DROP TABLE verbworker.frame_event")
+        await desk.database.execute("DROP TABLE verbworker.frame_event CASCADE")
         await desk.returns.verdict(job.key, verdict_of(await desk.frame(job)))
 
         assert "note not written" in caplog.text

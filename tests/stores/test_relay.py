@@ -27,7 +27,7 @@ async def test_a_note_that_cannot_be_written_stops_no_verdict(place: Place) -> N
     engine = Told()
     async with working(place.database) as frames:
         await frames.pop_completed(place.verdict(await claimed(frames, place.delivery())))
-        await place.database.execute("DROP TABLE verbworker.frame_event")
+        await place.database.execute("DROP TABLE verbworker.frame_event CASCADE")
 
         sent = await Relay(frames, Returns(engine, frames), every=timedelta(0)).sweep()
 
