@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from verbworker import retrying
 from verbworker.errors import EndedByBug
-from verbworker.retrying import Pauses, is_outage
+from verbworker.retrying import Pauses, is_away, is_outage
 from verbworker.service_health import ServiceHealth
 
 Item = TypeVar("Item")
@@ -134,8 +134,8 @@ class PollLoop:
     ) -> list[Result]:
         """Work on items, at most `limit` at a time, and return the results of those that succeeded.
 
-        One item stops no other, and nothing is raised for one. An outage is reported as by `report`; a bug is logged
-        and leaves its item to the next batch that finds it.
+        One item stops no other, and nothing is raised for one. What is away is reported as by `report`. A refusal or a
+        bug is logged and leaves its item to the next batch that finds it: it says nothing about the other items.
         """
         turn = asyncio.Semaphore(limit)
         results: list[Result] = []
@@ -149,8 +149,10 @@ class PollLoop:
                         raise
                     self.health.skipped(error)
                 except Exception as error:
-                    if is_outage(error):
+                    if is_away(error):
                         self.report(error)
+                    elif is_outage(error):
+                        self.health.refused(error)
                     else:
                         self.health.skipped(error)
 
