@@ -16,6 +16,7 @@ Result = TypeVar("Result")
 
 # A service comes back within its own tick after an outage, but does not ask more often than this.
 _SHORTEST_CAP = 1.0
+_AFTER_A_BUG = 0.5
 
 
 class Service(Protocol):
@@ -200,6 +201,14 @@ async def run_all(services: Iterable[Service]) -> None:
     stop = asyncio.Event()
     async with running(services, stop):
         await stop.wait()
+
+
+async def run_for_ever(service: Service) -> None:
+    """Run a service, again after a bug too: for an engine, which has no jobs to give back and no process to end."""
+    while True:
+        with suppress(EndedByBug):
+            await service.run()
+        await asyncio.sleep(_AFTER_A_BUG)
 
 
 def _is_cancelled() -> bool:
