@@ -14,18 +14,20 @@ from typing import Any
 
 from verbworker import metrics
 from verbworker.backoff import backoff
-from verbworker.engine import Ask, Engine
+from verbworker.engine import Ask, Engine, Interruptible
 from verbworker.errors import StoreConflict, StoreUnavailable
 from verbworker.job import RESERVED, Job
 from verbworker.registry import Registry
 from verbworker.stores.frames import Frames
+from verbworker.work.activations import Activations
 from verbworker.work.desk import Desk, Stoppable, variables_for
 from verbworker.work.executor import Executor
 from verbworker.work.feed import Feed
 from verbworker.work.heart import End, Heart
 from verbworker.work.reaper import Reaper
 from verbworker.work.relay import Relay
-from verbworker.work.slots import Slots
+from verbworker.work.slots import Slot, Slots
+from verbworker.work.watchdog import Watchdog
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +35,7 @@ _Do = Callable[[Job], Coroutine[Any, Any, None]]
 
 _LAST_WORDS = 5.0
 _TICK = 0.25
+_LEAST_PATIENCE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,18 @@ class Pace:
     grace: timedelta = timedelta(seconds=30)
     streaming: bool = True
     tenant_ids: tuple[str, ...] = ()
+
+
+def start_in(slot: Slot, jobs: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """Start the task of a job. It holds the slot until it ends; when it cannot be started the caller still has it."""
+    try:
+        task = jobs.create_task(work)
+    except BaseException:
+        work.close()  # a group that is ending takes no task
+        raise
+    # Not by the task itself: one that is cancelled before its first step runs no `finally`.
+    task.add_done_callback(lambda _: slot.release())
+    return task
 
 
 class Worker:
@@ -70,11 +85,16 @@ class Worker:
         self._executor = executor
         self._heart = heart
         self._desks = desks
-        self._services = (frames.run, heart.run, relay.run, reaper.run, self._tick, *services)
+        self._activations = Activations(engine)
+        keepers = (frames.run, heart.run, self._activations.run, self._tick)
+        self._services = (*keepers, relay.run, reaper.run, *services)
         self._pace = pace
         self._feeds: list[Feed] = []
         self._running: set[asyncio.Task[None]] = set()
         self._draining = False
+        interrupt = engine.interrupt if isinstance(engine, Interruptible) else None
+        # A loop that stands still for one beat of the heart will not keep its leases for long.
+        self._watchdog = Watchdog(interrupt, patience=max(_LEAST_PATIENCE, frames.lease.total_seconds() / 3))
         self.ticked_at = float("-inf")
 
     @property
@@ -92,10 +112,19 @@ class Worker:
         now = asyncio.get_running_loop().time()
         return max((feed.silence(now) for feed in self._feeds), default=float("inf"))
 
+    def troubles(self) -> list[str]:
+        """The feeds' loops that met a bug in their last pass and go on, each with what and where."""
+        return [trouble for feed in self._feeds for trouble in feed.troubles()]
+
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then give back what has not begun and finish what runs."""
         await self._boot(stop)
+        with self._watchdog:
+            await self._run(stop)
+
+    async def _run(self, stop: asyncio.Event) -> None:
         async with asyncio.TaskGroup() as services:
+            # Leases and engine timeouts are extended through the drain: these end after the last job.
             background = [services.create_task(service()) for service in self._services]
             async with asyncio.TaskGroup() as jobs:
                 feeds = [jobs.create_task(feed.run()) for feed in self._open_feeds(jobs)]
@@ -140,8 +169,8 @@ class Worker:
     def _open_feed(self, jobs: asyncio.TaskGroup, ask: Ask, concurrency: int, do: _Do) -> None:
         slots = Slots(ask.type, concurrency)
 
-        def start(job: Job) -> None:
-            task = jobs.create_task(self._work(job, slots, do))
+        def start(job: Job, slot: Slot) -> None:
+            task = start_in(slot, jobs, self._work(job, do))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
@@ -154,14 +183,9 @@ class Worker:
         else:
             await self._executor.execute(job)
 
-    async def _work(self, job: Job, slots: Slots, do: _Do) -> None:
-        gauge = metrics.IN_FLIGHT.labels(job.type)
-        gauge.inc()
-        try:
+    async def _work(self, job: Job, do: _Do) -> None:
+        with metrics.IN_FLIGHT.labels(job.type).track_inprogress(), self._activations.held(job):
             await do(job)
-        finally:
-            gauge.dec()
-            slots.give()
 
     async def _drain(self, feeds: "list[asyncio.Task[None]]") -> None:
         self._draining = True
@@ -190,4 +214,5 @@ class Worker:
             began = loop.time()
             await asyncio.sleep(_TICK)
             self.ticked_at = loop.time()
+            self._watchdog.tick()
             metrics.LOOP_LAG.set(max(0.0, self.ticked_at - began - _TICK))
