@@ -170,3 +170,14 @@ class TellsTime(Protocol):
 
     async def now(self) -> datetime | None:
         """Its clock, to the second; None where it does not tell."""
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """An engine whose connections another thread can cut while the event loop stands still."""
+
+    def interrupt(self) -> int:
+        """Cut every connection to the engine and return how many there were; the next call connects anew.
+
+        Called from a thread. Calls under way end as `EngineUnavailable` once the loop runs again.
+        """
