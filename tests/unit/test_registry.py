@@ -399,6 +399,7 @@ def test_the_catalogue_lists_both_strategies_by_name() -> None:
         "name": "kyc.screen",
         "strategy": "direct",
         "mode": "external",
+        "errors": None,
         "sentence": "Do the work.",
         "schema": Case.model_json_schema(),
     }
