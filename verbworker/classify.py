@@ -54,8 +54,8 @@ def _thrown(code: str, text: str, verb: Verb | None) -> Thrown | Incident:
     if verb is None or verb.errors is None or code in verb.errors:
         return Thrown(code, text)
     declared = ", ".join(verb.errors) or "none"
-    why = f"{verb.name} ended with the code {code} and declares {declared}; add it to errors= or raise another"
-    return Incident(PermanentContract.kind, "ErrorUndeclared", f"{text}; {why}")
+    words = f"{text}; {verb.name} ended with the code {code}, which is not in its errors= ({declared})"
+    return Incident(PermanentContract.kind, "ErrorUndeclared", _plain(words))
 
 
 def _names(error: Exception) -> set[str]:

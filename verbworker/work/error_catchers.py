@@ -46,20 +46,22 @@ class ErrorCatchers:
     async def _catches(self, job: Job) -> Catches:
         """What a job's definition catches; nothing when it is not known. Waits for a database that is away."""
         key, clock = job.process_definition_key, asyncio.get_running_loop().time
-        give_up = clock() + self._grace.total_seconds()
+        give_up: float | None = None
         for failures in count():
             if key in self._known:
                 return self._known[key]
             try:
                 found = await self._look_up(key, job.process_id)
             except (StoreUnavailable, StoreConflict, EngineUnavailable):
-                found, give_up = None, clock() + self._grace.total_seconds()
-            if found is not None:
-                self._known[key] = found
-            elif clock() >= give_up:
-                return {}
+                give_up = None
             else:
-                await asyncio.sleep(backoff(failures, random.random()))
+                give_up = give_up or clock() + self._grace.total_seconds()
+                if found is not None:
+                    self._known[key] = found
+                    return found
+                if clock() >= give_up:
+                    return {}
+            await asyncio.sleep(backoff(failures, random.random()))
         raise AssertionError("counting never ends")
 
     async def _look_up(self, key: int, process_id: str) -> Catches | None:

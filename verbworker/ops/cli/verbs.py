@@ -39,12 +39,12 @@ def list_verbs(models: list[str] = MODELS, app: str = APP, as_json: bool = JSON)
             "sentence": card.sentence,
             "arguments": card.takes,
             "policy": card.policy,
-            "errors": card.ends_with,
             "used_by": card.used_by,
+            "errors": card.ends_with,
         }
         for card in found
     ]
-    show(rows, columns=("verb", "kind", "sentence", "arguments", "policy", "errors", "used_by"), as_json=False)
+    show(rows, columns=("verb", "kind", "sentence", "arguments", "policy", "used_by", "errors"), as_json=False)
 
 
 @app.command("templates", epilog="Example: verbworker verbs templates --app verbs:registry --check")
