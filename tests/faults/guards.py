@@ -126,6 +126,6 @@ def _replace(name: str, hole: Hole) -> None:
         for part in path:
             place = getattr(place, part)
         getattr(place, last)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         raise GuardMissing(f"the guard {name!r} is {hole.module}:{hole.name}, which is not there: {error}") from error
     setattr(place, last, hole.instead)
