@@ -160,6 +160,14 @@ class SameDatabase(Protocol):
 
 
 @runtime_checkable
+class KeepsModels(Protocol):
+    """An engine that hands back the models it was given."""
+
+    async def model(self, definition_key: int) -> bytes | None:
+        """The deployed bytes of a definition; None when there is no such definition."""
+
+
+@runtime_checkable
 class TellsTime(Protocol):
     """An engine on another machine that can say what time it is there."""
 

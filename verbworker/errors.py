@@ -28,7 +28,7 @@ VerbworkerError
     │   └── WorkerStopping     nothing of the run is left; the job goes back at once
     ├── PermanentContract      the job breaks its contract; an incident at once
     │   └── PayloadIntegrityError  the payload is not the one this instance was given
-    └── PermanentBusiness      the domain says no; a BPMN error when it has a code
+    └── PermanentBusiness      the domain says no; a BPMN error where the model catches its code
 """
 
 from collections.abc import Mapping
@@ -164,7 +164,7 @@ class PayloadIntegrityError(PermanentContract):
 
 
 class PermanentBusiness(Failure):
-    """The domain says no. With a `code` the model may catch it as a BPMN error."""
+    """The domain says no. A `code` that the model catches is a BPMN error; everything else is an incident."""
 
     kind = "PermanentBusiness"
 

@@ -30,6 +30,7 @@ from verbworker.policy import DEFAULT_POLICY, Policy
 from verbworker.registry import Registry
 from verbworker.stores import payloads
 from verbworker.stores._database import Database
+from verbworker.stores.deployments import Deployments
 from verbworker.stores.frames import Frames
 from verbworker.stores.gates import GateBook
 from verbworker.stores.instances import Instances
@@ -37,6 +38,7 @@ from verbworker.stores.terms import TermsBook
 from verbworker.terms import TaskTerms
 from verbworker.trace import UNTRACED, Span, Tracer
 from verbworker.verb import Mode
+from verbworker.work.error_catchers import ErrorCatchers
 from verbworker.work.heart import Heart, Life
 from verbworker.work.performance import Abandoned, JobVanished, Performance
 from verbworker.work.popping import Popping, verdict
@@ -90,6 +92,7 @@ class Executor:
         self._judge = judge
         self._strays = strays
         self._terms = TermsDesk(TermsBook(databases.control, engine_id=frames.engine_id))
+        self._error_catchers = ErrorCatchers(Deployments(databases.control, engine_id=frames.engine_id), engine)
         self._popping = Popping(frames)
         self._transactional = Transactional(databases.verbs, frames, performance, engine)
         self._returns = Returns(engine, frames)
@@ -212,7 +215,7 @@ class Executor:
             return Incident("TransientInfrastructure", "JobGone", str(error))
         except Exception as error:
             _log.info("run failed", extra={"verb": job.type, "job_key": job.key, "error": type(error).__name__})
-            return self._judge(
+            failed = self._judge(
                 error,
                 self._registry.find(job.type),
                 policy,
@@ -220,6 +223,7 @@ class Executor:
                 retries_left=claim.retries_left,
                 jitter=random.random(),  # spreads retries, decides nothing
             )
+            return await self._error_catchers.judge(job, failed) if isinstance(failed, Thrown) else failed
 
     async def _informed(self, entered: Entered) -> Entered:
         """The job with what people decided and what came from outside; no statement for processes that have neither."""
