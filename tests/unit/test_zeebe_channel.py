@@ -1,7 +1,9 @@
 """The settings of the one channel, and when it warns."""
 
 import logging
+import os
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +61,15 @@ def test_connections_to_the_gateway_are_cut_and_no_others(family: socket.Address
                 theirs.sendall(b"x")
 
                 assert (cut, ended, ours.recv(1), elsewhere.recv(1)) == (1, b"", b"", b"x")
+
+
+def test_cutting_leaves_no_descriptor_behind(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w"), _listening(socket.AF_INET, "127.0.0.1"):
+        before = len(os.listdir("/dev/fd"))
+        for _ in range(5):
+            cut_connections("127.0.0.1:1")
+
+        assert len(os.listdir("/dev/fd")) == before
 
 
 def test_a_gateway_that_nothing_is_connected_to_has_nothing_to_cut() -> None:
