@@ -41,7 +41,7 @@ async def work(activations: Activations, seconds: float, key: int = 1, timeout_m
 async def play(engine: Extensions, *seconds: float, timeout_ms: int = FULL_MS) -> None:
     activations = Activations(engine)
     async with asyncio.TaskGroup() as tasks:
-        keeping = tasks.create_task(activations.run())
+        keeping = tasks.create_task(activations.service.run())
         async with asyncio.TaskGroup() as jobs:
             for key, duration in enumerate(seconds):
                 jobs.create_task(work(activations, duration, key, timeout_ms))
@@ -106,7 +106,7 @@ async def test_an_engine_that_does_not_answer_keeps_no_other_job_from_its_extens
     engine = Extensions(answer=asyncio.Event())
     activations = Activations(engine)
     async with asyncio.TaskGroup() as tasks:
-        keeping = tasks.create_task(activations.run())
+        keeping = tasks.create_task(activations.service.run())
         ended = tasks.create_task(work(activations, 10, key=1))
         late = tasks.create_task(work(activations, 100, key=2))
         await ended
