@@ -160,7 +160,7 @@ class Step(StrEnum):
 
 def decide(frame: Frame, job: Job, instance_uid: UUID | None, owner: UUID) -> Step:
     """Decide about a delivery of `job` to `owner`, given the frame that stands."""
-    if not _same_identity(frame, job, instance_uid):
+    if not is_same_job(frame, job, instance_uid):
         return Step.QUARANTINE
     match frame.state:
         case FrameState.COMPLETED:
@@ -173,7 +173,8 @@ def decide(frame: Frame, job: Job, instance_uid: UUID | None, owner: UUID) -> St
             return _decide_incident(frame, job)
 
 
-def _same_identity(frame: Frame, job: Job, instance_uid: UUID | None) -> bool:
+def is_same_job(frame: Frame, job: Job, instance_uid: UUID | None) -> bool:
+    """Return whether a frame is of this very job, and not of another that had its key."""
     return (
         frame.process_instance_key == job.process_instance_key
         and frame.element_instance_key == job.element_instance_key

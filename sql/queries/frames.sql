@@ -26,7 +26,7 @@ WITH claimed AS (
     SELECT 1
     FROM verbworker.job_frame_archive AS old
     WHERE old.engine_id = $1 AND old.job_key = delivery.job_key
-      AND old.state = 'completed' AND old.process_instance_key = delivery.process_instance_key
+      AND old.process_instance_key = delivery.process_instance_key
       AND old.element_instance_key = delivery.element_instance_key
       AND old.instance_uid IS NOT DISTINCT FROM delivery.instance_uid
   )
@@ -96,7 +96,7 @@ claimed AS (
     SELECT 1
     FROM verbworker.job_frame_archive AS old
     WHERE old.engine_id = $1 AND old.job_key = item.job_key
-      AND old.state = 'completed' AND old.process_instance_key = item.process_instance_key
+      AND old.process_instance_key = item.process_instance_key
       AND old.element_instance_key = item.element_instance_key
       AND old.instance_uid IS NOT DISTINCT FROM item.instance_uid
   )

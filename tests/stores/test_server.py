@@ -55,7 +55,7 @@ async def test_a_standby_is_refused() -> None:
 async def test_a_database_that_is_read_only_is_refused_with_what_to_do(dsn: str) -> None:
     reason = str(await refusal(dsn, default_transaction_read_only="on"))
 
-    assert reason.startswith("the database is read-only and takes no writes; turn default_transaction_read_only off")
+    assert reason.startswith("the database is read-only and takes no writes; set VERBWORKER_DSN to the primary")
 
 
 async def test_why_writes_are_refused_is_told_in_a_few_words(dsn: str) -> None:

@@ -45,9 +45,9 @@ def _refused_writes(row: Row) -> str | None:
 
 def _refuse_unwritable(row: Row) -> None:
     if row["is_standby"]:
-        raise CannotRun("the database is a standby and takes no writes; point VERBWORKER_DSN to the primary")
+        raise CannotRun("the database is a standby and takes no writes; set VERBWORKER_DSN to the primary")
     if row["is_read_only"]:
         raise CannotRun(
-            "the database is read-only and takes no writes; turn default_transaction_read_only off for this database"
-            " and user, or point VERBWORKER_DSN to one that takes writes"
+            "the database is read-only and takes no writes; set VERBWORKER_DSN to the primary, or turn"
+            " default_transaction_read_only off for the server, the database and the role"
         )

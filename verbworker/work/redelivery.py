@@ -6,7 +6,7 @@ from dataclasses import asdict
 from verbworker import metrics
 from verbworker.crossing import Luggage
 from verbworker.errors import EngineError, PermanentContract
-from verbworker.frame import Claim, Delivery, Frame, FrameState, Step, decide, incident_of
+from verbworker.frame import Claim, Delivery, Frame, FrameState, Step, decide, incident_of, is_same_job
 from verbworker.outcome import Completed, Incident, Thrown, Verdict, told
 from verbworker.stores.frames import Frames, Unacknowledged
 from verbworker.work.reporting import Reporting
@@ -88,8 +88,9 @@ class Redelivery:
             await self._returns.report(frame.job_key, epoch, retries=0, delay=0.0, message=message)
 
     async def _displace(self, frame: Frame, delivery: Delivery, luggage: Luggage) -> bool:
-        """Make room for a job under a key that the engine gave out again; the next round claims it."""
-        if not await self._frames.displace(frame, delivery):
+        """Make room for a job under a key that the engine gave out again; the next push claims it."""
+        is_another = not is_same_job(frame, delivery.job, delivery.instance_uid)
+        if not is_another or not await self._frames.displace(frame, delivery):
             return False
         await self._keep_conflict(delivery, luggage)
         _log.warning("the engine gave a job key out again", extra={"job_key": frame.job_key, "verb": delivery.job.type})
