@@ -102,6 +102,7 @@ class EngineModel:
         self.state = State()
         self.timeout_losses: tuple[tuple[str, float, float], ...] = ()
         self.choose: Callable[[str], "Callable[[Job], None] | None"] = lambda kind: None
+        self.published: set[tuple[str, str]] = set()  # correlation key and message id
         self._records: list[Record] = []
         self._highest = 0
 
@@ -179,6 +180,7 @@ class EngineModel:
         wanted = (signal.name, signal.correlation_key, signal.message_id)
         if any((letter.name, letter.key, letter.message_id) == wanted for letter in alive):
             return  # the gateway says "already exists", which counts as published
+        self.published.add((signal.correlation_key, signal.message_id))
         self._told(f"engine: message {signal.message_id} for {signal.correlation_key}")
         letter = Letter(signal.name, signal.correlation_key, signal.message_id, now + signal.ttl_ms / 1000)
         self.state.letters = (*alive, letter)

@@ -12,6 +12,7 @@ ALL = frozenset(
         "store lost",  # a statement or its answer is lost
         "store down",  # the database is away for a while
         "store slow",
+        "control away",  # one worker's claims and heartbeats do not reach the database, its verbs do
         "engine lost",  # a command or its answer is lost
         "engine slow",
         "engine down",
@@ -109,6 +110,8 @@ def _timed(dice: Random, classes: frozenset[str]) -> tuple[tuple[float, str, flo
     for name in ("store down", "engine down"):
         if name in classes:
             timed.append((_moment(dice), name, dice.uniform(0.1, 12.0)))
+    if "control away" in classes:
+        timed.append((dice.uniform(0.0, 4.0), "control away", dice.uniform(20.0, 60.0)))
     losing = sorted(classes & {"records lost", "commands lost", "restored"})
     if "crash" in classes or losing or "keys reused" in classes:
         for _ in range(dice.choice((1, 1, 2))):

@@ -1,5 +1,6 @@
 """What must hold when a schedule is over, whatever went wrong in it."""
 
+import json
 from collections import Counter
 from dataclasses import dataclass
 from uuid import UUID
@@ -8,6 +9,7 @@ from tests.simulator.shapes import Shape
 from tests.simulator.store import Values
 from tests.simulator.world import World
 
+REKEYS = frozenset({"records lost", "commands lost", "restored", "keys reused"})
 _ALLOWED = frozenset({"CrashLoop"})  # a person is asked on purpose
 
 
@@ -44,7 +46,9 @@ def _case(world: World, place: int, shape: Shape, entry_id: UUID) -> list[Violat
         *_calls(world, place, shape, entry),
         *_end(world, place, shape, entry),
         *_gate(world, place, entry_id),
+        *_workers(world, place, entry),
         *_messages(world, place, shape, entry),
+        *_payload(world, place, shape, entry),
     ]
 
 
@@ -84,7 +88,8 @@ def _calls(world: World, place: int, shape: Shape, entry: Values) -> list[Violat
 
 def _end(world: World, place: int, shape: Shape, entry: Values) -> list[Violation]:
     if entry["status"] == "completed":
-        return []
+        name = "completed although it stops" if shape.stops_with is not None else None
+        return [] if name is None else [Violation(name, f"entry {place} ({shape.process})")]
     if entry["status"] == "cancelled":
         is_asked = entry["cancel_requested_at"] is not None
         was_forgotten = bool(world.plan.classes & {"commands lost", "restored"})
@@ -97,6 +102,9 @@ def _end(world: World, place: int, shape: Shape, entry: Values) -> list[Violatio
         if token["entry_id"] == entry["entry_id"] and token["closed_at"] is None
     ]
     codes = sorted({_code(world, token) for token in waits if token["kind"] == "incident"})
+    if shape.stops_with is not None and codes == [shape.stops_with]:
+        is_there = entry["entry_id"] in world.stopped().values()
+        return [] if is_there else [Violation("stuck", f"entry {place} ({shape.process}): the engine has no incident")]
     if codes and set(codes) <= _ALLOWED:
         return []
     jobs = [f"{job.type} {job.state}" for job in world.engine.state.jobs.values()]
@@ -121,11 +129,28 @@ def _code(world: World, token: Values) -> str:
 
 
 def _gate(world: World, place: int, entry_id: UUID) -> list[Violation]:
-    words = [word for decided, word in world.people.decided if decided == entry_id]
+    """One decision per gate, and one gate: a person who decided is not asked the same thing again."""
     gates = [row for row in world.store.tables["gate_decision"].values() if row["entry_id"] == entry_id]
-    if len(words) > 1 or len(gates) > 1:
-        return [Violation("decided twice", f"entry {place}: {words}, {len(gates)} decisions")]
-    return []
+    found = []
+    for gate in gates:
+        words = [word for token_id, word in world.people.decided if token_id == gate["token_id"]]
+        if len(words) > 1:
+            found.append(Violation("decided twice", f"entry {place}: {words}"))
+    if len(gates) > 1:
+        found.append(Violation("asked again", f"entry {place}: {[gate['decision'] for gate in gates]}"))
+    return found
+
+
+def _workers(world: World, place: int, entry: Values) -> list[Violation]:
+    """One instance of the engine does the work of an entry, unless the engine itself made another of it."""
+    if world.plan.classes & REKEYS:
+        return []
+    worked = {
+        frame["process_instance_key"]
+        for frame in world.store.tables["job_frame"].values()
+        if frame["entry_id"] == entry["entry_id"] and frame["state"] == "completed"
+    }
+    return [Violation("two instances", f"entry {place}: {sorted(worked)} both worked")] if len(worked) > 1 else []
 
 
 def _messages(world: World, place: int, shape: Shape, entry: Values) -> list[Violation]:
@@ -134,15 +159,35 @@ def _messages(world: World, place: int, shape: Shape, entry: Values) -> list[Vio
         for row in world.store.tables["inbox_message"].values()
         if row["correlation_key"] == f"case-{place}" and row["state"] == "consumed"
     ]
+    found = []
     if entry["status"] == "completed" and len(mine) != shape.messages:
-        return [Violation("message lost", f"entry {place}: {len(mine)} of {shape.messages} messages were read")]
-    return []
+        found.append(Violation("message lost", f"entry {place}: {len(mine)} of {shape.messages} messages were read"))
+    published = [message_id for key, message_id in world.engine.published if key == f"case-{place}"]
+    if len(published) > shape.messages:
+        found.append(Violation("message twice", f"entry {place}: {sorted(published)}"))
+    return found
+
+
+def _payload(world: World, place: int, shape: Shape, entry: Values) -> list[Violation]:
+    """The payload of record tells of every step."""
+    if entry["status"] != "completed":
+        return []
+    (instance,) = (
+        row for row in world.store.tables["workflow_instance"].values() if row["entry_id"] == entry["entry_id"]
+    )
+    head = world.store.tables["payload_head"][instance["instance_uid"],]
+    data = json.loads(head["content"])["data"]
+    wanted = Counter(verb.removeprefix("sim.") for verb, _ in (*shape.effects, *shape.calls))
+    wrong = {name: data.get(name, 0) for name, times in wanted.items() if data.get(name, 0) != times}
+    return [Violation("payload wrong", f"entry {place} ({shape.process}): {wrong}")] if wrong else []
 
 
 def _frames(world: World) -> list[Violation]:
     found = []
     for frame in world.store.tables["job_frame"].values():
         where = f"frame {frame['job_key']} ({frame['verb']}), epoch {frame['epoch']}"
+        if frame["claimed_from"] == "release" and not world.plan.classes & REKEYS:
+            found.append(Violation("released without a person", where))
         if frame["state"] == "started":
             found.append(Violation("frame left started", where))
         elif frame["state"] == "completed" and frame["acked_at"] is None:

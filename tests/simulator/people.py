@@ -102,22 +102,18 @@ class People:
         self._world.poke()
 
     async def _decide(self, place: int, by: str) -> None:
+        """Decide at every gate that the entry comes to stand at, until it has ended."""
         entry_id = await self._entry(place)
-        while True:
-            try:
-                word = "yes" if by == "ann" else "no"
-                await self._gates.decide(entry_id, word, by=by, tenant_id=TENANT)
-                self.decided.append((entry_id, word))
-                return
-            except RequestConflict:
-                return
-            except NotFound:
-                entry = await self._insist(lambda: self._world.people._router._entry(entry_id))
-                if entry.status.is_final:
-                    return
-                await asyncio.sleep(1.0)
-            except (StoreError, EngineError):
-                await asyncio.sleep(0.7)
+        word = "yes" if by == "ann" else "no"
+        while not (await self._insist(lambda: self._router._entry(entry_id))).status.is_final:
+            gates = await self._insist(lambda: self._gates.list(TENANT, entry_id=entry_id))
+            for gate in gates:
+                try:
+                    await self._gates.decide(gate.token_id, word, by=by, tenant_id=TENANT)
+                    self.decided.append((gate.token_id, word))
+                except (RequestConflict, NotFound, StoreError, EngineError) as error:
+                    self._world.tell(f"{by} did not decide: {error}")
+            await asyncio.sleep(1.5)
 
     async def _cancel(self, place: int, delay: float) -> None:
         entry_id = await self._entry(place)

@@ -22,6 +22,7 @@ class Outcome:
     trace: tuple[str, ...]
     steps: int
     seconds: float  # of virtual time
+    classes: frozenset[str]  # of faults it might have
 
     @property
     def names(self) -> frozenset[str]:
@@ -45,6 +46,7 @@ def play(seed: int, options: Options) -> Outcome:
             tuple(world.trace),
             world.loop.steps,
             world.loop.now,
+            world.plan.classes,
         )
     finally:
         del world

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from verblint.contract import FlagType
-from verbworker.errors import TransientExternal
+from verbworker.errors import PermanentContract, TransientExternal
 from verbworker.event import Wait
 from verbworker.flags import Flag, FlagContract
 from verbworker.policy import Policy, Retry
@@ -51,6 +51,7 @@ class Shape:
     messages: int = 0
     has_gate: bool = False
     waits: Mapping[str, Waiting] = field(default_factory=dict)
+    stops_with: str | None = None  # the incident that it is expected to end in
 
     @property
     def verb(self) -> str:
@@ -66,11 +67,12 @@ def _shape(
     messages: int = 0,
     has_gate: bool = False,
     waits: Mapping[str, Waiting] | None = None,
+    stops_with: str | None = None,
 ) -> Shape:
     end = Node(process, "end", (), COMPLETE)
     known = {node.id: node for node in (*nodes, end)}
     expected = dict.fromkeys(effects, 1)
-    return Shape(process, known, nodes[0].id, expected, calls, messages, has_gate, waits or {})
+    return Shape(process, known, nodes[0].id, expected, calls, messages, has_gate, waits or {}, stops_with)
 
 
 def _task(id: str, verb: str, *next: str) -> Node:
@@ -122,6 +124,13 @@ SHAPES = {
             has_gate=True,
             waits={"ask": Waiting(Wait.HUMAN_GATE, "ask", gate=GATE)},
         ),
+        _shape(
+            "stop",
+            _task("one", "sim.book", "two"),
+            _task("two", "sim.refuse", "stop"),
+            effects=(("sim.book", 0),),
+            stops_with="Refused",
+        ),
     )
 }
 DEFINITION_KEYS = {process: 1000 + place for place, process in enumerate(SHAPES)}
@@ -146,7 +155,6 @@ class Outside:
     pause: Callable[[str], float]
     fails: Callable[[str], bool]
     calls: list[tuple[UUID, str, int, str]] = field(default_factory=list)
-    runs: list[tuple[UUID, str, int]] = field(default_factory=list)
 
 
 OUTSIDE: ContextVar[Outside] = ContextVar("outside")
@@ -182,6 +190,10 @@ def _registry() -> Registry:
         outside.calls.append((call.entry_id, "sim.call", case.call, call.idempotency_key))
         await asyncio.sleep(outside.pause("sim.call"))
         return Result(case.model_copy(update={"call": case.call + 1}))
+
+    @registry.verb("sim.refuse", mode="transactional", writes=(), max_runs=30, policy="patient")
+    async def refuse(case: Case, call: Call) -> Result[Case]:
+        raise PermanentContract("this is never done", code="Refused")
 
     policy = Policy(
         name="patient",

@@ -178,7 +178,7 @@ class Store:
 
     def __init__(self, loop: Loop, *, uuids: Callable[[], UUID], told: Callable[[str], None] | None = None) -> None:
         self.loop = loop
-        self.told = told or (lambda words: None)
+        self.told = told
         self.uuids = uuids
         self.tables: dict[str, dict[Key, Values]] = {name: {} for name in TABLES}
         self.locked: dict[tuple[str, Key], Session] = {}
@@ -258,10 +258,11 @@ class SimulatedDatabase:
     """Stands in for `stores.Database` in one process."""
 
     def __init__(
-        self, store: Store, process: Process | None, calls: Calls, lose: Callable[[str], Awaitable[None]]
+        self, store: Store, process: Process | None, pool: str, calls: Calls, lose: Callable[[str], Awaitable[None]]
     ) -> None:
         self._store = store
         self._process = process
+        self._pool = pool
         self._calls = calls
         self._loses = lose
         self.is_open = True
@@ -278,7 +279,7 @@ class SimulatedDatabase:
         except BaseException:
             own.end()
             raise
-        if (rows and name != "backlog") or name not in _POLLS:
+        if self._store.told is not None and ((rows and name != "backlog") or name not in _POLLS):
             self._tell(f"{store}.{name}{_shown(args, rows)}")
         if session is None:
             own.commit()
@@ -292,7 +293,7 @@ class SimulatedDatabase:
         if self._store.is_closed:
             raise StoreUnavailable("the schedule has ended")
         try:
-            lost = await self._calls(self._process, "store", name)
+            lost = await self._calls(self._process, self._pool, name)
         except BaseException:
             if session is not None:
                 session.end()
@@ -328,7 +329,8 @@ class SimulatedDatabase:
             await self._lose(lost)
 
     def _tell(self, words: str) -> None:
-        self._store.told(f"{'nobody' if self._process is None else self._process.name}: {words}")
+        if self._store.told is not None:
+            self._store.told(f"{'nobody' if self._process is None else self._process.name}: {words}")
 
     async def fetch(self, text: str, *args: object) -> list[Values]:
         """The rows of one statement."""

@@ -49,12 +49,18 @@ class Boot:
     """A running worker process."""
 
     def __init__(
-        self, loop: Loop, process: Process, database: SimulatedDatabase, engine: SimulatedEngine, owner: UUID
+        self,
+        loop: Loop,
+        process: Process,
+        control_pool: SimulatedDatabase,
+        verb_pool: SimulatedDatabase,
+        engine: SimulatedEngine,
+        owner: UUID,
     ) -> None:
         self.process = process
         self._loop = loop
-        control = cast(Database, database)
-        pools = Databases(control, control)
+        control = cast(Database, control_pool)
+        pools = Databases(control, cast(Database, verb_pool))
         self.frames = Frames(control, engine_id=engine.engine_id, owner=owner, lease=LEASE)
         heart = Heart(self.frames, engine, engine_timeout_ms=int(ENGINE_TIMEOUT / timedelta(milliseconds=1)))
         performance = Performance(cast(Any, None))  # no verb here needs a thread

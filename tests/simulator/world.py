@@ -25,7 +25,7 @@ from verbworker.job import Job
 from verbworker.stores import frames as frames_store
 from verbworker.work import router as router_module
 
-FAULTS_END = 30.0
+FAULTS_END = 45.0
 LONGEST = 600.0
 _IDLE_IN_TRANSACTION = 30.0
 _SERVICES_AHEAD = 0.5
@@ -59,7 +59,7 @@ class World:
         dice = self.decisions.dice("scenario")
         self.plan: Plan = draw(self.decisions.dice("faults"), self.options.allowed)
         self._uuids = self.decisions.dice("uuids")
-        self.store = Store(self.loop, uuids=self.uuid, told=self.tell)
+        self.store = Store(self.loop, uuids=self.uuid, told=self.tell if self.options.is_traced else None)
         self.engine = EngineModel(self.loop, self.decisions, told=self.tell)
         self.engine.timeout_losses = self.plan.timeout
         self.engine.choose = self._choose
@@ -70,7 +70,7 @@ class World:
         self.is_engine_down = False
         self.shapes = [SHAPES[name] for name in dice.choices(sorted(SHAPES), k=dice.choice((1, 1, 2)))]
         self.workers = dice.choice((1, 2, 2, 3))
-        self.slow_verbs = dice.choice((0.01, 0.01, 1.0, 20.0, 45.0))
+        self.slow_verbs = dice.choice((0.01, 0.01, 1.0, 20.0, 58.0))
         self._next_look = 0.0
         self.door = Process("door")
         self.people = People(self, dice)
@@ -96,7 +96,7 @@ class World:
         if name == "start":
             kinds = self.plan.start or self.plan.engine
         else:
-            kinds = self.plan.store if side == "store" else self.plan.engine
+            kinds = self.plan.engine if side == "engine" else self.plan.store
         if process is self.door:
             kinds = tuple(kind for kind in kinds if kind[0] in ("lost", "refused", "slow"))
         fault = self.decisions.fault(site, kinds)
@@ -139,7 +139,7 @@ class World:
 
     def is_away(self, process: Process, side: str) -> bool:
         """Whether a process cannot reach a side."""
-        is_down = self.store.is_down if side == "store" else self.is_engine_down
+        is_down = self.is_engine_down if side == "engine" else self.store.is_down
         return is_down or (process, side) in self.cut_off
 
     # ---- processes --------------------------------------------------------------------------------------------------
@@ -149,9 +149,8 @@ class World:
         count = self.boot_counts[number] = self.boot_counts.get(number, 0) + 1
         process = Process(f"w{number}.{count}")
         process.context.run(OUTSIDE.set, self.outside)
-        self.boots[number] = Boot(
-            self.loop, process, self.database(process), self.engine_for(process), self.uuid()
-        )
+        databases = self.database(process), self.database(process, "verbs")
+        self.boots[number] = Boot(self.loop, process, *databases, self.engine_for(process), self.uuid())
         self.tell(f"{process.name} starts")
         self.boots[number].open(self._ended)
         self.loop.after(_SERVICES_AHEAD, self.engine.kick)
@@ -162,9 +161,9 @@ class World:
             for poke in boot.pokes:
                 self.loop.call_in(boot.process, 0.0, poke)
 
-    def database(self, process: Process) -> SimulatedDatabase:
-        """The database as a process reaches it."""
-        return SimulatedDatabase(self.store, process, self.call, lambda lost: self.lose(process, lost))
+    def database(self, process: Process, pool: str = "store") -> SimulatedDatabase:
+        """The database as a process reaches it by one of its pools."""
+        return SimulatedDatabase(self.store, process, pool, self.call, lambda lost: self.lose(process, lost))
 
     def engine_for(self, process: Process) -> SimulatedEngine:
         """The engine as a process reaches it."""
@@ -259,6 +258,10 @@ class World:
             self.store.is_down = True
             self.store.disconnect()
             self.loop.after(amount, self._store_up)
+        elif what == "control away":
+            process = self.boots[1].process
+            self.cut_off.add((process, "store"))
+            self.loop.after(amount, self.cut_off.discard, (process, "store"))
         elif what == "engine down":
             self.is_engine_down = True
             self.loop.after(amount, self._engine_up)
@@ -293,18 +296,36 @@ class World:
         return any(at + amount > self.loop.now for at, _, amount in self.plan.timed)
 
     def is_at_rest(self) -> bool:
-        """Whether everything has ended and nothing is left to do."""
+        """Whether everything has ended, or stopped where it should, and nothing is left to do."""
         tables = self.store.tables
+        stopped = self.stopped()
         return (
             self.people.are_done
-            and not self.engine.state.instances
-            and all(entry["ended_at"] is not None for entry in tables["runbook_entry"].values())
+            and all(self._uid(key) in stopped for key in self.engine.state.instances)
+            and all(
+                entry["ended_at"] is not None or entry["entry_id"] in stopped.values()
+                for entry in tables["runbook_entry"].values()
+            )
             and all(
                 (frame["state"] == "completed" and frame["acked_at"] is not None)
                 or (frame["state"] in ("incident", "failed") and frame["reported_at"] is not None)
                 for frame in tables["job_frame"].values()
             )
         )
+
+    def stopped(self) -> dict[UUID, UUID]:
+        """The instances that stand in the incident they are meant to end in, in the engine too, by their uid."""
+        found = {}
+        for job in self.engine.state.jobs.values():
+            process = self.engine.state.instances[job.instance][0]
+            if job.state == "incident" and SHAPES[process].stops_with is not None and job.node == "two":
+                instance = self.store.tables["workflow_instance"].get((self._uid(job.instance),))
+                if instance is not None:
+                    found[instance["instance_uid"]] = instance["entry_id"]
+        return found
+
+    def _uid(self, instance: int) -> UUID:
+        return UUID(str(self.engine.state.instances[instance][1]["vw_instance_uid"]))
 
 
 def _finish(future: "asyncio.Future[None]") -> None:
@@ -313,7 +334,7 @@ def _finish(future: "asyncio.Future[None]") -> None:
 
 
 def _unavailable(side: str) -> Exception:
-    return StoreUnavailable("cut off") if side == "store" else EngineUnavailable("cut off")
+    return EngineUnavailable("cut off") if side == "engine" else StoreUnavailable("cut off")
 
 
 def _words(error: BaseException | None) -> str:
