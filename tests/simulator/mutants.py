@@ -6,9 +6,11 @@ What the product decides in SQL is taken out of the statement's double, which is
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 from unittest.mock import patch
 
+from tests.simulator.runner import Outcome
 from tests.simulator.statements import frames, pops, triggers
 from tests.simulator.store import STATEMENTS, Session, Values
 from verbworker.crossing import variables_of
@@ -33,7 +35,12 @@ class Mutant:
     sentence: str
     names: frozenset[str]
     faults: frozenset[str]
+    seed: int  # where it was found last
     patches: tuple[Make, ...]
+
+    def is_seen_in(self, outcome: Outcome) -> bool:
+        """Whether a schedule broke a promise that this bug breaks."""
+        return any(fnmatchcase(name, known) for name in outcome.names for known in self.names)
 
 
 @contextmanager
@@ -157,9 +164,9 @@ def _new_id_each_time(tenant_id: str, message_id: str, generation: int) -> str:
 
 
 
-def _mutant(sentence: str, names: str, faults: str, *patches: Make) -> Mutant:
+def _mutant(sentence: str, names: str, faults: str, seed: int, *patches: Make) -> Mutant:
     split = [frozenset(part.strip() for part in text.split(",")) for text in (names, faults)]
-    return Mutant(sentence, split[0], split[1], patches)
+    return Mutant(sentence, split[0], split[1], seed, patches)
 
 
 MUTANTS = {
@@ -167,12 +174,14 @@ MUTANTS = {
         "a claim that was overtaken records its outcome, and what is final may change",
         "effect twice",
         "control away, timeout early",
+        1813,
         *_UNFENCED,
     ),
     "takes live frames": _mutant(
         "a frame is claimed while its owner's lease is alive, and nothing fences the owner",
         "effect twice",
         "timeout early",
+        31,
         _replace(frames, "_may_take", _takes_live_frames),
         *_UNFENCED,
     ),
@@ -180,18 +189,21 @@ MUTANTS = {
         "a frame whose owner died is never claimed",
         "stuck, frame left started",
         "kill",
+        1,
         _replace(frames, "_may_take", _takes_no_started),
     ),
     "key per run": _mutant(
         "each run of a step has an idempotency key of its own",
         "call under two keys",
         "kill, engine lost",
+        3,
         _replace(frames, "_taken", _key_per_run),
     ),
     "tells before commit": _mutant(
         "the engine hears of a verdict before it is stored",
         "effect lost, frame left started, stuck, payload wrong, incident*",
         "store lost, kill, store down",
+        3,
         _replace(Transactional, "__init__", _keeps_engine),
         _replace(Transactional, "_move", _tells_before_commit),
     ),
@@ -199,24 +211,28 @@ MUTANTS = {
         "effect and verdict are two commits",
         "effect twice",
         "kill, store lost",
+        3,
         _replace(Transactional, "run", _pops_after_commit),
     ),
     "no merge": _mutant(
         "a branch overwrites what another one wrote",
         "payload wrong",
         "late, store slow",
+        12,
         _replace(pops, "_move", _moves_any_head),
     ),
     "no relay": _mutant(
         "a verdict that the engine did not hear is never sent again",
         "verdict never acknowledged, stuck",
         "kill, engine lost",
+        0,
         _replace(Relay, "sweep", _sends_nothing),
     ),
     "no replay": _mutant(
         "a stored verdict is not sent when its job comes again, and never by the relay",
         "stuck, verdict never acknowledged",
         "kill, engine lost",
+        0,
         _replace(Relay, "sweep", _sends_nothing),
         _replace(Redelivery, "_replay", _replays_nothing),
     ),
@@ -224,12 +240,14 @@ MUTANTS = {
         "an incident counts as reported before the engine accepted it",
         "released without a person, stuck",
         "engine lost, engine down, kill",
+        92,
         _replace(Returns, "_fail", _reports_before_it_sends),
     ),
     "message under new ids": _mutant(
         "a message whose answer was lost is published again under another id",
         "message twice",
         "engine lost",
+        16,
         _replace(messenger, "engine_message_id", _new_id_each_time),
     ),
 }
