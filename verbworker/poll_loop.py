@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from verbworker import retrying
 from verbworker.errors import EndedByBug
-from verbworker.retrying import Pauses, is_outage
+from verbworker.retrying import Pauses, is_away, is_outage
 from verbworker.service_health import ServiceHealth
 
 Item = TypeVar("Item")
@@ -16,6 +16,7 @@ Result = TypeVar("Result")
 
 # A service comes back within its own tick after an outage, but does not ask more often than this.
 _SHORTEST_CAP = 1.0
+_AFTER_A_BUG = 0.5
 
 
 class Service(Protocol):
@@ -134,8 +135,8 @@ class PollLoop:
     ) -> list[Result]:
         """Work on items, at most `limit` at a time, and return the results of those that succeeded.
 
-        One item stops no other, and nothing is raised for one. An outage is reported as by `report`; a bug is logged
-        and leaves its item to the next batch that finds it.
+        One item stops no other, and nothing is raised for one. What is away is reported as by `report`. A refusal or a
+        bug is logged and leaves its item to the next batch that finds it: it says nothing about the other items.
         """
         turn = asyncio.Semaphore(limit)
         results: list[Result] = []
@@ -149,8 +150,10 @@ class PollLoop:
                         raise
                     self.health.skipped(error)
                 except Exception as error:
-                    if is_outage(error):
+                    if is_away(error):
                         self.report(error)
+                    elif is_outage(error):
+                        self.health.refused(error)
                     else:
                         self.health.skipped(error)
 
@@ -198,6 +201,14 @@ async def run_all(services: Iterable[Service]) -> None:
     stop = asyncio.Event()
     async with running(services, stop):
         await stop.wait()
+
+
+async def run_for_ever(service: Service) -> None:
+    """Run a service, again after a bug too: for an engine, which has no jobs to give back and no process to end."""
+    while True:
+        with suppress(EndedByBug):
+            await service.run()
+        await asyncio.sleep(_AFTER_A_BUG)
 
 
 def _is_cancelled() -> bool:

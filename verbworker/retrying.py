@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from verbworker.backoff import backoff
-from verbworker.errors import EngineError, StoreConflict, StoreError, leaves
+from verbworker.errors import EngineError, EngineUnavailable, StoreConflict, StoreError, StoreUnavailable, leaves
 
 # TimeoutError is an OSError. Both stand for a connection that nothing translated.
-_AWAY = (StoreError, EngineError, OSError)
+_OUTAGES = (StoreError, EngineError, OSError)
+_AWAY = (StoreUnavailable, StoreConflict, EngineUnavailable, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,11 @@ def is_outage(error: BaseException) -> bool:
 
     A group is one when all its members are, at any depth. Everything else is a bug.
     """
+    return all(isinstance(leaf, _OUTAGES) for leaf in leaves(error))
+
+
+def is_away(error: BaseException) -> bool:
+    """Return whether an outage may hit any item, and not this one alone because its words are refused."""
     return all(isinstance(leaf, _AWAY) for leaf in leaves(error))
 
 

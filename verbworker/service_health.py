@@ -28,7 +28,7 @@ class ServiceHealth:
         self.bug: EndedByBug | None = None
         self._said_at: float | None = None
         self._is_said = False
-        self._bugs_said_at: dict[str, float] = {}
+        self._items_said_at: dict[str, float] = {}
 
     def succeeded(self) -> None:
         """Note that a batch was worked, or that nothing was due."""
@@ -63,6 +63,15 @@ class ServiceHealth:
         self.failures = 0
         self.failing_since = None
 
+    def refused(self, error: BaseException) -> None:
+        """Note that Postgres or the engine refused one item; the others and the service are well."""
+        first = next(leaves(error))
+        kind = type(first).__name__
+        metrics.SERVICE_FAILURES.labels(self.name, kind).inc()
+        self.last_error = kind
+        if self._is_time_to_say(kind):
+            _log.warning("item refused", extra={"service": self.name, "error": kind, "reason": str(first)})
+
     def skipped(self, error: BaseException) -> None:
         """Note a bug in one item of a batch, which is left where it is."""
         self._note_bug("item skipped because of a bug", error)
@@ -78,12 +87,18 @@ class ServiceHealth:
         kind, file, line = place_of(error)
         metrics.SERVICE_FAILURES.labels(self.name, "bug").inc()
         self.last_error = kind
-        now, spot = asyncio.get_running_loop().time(), f"{kind} in {file}, line {line}"
-        if now - self._bugs_said_at.get(spot, float("-inf")) >= _SAY_EVERY:
-            self._bugs_said_at[spot] = now
+        spot = f"{kind} in {file}, line {line}"
+        if self._is_time_to_say(spot):
             said = {"service": self.name, "error": kind, "file": file, "line": line}
             _log.error(words, exc_info=error, extra=said)
         return spot
+
+    def _is_time_to_say(self, what: str) -> bool:
+        now = asyncio.get_running_loop().time()
+        if now - self._items_said_at.get(what, float("-inf")) < _SAY_EVERY:
+            return False
+        self._items_said_at[what] = now
+        return True
 
     def trouble(self, *, longer_than: float) -> str | None:
         """Return a few words when it ended by a bug or has been failing for longer than some seconds, else None."""

@@ -26,6 +26,9 @@ WITH claimed AS (
     SELECT 1
     FROM verbworker.job_frame_archive AS old
     WHERE old.engine_id = $1 AND old.job_key = delivery.job_key
+      AND old.state = 'completed' AND old.process_instance_key = delivery.process_instance_key
+      AND old.element_instance_key = delivery.element_instance_key
+      AND old.instance_uid IS NOT DISTINCT FROM delivery.instance_uid
   )
   ON CONFLICT (engine_id, job_key) DO NOTHING
   RETURNING job_key, first_run_at, lease_until, instance_uid, input_hash, element_id
@@ -93,6 +96,9 @@ claimed AS (
     SELECT 1
     FROM verbworker.job_frame_archive AS old
     WHERE old.engine_id = $1 AND old.job_key = item.job_key
+      AND old.state = 'completed' AND old.process_instance_key = item.process_instance_key
+      AND old.element_instance_key = item.element_instance_key
+      AND old.instance_uid IS NOT DISTINCT FROM item.instance_uid
   )
   ON CONFLICT (engine_id, job_key) DO UPDATE SET
     state = 'started',
@@ -298,7 +304,7 @@ WITH mine AS (
     FROM verbworker.job_frame AS frame
     WHERE frame.engine_id = $1 AND frame.job_key = item.job_key
       AND frame.owner = $2 AND frame.epoch = item.epoch AND frame.state = 'started'
-      AND frame.process_instance_key = (
+      AND frame.instance_uid = ($5::uuid[])[item.place] AND frame.process_instance_key = (
         SELECT instance.instance_key
         FROM verbworker.workflow_instance AS instance
         WHERE instance.instance_uid = frame.instance_uid
@@ -588,6 +594,43 @@ SELECT $1, $2, coalesce((
   ORDER BY place
   LIMIT 1
 ), '{}'), $3::jsonb;
+
+-- name: is_displaced
+-- Whether the instance of a delivery vouches for it with a payload of its own: then the engine gave an old key out again,
+-- and the frame that stands there is another job's.
+SELECT EXISTS (
+  SELECT 1
+  FROM verbworker.payload_version
+  WHERE instance_uid = $1 AND hash = $2
+) AS is_displaced;
+
+-- name: displace
+-- Move a frame out of the way of a job that the engine gave its key to. Only one that is acknowledged is moved, and the
+-- archive keeps it: its step may be handed out again under another key.
+WITH moved AS (
+  DELETE FROM verbworker.job_frame
+  WHERE engine_id = $1 AND job_key = $2 AND epoch = $3 AND acked_at IS NOT NULL
+  RETURNING *
+)
+INSERT INTO verbworker.job_frame_archive
+SELECT clock_timestamp(), moved.*
+FROM moved
+ON CONFLICT (engine_id, job_key, acked_at) DO NOTHING
+RETURNING job_key;
+
+-- name: reopen
+-- A frame for the job that has the key now, to be claimed by the next push. Its epoch goes on from the old frame's, so
+-- that a worker which still runs the old job is fenced.
+INSERT INTO verbworker.job_frame (
+  engine_id, owner, epoch, job_key, process_instance_key, element_instance_key, verb, tenant_id, instance_uid, process_id,
+  process_version, element_id, entry_id, mode, on_unknown, max_runs, idempotency_window, idempotency_key, activated_ms,
+  retries_left, input_hash, state, lease_until, next_retry_at, runs, deliveries
+)
+VALUES (
+  $1, $2, $3 + 1, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14::text::verbworker.frame_mode,
+  $15::text::verbworker.frame_doubt, $16, $17, $18, $19::bigint - 1, greatest($20, 1), $21, 'failed', clock_timestamp(),
+  clock_timestamp(), 0, 0
+);
 
 -- name: boot
 -- Give this process a name that `frames explain` can tell.

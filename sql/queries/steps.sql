@@ -18,11 +18,14 @@ SELECT
 FROM verbworker.payload_version AS version
 JOIN verbworker.job_frame_archive AS old ON old.engine_id = $1 AND old.job_key = version.job_key
 WHERE version.instance_uid = $2 AND old.instance_uid = $2 AND old.element_id = $4 AND old.input_hash = $5
-  AND old.job_key <> $3 AND old.state = 'completed' AND old.outcome = 'complete' AND old.repeats IS NULL
+  AND old.state = 'completed' AND old.outcome = 'complete' AND old.repeats IS NULL
   AND NOT EXISTS (
+    -- A frame stays in both tables for a moment. One whose key the engine gave out again is in the archive alone.
     SELECT 1
     FROM verbworker.job_frame AS frame
     WHERE frame.engine_id = old.engine_id AND frame.job_key = old.job_key
+      AND frame.process_instance_key = old.process_instance_key
+      AND frame.element_instance_key = old.element_instance_key
   );
 
 -- name: repeat

@@ -55,6 +55,7 @@ class Nemesis:
             "postgres immediate": self._postgres,
             "terminate backends": self._terminate_backends,
             "network": self._network,
+            "lost answers": self._lost_answers,
             "kill edge": self._kill,
             "redeploy": self._redeploy,
             "kill broker": self._kill_broker,
@@ -135,6 +136,17 @@ class Nemesis:
         links = self._site.links(made.fault.target)
         with self._site.away():
             await self._site.trouble(links, seconds=made.fault.seconds, **made.fault.detail)
+        made.since = time.time()
+
+    async def _lost_answers(self, made: Made) -> None:
+        """Lose answers while the database is slow: what is asked for again then races what was asked for before."""
+        slow = self._site.links("postgres/all")
+        lost = self._site.links(made.fault.target)
+        with self._site.away():
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._site.trouble(slow, mode="delay", delay=0.06, seconds=made.fault.seconds))
+                await asyncio.sleep(1.0)
+                await self._site.trouble(lost, mode="lose answers", seconds=0.7)
         made.since = time.time()
 
     async def _redeploy(self, made: Made) -> None:

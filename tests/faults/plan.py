@@ -194,7 +194,8 @@ def _other_faults(dice: random.Random, duration: float, engine: Engine, workers:
         "postgres fast": 10,
         "postgres immediate": 10,
         "terminate backends": 14,
-        "network": 34,
+        "network": 28,
+        "lost answers": 12,
         "kill edge": 8,
         "redeploy": 10,
     }
@@ -211,6 +212,9 @@ def _other_faults(dice: random.Random, duration: float, engine: Engine, workers:
         target = ""
         if kind == "network":
             target, seconds, detail = _network(dice, engine, workers)
+        if kind == "lost answers":
+            target = f"postgres/{dice.randrange(workers)}" if engine == "embedded" else "gateway/all"
+            seconds = 4.0
         if kind == "kill edge":
             target = dice.choice(("console", "ingress"))
         if kind in ("cut off leader", "freeze leader"):

@@ -81,10 +81,17 @@ class Link:
             self.connections.discard(connection)
             connection.reset()
 
-    def heal(self) -> None:
-        """Pass everything on again."""
-        self.delay, self.cut_chance, self.loses_answers = 0.0, 0.0, False
-        self.passes.set()
+    def heal(self, mode: object) -> None:
+        """End one kind of trouble; another may go on."""
+        match mode:
+            case "delay":
+                self.delay = 0.0
+            case "lossy":
+                self.delay, self.cut_chance = 0.0, 0.0
+            case "hole":
+                self.passes.set()
+            case "lose answers":
+                self.loses_answers = False
 
     def cut(self) -> None:
         """Break every connection, as a peer does that is gone."""
@@ -200,7 +207,7 @@ async def trouble(links: Sequence[Link], wanted: dict[str, object]) -> None:
                 raise ValueError(f"no such trouble: {unknown}")
     await asyncio.sleep(seconds)
     for link in links:
-        link.heal()
+        link.heal(wanted["mode"])
         for connection in list(link.connections):
             if connection.lost_answers or wanted.get("then") == "cut":
                 connection.reset()

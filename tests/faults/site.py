@@ -68,6 +68,8 @@ class Site:
         if naive:
             self._more[NAIVE] = "yes"
         self._ports = iter(free_ports(3 * (workers + 1) + 8))
+        self._edge_ports = {name: next(self._ports) for name in ("console", "ingress")}
+        self.console_address, self.ingress_address = (f"{LOOPBACK}:{port}" for port in self._edge_ports.values())
         self._helpers: list[Child] = []
         self._count = workers
         self.workers: list[Service] = []
@@ -230,15 +232,11 @@ class Site:
         ]
         credentials = {"VERBWORKER_CONSOLE_CREDENTIALS": json.dumps({"api_keys": keys})}
         for name, options in {"console": (), "ingress": ("--insecure-no-auth",)}.items():
-            port = next(self._ports)
+            port = self._edge_ports[name]
             words = [name, "--app", APP, "--port", str(port), *options]
             self.edges[name] = self._service(name, words, port, "edge", **credentials)
-            setattr(self, f"{name}_address", f"{LOOPBACK}:{port}")
         for service in self.services:
             service.start()
-
-    console_address = ""
-    ingress_address = ""
 
     def _service(self, name: str, words: list[str], port: int, who: str, **more: str) -> Service:
         is_unguarded = self._guard is not None and words[0] == "worker"

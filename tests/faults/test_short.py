@@ -13,6 +13,7 @@ from tests.faults.plan import short_plan
 from tests.faults.run import Run, Verdict
 from tests.faults.site import Site
 
+pytestmark = pytest.mark.timeout(420)
 _WORKERS = 3
 # What the oracle must see: each statement breaks one promise in the record of a green run.
 _BREAKAGES = {

@@ -79,7 +79,9 @@ async def test_a_delivery_that_lay_about_while_a_later_one_was_claimed_says_noth
 
 @pytest.mark.req("X-07", "FAIL-04")
 @pytest.mark.parametrize("trouble", [False, True])
-async def test_a_key_that_is_another_jobs_is_never_replayed(dsn: str, trouble: bool) -> None:
+async def test_a_key_of_another_job_is_neither_replayed_nor_run_where_the_step_may_be_the_same(
+    dsn: str, trouble: bool
+) -> None:
     calls = Calls()
     async with opened(dsn, calls.registry()) as desk:
         await desk.start()
@@ -95,7 +97,9 @@ async def test_a_key_that_is_another_jobs_is_never_replayed(dsn: str, trouble: b
         if not trouble:
             ((_, retries, message),) = desk.engine.failures
             assert retries == 0
-            assert message.startswith("PermanentContract IdentityMismatch: this key is another job's")
+            assert message.startswith(
+                f"PermanentContract StepAmbiguous: job {job.key} did this step with the same input"
+            )
             assert message.endswith(f"frame {job.key})")
 
 

@@ -1,7 +1,6 @@
 """The way to the engine and out of the hot table: T11, the relay, the archive and replay from it."""
 
 import asyncio
-import json
 from datetime import timedelta
 
 import pytest
@@ -242,23 +241,20 @@ async def test_a_job_that_comes_back_after_it_was_archived_is_replayed_not_run(p
     assert decide(frame, make_job(at=FAR), place.instance.instance_uid, frames.owner) is Step.REPLAY
 
 
-async def test_a_stranger_under_an_archived_key_is_quarantined_beside_the_archived_frame(
-    place: Place, frames: Frames
-) -> None:
+async def test_a_stranger_under_an_archived_key_gets_a_frame_of_its_own(place: Place, frames: Frames) -> None:
     await complete(place, frames, 1)
     await acknowledge(frames, 1)
     await frames.archive(older_than=NOW)
     await frames.archive(older_than=NOW, settled=NOW)
     stranger = make_delivery(make_job(at=FAR))
 
-    assert await frames.push(stranger) is None
-    frame = await frames.observe(1)
-    assert frame is not None
-    assert decide(frame, stranger.job, None, frames.owner) is Step.QUARANTINE
-    await frames.quarantine(1, {})
-    row = await place.database.fetchrow("SELECT frame FROM verbworker.frame_conflict")
-    assert row is not None
-    assert json.loads(row["frame"])["verb"] == "kyc.check"
+    claim = await frames.push(stranger)
+
+    assert claim is not None
+    assert (claim.claimed_from, claim.instance) == ("new", None)
+    old = await place.database.fetchrow("SELECT state::text FROM verbworker.job_frame_archive WHERE job_key = 1")
+    assert old is not None
+    assert old["state"] == "completed"
 
 
 async def test_a_worker_told_not_to_look_into_the_archive_does_not(place: Place, frames: Frames) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.support.ledger import TABLE, Provider, ledger_registry, ledger_workflow
 from tests.support.start import Begun, begin, prepare
+from verbworker.crossing import Luggage
 from verbworker.engine import Ask, Start
 from verbworker.job import RESERVED, Job
 from verbworker.stores._database import Database
@@ -101,3 +103,28 @@ async def test_a_key_of_another_instance_without_its_own_payload_is_an_incident_
         "SELECT instance_key FROM verbworker.workflow_instance WHERE instance_uid = $1", reused.old.instance_uid
     ) == (reused.old.instance_key,)
     assert reused.new.jobs[job.key].state is JobState.INCIDENT
+
+
+@pytest.mark.req("X-07")
+@pytest.mark.parametrize("was_done", [True, False])
+async def test_a_job_key_that_was_given_out_again_runs_the_new_job_and_keeps_the_old_frame(
+    reused: Reused, was_done: bool
+) -> None:
+    before = await reused.job()
+    claim = None
+    if was_done:
+        await reused.executor.execute(before)
+    else:
+        claim = await reused.executor._claim(before, Luggage.of(before), 0.0)
+    other = await reused.job()
+    again = replace(other, key=before.key)
+
+    await reused.executor.execute(again)
+
+    assert await reused.row("SELECT count(*) FROM ledger") == (2 if was_done else 1,)
+    now = await reused.row("SELECT instance_uid, state::text, epoch > 1 FROM verbworker.job_frame")
+    assert now == (reused.uid, "completed", True)
+    kept = await reused.row("SELECT state::text, job_key FROM verbworker.job_frame_archive")
+    assert kept == ("completed" if was_done else "failed", before.key)
+    assert await reused.row("SELECT count(*) FROM verbworker.frame_conflict") == (1,)
+    assert (claim is None) == was_done

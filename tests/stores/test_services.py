@@ -23,7 +23,7 @@ from verbworker.stores._batch import Batch
 # one service; a loop that somebody starts in another way is found here.
 _HOSTS = {
     "running.<locals>.keep",
-    "_for_ever",
+    "run_for_ever",
     "EmbeddedEngine._run",
     "Worker._keep",
     "App.run",
@@ -131,7 +131,7 @@ def _name(task: "asyncio.Task[Any]") -> str:
 
 def _is_known(task: "asyncio.Task[Any]", services: set[str]) -> bool:
     host = _name(task)
-    if host in ("running.<locals>.keep", "_for_ever"):
+    if host in ("running.<locals>.keep", "run_for_ever"):
         return task.get_name() in services
     # Feeds have tasks for what they read; jobs are not services.
     return host in _HOSTS or host.startswith("Feed.")

@@ -176,8 +176,10 @@ async def test_where_two_tokens_may_stand_a_job_beside_another_runs_and_a_later_
     assert await guarded.admit(2, claim, at=acked + 5000) == claim
 
 
-async def test_a_model_that_is_not_on_record_is_treated_as_one_where_two_tokens_may_stand(guarded: Guarded) -> None:
+async def test_of_a_model_that_is_not_on_record_a_step_that_was_done_is_held(guarded: Guarded) -> None:
     await guarded.done(1)
     claim = await guarded.claim(2)
 
-    assert await guarded.admit(2, claim) == claim
+    with pytest.raises(PermanentContract) as held:
+        await guarded.admit(2, claim)
+    assert held.value.code == "StepAmbiguous"

@@ -11,7 +11,7 @@ import pytest
 from tests.support.outages import name_of, outages
 from tests.support.virtual_time import turns, virtual_time
 from verbworker import metrics
-from verbworker.errors import EndedByBug, EngineUnavailable, StoreConflict, StoreUnavailable
+from verbworker.errors import AccessDenied, EndedByBug, EngineUnavailable, StoreConflict, StoreError, StoreUnavailable
 from verbworker.poll_loop import PollLoop, run_all, running
 
 
@@ -407,6 +407,23 @@ async def test_an_item_that_waits_by_itself_fails_the_batch_too() -> None:
 
     assert loop.health.failures > 10
     assert loop.health.last_error == "EngineUnavailable"
+
+
+@pytest.mark.parametrize("error", [StoreError("a bad row"), AccessDenied("not yours")], ids=name_of)
+@virtual_time
+async def test_an_item_that_is_refused_is_said_once_a_minute_and_leaves_the_service_well(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def batch() -> int:
+        await loop.for_each(range(2), 1, striking(None, error))
+        return 0
+
+    loop = PollLoop("tests", batch, every=1)
+    async with at_work(loop):
+        await asyncio.sleep(90)
+
+    assert [words for words, _ in lines(caplog)] == ["item refused"] * 2
+    assert (loop.health.failing_since, loop.health.last_error) == (None, type(error).__name__)
 
 
 @virtual_time

@@ -291,6 +291,30 @@ class Frames:
         seen = json.dumps(delivery, default=str)
         await self._database.execute(query("frames", "quarantine"), self.engine_id, job_key, seen)
 
+    async def displace(self, frame: Frame, delivery: Delivery) -> bool:
+        """Make room for a job that the engine gave this frame's key to; False when the delivery is not vouched for.
+
+        A broker that lost its last records gives keys out again, and a recreated one too.
+        """
+        uid = delivery.instance_uid
+        row = await self._database.fetchrow(query("frames", "is_displaced"), uid, delivery.input_hash)
+        if frame.archived or row is None or not row["is_displaced"]:
+            return False
+        epoch = frame.epoch
+        if frame.state is FrameState.COMPLETED:
+            await self.acknowledge_in(self._database, {frame.job_key: "displaced"})
+        elif frame.acked_at is None:
+            text = "the engine gave the key to another job"
+            epoch += await self.close(frame.job_key, frame.epoch, code="KeyReused", message=text)
+        async with self._database.transaction() as connection:
+            await connection.fetch(query("frames", "archive_months"), timedelta(0))
+            place = self.engine_id, frame.job_key, epoch
+            if await connection.fetchrow(query("frames", "displace"), *place) is None:
+                return False
+            ((*columns,),) = zip(*pushing([delivery]), strict=True)
+            await connection.execute(query("frames", "reopen"), self.engine_id, self.owner, epoch, *columns)
+        return True
+
     async def boot(self, *, name: str, host: str, pid: int) -> None:
         """Give this process boot a name."""
         await self._database.execute(query("frames", "boot"), self.owner, name, host, pid)

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from verbworker.engine import Engine
-from verbworker.errors import EngineError, JobGone, NotFound, RequestConflict
+from verbworker.errors import EngineError, EngineUnavailable, JobGone, NotFound, RequestConflict
 from verbworker.event import Entry, Kind
 from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Connection, Database
@@ -68,8 +68,11 @@ class Cancelling:
             await self._engine.cancel(carrier.instance_key)
         except JobGone:
             pass  # an earlier word of ours came through, or a person's
-        except EngineError as error:
+        except EngineUnavailable as error:
             self.service.report(error)
+            return False
+        except EngineError as error:
+            self.service.health.refused(error)
             return False
         async with self._database.transaction() as connection:
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)

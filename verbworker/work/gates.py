@@ -23,6 +23,7 @@ from verbworker.errors import (
 )
 from verbworker.event import Kind
 from verbworker.poll_loop import PollLoop
+from verbworker.retrying import is_away
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.gates import GateBook, HumanGate, Silent, Untold
 from verbworker.stores.runbook import Runbook
@@ -98,7 +99,7 @@ class Teller:
             self._say("decision told later", untold.job_key, error)
 
     def _say(self, words: str, job_key: int, error: Exception) -> None:
-        if self._report is not None and isinstance(error, StoreError | EngineUnavailable):
+        if self._report is not None and is_away(error):
             self._report(error)
         else:
             _log.warning(words, extra={"job_key": job_key, "reason": str(error)})

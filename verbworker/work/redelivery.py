@@ -35,7 +35,8 @@ class Redelivery:
                 if step is Step.CONTINUE:
                     await self._frames.note(job.key, step.value, epoch=frame.epoch)
                     return await self._frames.resume(job.key)
-                if step is not Step.CLAIM_AGAIN:
+                is_displaced = step is Step.QUARANTINE and await self._displace(frame, delivery, luggage)
+                if step is not Step.CLAIM_AGAIN and not is_displaced:
                     await self._follow(step, frame, delivery, luggage)
                     return None
             claim = await self._frames.push(delivery)
@@ -86,10 +87,21 @@ class Redelivery:
             message = _message(delivery, incident.kind, code, text)
             await self._returns.report(frame.job_key, epoch, retries=0, delay=0.0, message=message)
 
+    async def _displace(self, frame: Frame, delivery: Delivery, luggage: Luggage) -> bool:
+        """Make room for a job under a key that the engine gave out again; the next round claims it."""
+        if not await self._frames.displace(frame, delivery):
+            return False
+        await self._keep_conflict(delivery, luggage)
+        _log.warning("the engine gave a job key out again", extra={"job_key": frame.job_key, "verb": delivery.job.type})
+        return True
+
+    async def _keep_conflict(self, delivery: Delivery, luggage: Luggage) -> None:
+        seen = {name: value for name, value in asdict(delivery.job).items() if name not in ("variables", "headers")}
+        await self._frames.quarantine(delivery.job.key, {**seen, "instance_uid": luggage.instance_uid})
+
     async def _quarantine(self, frame: Frame, delivery: Delivery, luggage: Luggage) -> None:
         job = delivery.job
-        seen = {name: value for name, value in asdict(job).items() if name not in ("variables", "headers")}
-        await self._frames.quarantine(job.key, {**seen, "instance_uid": luggage.instance_uid})
+        await self._keep_conflict(delivery, luggage)
         _log.error("a delivery carries another job's key", extra={"job_key": job.key, "verb": job.type})
         code, text = "IdentityMismatch", "this key is another job's; was the engine recreated?"
         if frame.state is FrameState.FAILED and frame.acked_at is not None:

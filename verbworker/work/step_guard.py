@@ -56,7 +56,7 @@ class StepGuard:
         if not twins:
             return claim
         if await self._can_be_shared(job):
-            await self._check_shared(job, claim, twins)
+            await self._check_shared(job, claim, twins, is_known=job.process_definition_key in self._shared)
             return claim
         for twin in twins:
             if twin.state is FrameState.COMPLETED:
@@ -101,13 +101,16 @@ class StepGuard:
         )
         return replace(claim, idempotency_key=key, follows_twin=twin.runs > 0)
 
-    async def _check_shared(self, job: Job, claim: Claim, twins: list[Twin]) -> None:
-        """Hold a job whose element can hold two tokens, unless it is surely another token's or a person let it go."""
+    async def _check_shared(self, job: Job, claim: Claim, twins: list[Twin], *, is_known: bool) -> None:
+        """Hold a job whose element can hold two tokens, unless it is surely another token's or a person let it go.
+
+        Of a model that is not on record nothing is sure.
+        """
         for twin in twins:
             if twin.state is not FrameState.COMPLETED or twin.acked_at is None:
                 continue
             # Handed out before the other was acknowledged: both jobs existed at the same time.
-            is_beside = job.activated_ms <= twin.acked_at.timestamp() * 1000
+            is_beside = is_known and job.activated_ms <= twin.acked_at.timestamp() * 1000
             if not is_beside and not await self._steps.is_cleared(claim):
                 raise PermanentContract(
                     f"job {twin.job_key} did this step with the same input, and two tokens may stand at"

@@ -27,7 +27,6 @@ from verbworker.engines.embedded.starts import Starts, answer
 from verbworker.engines.embedded.turn import Turn, checked, cut, written
 from verbworker.errors import (
     CommandInvalid,
-    EndedByBug,
     EngineError,
     EngineUnavailable,
     JobGone,
@@ -37,7 +36,7 @@ from verbworker.errors import (
     StoreUnavailable,
 )
 from verbworker.job import Job
-from verbworker.poll_loop import Service
+from verbworker.poll_loop import Service, run_for_ever
 from verbworker.stores._batch import Batch
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.subscriptions import Letter, Subscriptions
@@ -45,7 +44,6 @@ from verbworker.stores.tokens import Change, IncidentMade, Kept, Tokens, instanc
 
 _COLLISIONS: Final = 8
 _STREAM_WAIT_MS: Final = 60_000
-_AFTER_A_BUG: Final = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -365,15 +363,7 @@ class EmbeddedEngine:
     async def _run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
             for service in self.services:
-                tasks.create_task(_for_ever(service), name=service.name)
-
-
-async def _for_ever(service: Service) -> None:
-    """Run a service again when a bug ended it: an engine has no jobs to give back, and no process to end."""
-    while True:
-        with suppress(EndedByBug):
-            await service.run()
-        await asyncio.sleep(_AFTER_A_BUG)
+                tasks.create_task(run_for_ever(service), name=service.name)
 
 
 async def _resolved(moving: Moving, incident_key: int) -> None:
