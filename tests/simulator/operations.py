@@ -12,12 +12,14 @@ from uuid import UUID
 from tests.simulator.twins import ENGINE, TENANT, Operation, Stores, Twins
 from verbworker.beginning import Beginning
 from verbworker.event import EntryMode, Kind, Token, Wait
-from verbworker.frame import Claim, Delivery, Frame
+from verbworker.frame import Claim, Delivery, Frame, Step
 from verbworker.job import Job
 from verbworker.message import Burial, Message, Undeliverable
 from verbworker.outcome import Incident, Retry, Thrown, Yielded
 from verbworker.stores import payloads
 from verbworker.stores._database import Connection, keyed
+from verbworker.stores._sql import query
+from verbworker.stores.deliveries import _Write
 from verbworker.stores.frames import Verdict
 from verbworker.stores.inbox import Claimed
 from verbworker.stores.instances import Instance
@@ -42,7 +44,9 @@ class Hands:
         self.tokens: list[tuple[UUID, UUID]] = []
         self.claimed: list[tuple[int, Claimed]] = []
         self.contents = [b"first"]
-        self.acts = [getattr(self, name) for name in sorted(dir(self)) if name.startswith("do_")]
+        names = [name for name in sorted(dir(self)) if name.startswith("do_")]
+        # A message takes several steps in order to come anywhere.
+        self.acts = [getattr(self, name) for name in names for _ in range(3 if "message" in name else 1)]
 
     async def act(self) -> None:
         """One random thing."""
@@ -154,7 +158,9 @@ class Hands:
     def delivery(self) -> Delivery:
         key, place = self.key(), self.place()
         mode, on_unknown = _MODES[key % 3]
-        instance_key = self.dice.choice((100 + key % 3, 100))
+        uid = self.uids[key % len(self.uids)]
+        pinned = self.twins.store.tables["workflow_instance"][uid,]["instance_key"]
+        instance_key = pinned if pinned is not None and self.dice.random() < 0.8 else 100 + key % 3
         late = self.dice.choice((0, 0, 0, -40_000, 10_000))
         job = Job(
             *(key, "sim.book", 3, _EPOCH_MS + self.twins.now + late, 60_000, instance_key, 50 + key, 7, 1, "line"),
@@ -162,7 +168,7 @@ class Hands:
         )
         return Delivery(
             job=job,
-            instance_uid=self.uids[key % len(self.uids)] if self.dice.random() < 0.95 else None,
+            instance_uid=uid if self.dice.random() < 0.95 else None,
             entry_id=self.entries[place],
             mode=mode,
             on_unknown=on_unknown,
@@ -193,7 +199,7 @@ class Hands:
 
     async def _of_claim(self, act: Callable[[Stores, int, Claim], Awaitable[Any]]) -> None:
         if self.claims:
-            boot, claim = self.dice.choice(self.claims)
+            boot, claim = self.dice.choice(self.claims[-4:])
             await self.both(lambda stores: act(stores, boot, claim))
 
     async def do_settle(self) -> None:
@@ -206,20 +212,23 @@ class Hands:
             await self.both(lambda stores: stores.frames[boot].heartbeat(mine))
 
     async def do_complete(self) -> None:
-        uid, base = self.uids[self.place()], self.dice.choice(self.contents[-2:])
-        output = f"content {len(self.contents)}".encode() if self.dice.random() < 0.8 else base
-        self.contents.append(output)
         keys = {"corr_later": "value"} if self.dice.random() < 0.3 else {}
+        is_head, is_own, is_same = (self.dice.random() < share for share in (0.8, 0.9, 0.1))
+        some, output = self.dice.choice(self.contents), f"content {len(self.contents)}".encode()
+        heads = {uid: self.twins.store.tables["payload_head"][uid,]["content"] for uid in self.uids}
 
         async def pop(stores: Stores, boot: int, claim: Claim) -> bool:
-            digests = sha256(base).digest(), output, sha256(output).digest()
+            uid = self.uids[claim.job_key % len(self.uids) if is_own else 0]
+            base = heads[uid] if is_head else some
+            content = base if is_same else output
+            digests = sha256(base).digest(), content, sha256(content).digest()
             verdict = Verdict(claim, uid, *digests, "seal", {"orch_a": True}, keys)
             async with stores.database.transaction() as connection:
                 await keyed(connection)
                 return await stores.frames[boot].pop_completed_in(connection, verdict)
 
-        for _ in range(2):
-            await self._of_claim(pop)
+        self.contents.append(output)
+        await self._of_claim(pop)
 
     async def do_end_otherwise(self) -> None:
         delay = self.dice.choice((0.0, 5.0))
@@ -257,6 +266,110 @@ class Hands:
         await self.both(lambda stores: stores.frames[0].note(key, "kind", epoch=1, detail="detail"))
         await self.both(lambda stores: stores.frames[0].quarantine(key, {"a": 1}))
         await self.both(lambda stores: stores.frames[0].boot(name="w", host="h", pid=1))
+
+    async def do_close(self) -> None:
+        key, epoch, boot = self.key(), self.dice.randint(1, 4), self.boot()
+        if self.dice.random() < 0.3:
+            await self.both(lambda stores: stores.frames[boot].close(key, epoch, code="JobGone", message="gone"))
+
+    async def do_displace(self) -> None:
+        if self.frames and self.dice.random() < 0.5:
+            boot, frame, delivery = self.boot(), self.dice.choice(self.frames), self.delivery()
+            delivery = replace(delivery, job=replace(delivery.job, key=frame.job_key))
+            await self.both(lambda stores: stores.frames[boot].displace(frame, delivery))
+
+    async def do_read_archived(self) -> None:
+        key = self.key()
+        await self.both(lambda stores: stores.frames[0].observe(key))
+        await self.both(lambda stores: stores.database.fetch(query("frames", "read_archived"), ENGINE, key))
+
+    # ---- steps ----------------------------------------------------------------------------------------------------
+
+    async def do_twins(self) -> None:
+        delivery = self.delivery()
+        uid = self.uids[self.place()]
+        twins, _ = await self.both(lambda stores: _sorted(stores.steps.twins(delivery.job, uid, delivery.input_hash)))
+        for twin in twins:
+            act = self.dice.choice(("repeat", "succeed"))
+            await self._of_claim(lambda stores, boot, claim, act=act, twin=twin: getattr(stores.steps, act)(claim, twin))
+        await self._of_claim(lambda stores, boot, claim: stores.steps.is_cleared(claim))
+
+    async def do_adopt(self) -> None:
+        uid, was, job = self.uids[self.place()], self.dice.randint(100, 103), self.delivery().job
+        await self.both(lambda stores: stores.instances.adopt(uid, job, instead_of=was))
+        await self.both(lambda stores: stores.instances.miss(uid, was))
+        await self.both(lambda stores: stores.instances.pin_to(uid, job, b"hash"))
+
+    # ---- the sweep ------------------------------------------------------------------------------------------------
+
+    async def do_sweep(self) -> None:
+        boot, pause = self.boot(), self.pause()
+        keys, _ = await self.both(lambda stores: _sorted(stores.leases[boot].open(100)))
+        taken, _ = await self.both(lambda stores: _sorted(stores.leases[boot].take(keys, 100)))
+        started = [one for one in taken if one.frame.state == "started"]
+        some = [one for one in started if self.dice.random() < 0.5]
+        if some:
+            await self.both(lambda stores: stores.leases[boot].run_again(some))
+        for one in taken:
+            if one in started and one not in some:
+                incident = Incident("PermanentContract", "CrashLoop", "too often")
+                await self.both(lambda s, one=one: s.leases[boot].hold(one, Step.HOLD_POISON, incident))
+            if self.dice.random() < 0.3:
+                await self.both(lambda stores, one=one: stores.leases[boot].postpone(one, pause))
+        if self.dice.random() < 0.3:
+            short = self.dice.choice((_SECOND, 60 * _SECOND))
+            await self.both(
+                lambda stores: _sorted(stores.leases[boot].ask(ended_every=short, held_every=short, limit=100))
+            )
+
+    async def do_deliver_without_frame(self) -> None:
+        boot, job = self.boot(), self.delivery().job
+        job = replace(job, type="verbworker.park")
+        uid = self.dice.choice((None, self.uids[self.place()]))
+        kind = self.dice.choice(("new", "beat", "end"))
+        write = _Write(job, uid, is_new=kind == "new", is_end=kind == "end")
+
+        async def act(stores: Stores) -> Any:
+            rows = stores.deliveries[boot]
+            rows._handled.clear()
+            if kind != "end":
+                rows._handled[job.key] = 1
+            return await rows._write_many([write])
+
+        await self.both(act)
+
+    async def do_sweep_rows(self) -> None:
+        boot, pause = self.boot(), self.pause()
+        grace = self.dice.choice((timedelta(0), 5 * _SECOND))
+        taken, doubles = await self.both(lambda s: _sorted(s.deliveries[boot].take(grace=grace, limit=100)))
+        for real, fake in zip(taken, doubles, strict=True):
+            pair = {True: real, False: fake}
+            if self.dice.random() < 0.5:
+                await self.both(lambda s, pair=pair: s.deliveries[boot].remove(pair[s is self.twins.real]))
+            else:
+                await self.both(
+                    lambda s, pair=pair: s.deliveries[boot].postpone(
+                        pair[s is self.twins.real], grace=grace, pause=pause
+                    )
+                )
+
+    async def do_stall(self) -> None:
+        after, later = self.pause(), self.pause()
+        found, doubles = await self.both(
+            lambda s: _sorted(s.stalls.find(ENGINE, after=after, gates_after=later, limit=100))
+        )
+        for real, fake in zip(found, doubles, strict=True):
+            pair = {True: real, False: fake}
+            await self.both(
+                self.within(
+                    lambda s, c, pair=pair: s.stalls.note_in(c, pair[s is self.twins.real], "reason", "remedy")
+                )
+            )
+        if self.dice.random() < 0.5:
+            await self.both(lambda stores: stores.stalls.clear(ENGINE))
+        await self.both(lambda stores: stores.stalls.counts(ENGINE))
+        entry_id = self.entries[self.place()]
+        await self.both(lambda stores: stores.stalls.last_step(entry_id))
 
     # ---- the runbook --------------------------------------------------------------------------------------------------
 
@@ -363,7 +476,7 @@ class Hands:
 
     # ---- messages -----------------------------------------------------------------------------------------------------
 
-    async def do_receive(self) -> None:
+    async def do_receive_message(self) -> None:
         number, boot = self.dice.randint(0, 3), self.boot()
         message = Message(
             message_name="paper",
@@ -386,7 +499,7 @@ class Hands:
         if not self.claimed:
             return
         boot, claimed = self.dice.choice(self.claimed)
-        uid, slack = self.uids[self.place()], self.pause()
+        uid, slack = self.uids[0], self.pause()
         declared = {"sim.line": "corr_number"}
         await self.both(lambda stores: stores.inboxes[boot].candidates(claimed, declared))
         await self.both(lambda stores: stores.inboxes[boot].aim(claimed, uid))
@@ -399,8 +512,8 @@ class Hands:
                 why = Undeliverable(Burial.NO_CASE, "no case")
                 await self.both(lambda stores: stores.letters.bury(stores.inboxes[boot], claimed, why))
 
-    async def do_consume(self) -> None:
-        uid, key = self.uids[self.place()], f"case-{self.dice.randint(0, 2)}"
+    async def do_consume_message(self) -> None:
+        uid, key = self.uids[0], f"case-{self.dice.randint(0, 2)}"
         await self.both(self.within(lambda s, c: s.inboxes[0].consume_in(c, uid, "paper", key)))
 
 

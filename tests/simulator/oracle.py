@@ -192,8 +192,12 @@ def _frames(world: World) -> list[Violation]:
             found.append(Violation("frame left started", where))
         elif frame["state"] == "completed" and frame["acked_at"] is None:
             found.append(Violation("verdict never acknowledged", where))
-        elif frame["state"] in ("incident", "failed") and frame["reported_at"] is None:
+        elif frame["acked_at"] is None and frame["state"] != "completed" and frame["reported_at"] is None:
             found.append(Violation("report left", f"{where} {frame['state']} {frame['fail_code']}"))
+    found += [
+        Violation("delivery row left", f"job {row['job_key']} ({row['type']})")
+        for row in world.store.tables["job_delivery"].values()
+    ]
     return found
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -39,7 +40,7 @@ class Node:
     type: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Shape:
     """A process: its elements, where it starts, and the effects that one case of it has."""
 
@@ -133,6 +134,38 @@ SHAPES = {
         ),
     )
 }
+_MODEL = """<?xml version="1.0" encoding="UTF-8"?>
+<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" targetNamespace="http://verbworker/tests">
+  <bpmn:process id="{process}" isExecutable="true">
+    <bpmn:startEvent id="begin"/>
+    {body}
+  </bpmn:process>
+</bpmn:definitions>
+"""
+_DRAWN = {
+    "task": "serviceTask",
+    "gate": "userTask",
+    "message": "receiveTask",
+    "fork": "parallelGateway",
+    "join": "parallelGateway",
+    "choice": "exclusiveGateway",
+    "end": "endEvent",
+}
+
+
+@cache
+def drawn(shape: Shape) -> bytes:
+    """The process as a model, as far as it matters which elements can hold two tokens."""
+    ids = {node.id: node.id if node.kind != "end" else "finish" for node in shape.nodes.values()}
+    body = [f'<bpmn:{_DRAWN[node.kind]} id="{ids[node.id]}"/>' for node in shape.nodes.values()]
+    flows = [("begin", shape.start), *((node.id, target) for node in shape.nodes.values() for target in node.next)]
+    body += [
+        f'<bpmn:sequenceFlow id="flow_{number}" sourceRef="{ids.get(source, source)}" targetRef="{ids[target]}"/>'
+        for number, (source, target) in enumerate(flows)
+    ]
+    return _MODEL.format(process=shape.process, body="\n    ".join(body)).encode()
+
+
 DEFINITION_KEYS = {process: 1000 + place for place, process in enumerate(SHAPES)}
 
 

@@ -26,6 +26,8 @@ _LONGEST_WAIT = 30.0  # what Database gives every command
 TABLES = (
     "job_frame",
     "job_frame_archive",
+    "job_delivery",
+    "stall",
     "frame_event",
     "frame_conflict",
     "workflow_instance",

@@ -20,12 +20,16 @@ from tests.support.frame_world import OneConnection
 from verbworker.errors import VerbworkerError
 from verbworker.stores._database import Database
 from verbworker.stores.dead_letters import DeadLetters
+from verbworker.stores.deliveries import Deliveries
 from verbworker.stores.dispatches import Dispatches
 from verbworker.stores.frames import Frames
 from verbworker.stores.gates import GateBook
 from verbworker.stores.inbox import Inbox
 from verbworker.stores.instances import Instances
+from verbworker.stores.leases import Leases
 from verbworker.stores.runbook import Runbook
+from verbworker.stores.stalls import Stalls
+from verbworker.stores.steps import Steps
 
 T = TypeVar("T")
 
@@ -48,7 +52,7 @@ WHERE table_schema = 'verbworker' AND column_default LIKE '%clock_timestamp()%'
 """
 TABLES = (
     *("job_frame", "workflow_instance", "payload_head", "payload_version", "dispatch", "runbook_entry"),
-    *("runbook_event", "parked_token", "gate_decision", "inbox_message", "dead_letter"),
+    *("job_frame_archive", "job_delivery", "stall", "runbook_event", "parked_token", "gate_decision", "inbox_message", "dead_letter"),
 )
 _MADE_BY_THE_DATABASE = ("token_id", "letter_id")
 _JSON = ("flags", "correlation", "detail", "provenance")
@@ -61,6 +65,10 @@ class Stores:
         self.database = database
         lease = timedelta(seconds=30)
         self.frames = [Frames(database, engine_id=ENGINE, owner=owner, lease=lease) for owner in owners]
+        self.leases = [Leases(database, frames, grace=timedelta(seconds=5)) for frames in self.frames]
+        self.deliveries = [Deliveries(database, engine_id=ENGINE, owner=owner, lease=lease) for owner in owners]
+        self.steps = Steps(database, engine_id=ENGINE)
+        self.stalls = Stalls(database)
         self.dispatches = [Dispatches(database, engine_id=ENGINE, owner=owner) for owner in owners]
         self.inboxes = [Inbox(database, engine_id=ENGINE, owner=owner) for owner in owners]
         self.instances = Instances(database)
@@ -94,6 +102,7 @@ class Twins:
     async def renew(self) -> None:
         """Begin anew with empty tables on both sides."""
         names = ", ".join(f"verbworker.{table}" for table in (*TABLES, "frame_event", "frame_conflict"))
+        names += ", verbworker.compensation_record"
         await self.real_database.execute(f"ALTER TABLE verbworker.runbook_event DISABLE TRIGGER USER; TRUNCATE {names}")
         await self.real_database.execute("ALTER TABLE verbworker.runbook_event ENABLE TRIGGER USER")
         self.loop = Loop()
@@ -167,8 +176,9 @@ class Twins:
     def _cell(self, name: Any, value: Any) -> Any:
         if name in _JSON and isinstance(value, str):
             value = json.loads(value)
-        if name == "detail" and isinstance(value, Mapping) and "token_id" in value:
-            value = {**value, "token_id": self.ids.get(UUID(str(value["token_id"])), value["token_id"])}
+        if name == "detail" and isinstance(value, Mapping):
+            made = {one: value[one] for one in _MADE_BY_THE_DATABASE if one in value}
+            value = {**value, **{one: self.ids.get(UUID(str(id)), id) for one, id in made.items()}}
         if name == "once":
             kind, _, rest = str(value).partition(":")
             value = f"{kind}:{next((short for id, short in self.ids.items() if str(id) == rest), rest)}"

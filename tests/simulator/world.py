@@ -72,6 +72,8 @@ class World:
         self.workers = dice.choice((1, 2, 2, 3))
         self.slow_verbs = dice.choice((0.01, 0.01, 1.0, 20.0, 58.0))
         self._next_look = 0.0
+        self._restarted_at = 0.0
+        self.restarts = 0
         self.door = Process("door")
         self.people = People(self, dice)
 
@@ -290,7 +292,16 @@ class World:
         if self.loop.now < self._next_look:
             return False
         self._next_look = self.loop.now + 1.0
+        self._restart_if_stalled()
         return self.is_at_rest() and (self.loop.now > FAULTS_END or not self._are_faults_ahead())
+
+    def _restart_if_stalled(self) -> None:
+        """Do what the product tells an operator: only a restart frees a job that was handed out and never claimed."""
+        if self.store.tables["stall"] and self.decisions.is_over and self.loop.now > self._restarted_at + 60.0:
+            self.tell("OPERATOR restarts the engine, because the product names a case as stalled")
+            self._restarted_at = self.loop.now
+            self.restarts += 1
+            self._strike("crash", 0.0)
 
     def _are_faults_ahead(self) -> bool:
         return any(at + amount > self.loop.now for at, _, amount in self.plan.timed)
@@ -301,13 +312,14 @@ class World:
         stopped = self.stopped()
         return (
             self.people.are_done
+            and not tables["job_delivery"]
             and all(self._uid(key) in stopped for key in self.engine.state.instances)
             and all(
                 entry["ended_at"] is not None or entry["entry_id"] in stopped.values()
                 for entry in tables["runbook_entry"].values()
             )
             and all(
-                (frame["state"] == "completed" and frame["acked_at"] is not None)
+                frame["acked_at"] is not None
                 or (frame["state"] in ("incident", "failed") and frame["reported_at"] is not None)
                 for frame in tables["job_frame"].values()
             )

@@ -8,7 +8,7 @@ from tests.simulator.statements.triggers import dumps, write_frame
 from tests.simulator.store import Session, Values, statement
 
 _GRACE_MS = 5_000
-_PUSHED = (
+PUSHED = (
     *("job_key", "process_instance_key", "element_instance_key", "verb", "tenant_id", "instance_uid", "process_id"),
     *("process_version", "element_id", "entry_id", "mode", "on_unknown", "max_runs", "idempotency_window"),
     *("idempotency_key", "activated_ms", "retries_left", "input_hash"),
@@ -38,7 +38,7 @@ _CLAIMED = (
 )
 
 
-def _new(s: Session, engine_id: str, item: Values, owner: UUID, lease: timedelta) -> Values:
+def new_frame(s: Session, engine_id: str, item: Values, owner: UUID, lease: timedelta) -> Values:
     """A frame with every column as a new one has it."""
     now = s.now
     return {
@@ -72,6 +72,7 @@ def _new(s: Session, engine_id: str, item: Values, owner: UUID, lease: timedelta
         "relay_at": None,
         "pushed_at": now,
         "popped_at": None,
+        "repeats": None,
     }
 
 
@@ -92,8 +93,29 @@ def _known(s: Session, frame: Values) -> Values:
     return row
 
 
-def _is_archived(s: Session, engine_id: str, job_key: int) -> bool:
-    return s.get("job_frame_archive", (engine_id, job_key)) is not None
+def archived(s: Session, engine_id: str, job_key: int) -> list[Values]:
+    """The frames of a key in the archive, the latest first."""
+    found = [row for row in s.rows("job_frame_archive") if (row["engine_id"], row["job_key"]) == (engine_id, job_key)]
+    return sorted(found, key=lambda row: row["acked_at"], reverse=True)
+
+
+_SAME_JOB = ("process_instance_key", "element_instance_key", "instance_uid")
+
+
+def _is_archived(s: Session, engine_id: str, item: Values) -> bool:
+    return any(
+        old["state"] == "completed" and all(old[name] == item[name] for name in _SAME_JOB)
+        for old in archived(s, engine_id, item["job_key"])
+    )
+
+
+def _has_twin(s: Session, frame: Values, beside: set[int]) -> bool:
+    """Whether another frame has the same step; those opened by the same statement are not seen by it."""
+    names = ("instance_uid", "input_hash", "element_id", "engine_id")
+    return frame["instance_uid"] is not None and any(
+        other["job_key"] not in beside and all(other[name] == frame[name] for name in names)
+        for other in s.rows("job_frame")
+    )
 
 
 @statement("frames", "open")
@@ -104,28 +126,32 @@ async def open_(s: Session, engine_id: str, owner: UUID, lease: timedelta, *colu
         kind = jobs[8][place] - 1
         item = {name: jobs[at][place] for at, name in enumerate(_PER_JOB)}
         item |= {name: kinds[at][kind] for at, name in enumerate(_PER_KIND)}
-        if looks and _is_archived(s, engine_id, item["job_key"]):
+        if looks and _is_archived(s, engine_id, item):
             continue
         key = (engine_id, item["job_key"])
         if await s.lock("job_frame", key) is None:
-            frame = _new(s, engine_id, item, owner, lease)
+            frame = new_frame(s, engine_id, item, owner, lease)
             s.put("job_frame", key, frame)
             opened.append(frame)
     names = ("job_key", "first_run_at", "lease_until")
-    return [{**{name: frame[name] for name in names}, **_known(s, frame)} for frame in opened]
+    beside = {frame["job_key"] for frame in opened}
+    return [
+        {**{name: frame[name] for name in names}, **_known(s, frame), "has_twin": _has_twin(s, frame, beside)}
+        for frame in opened
+    ]
 
 
 @statement("frames", "push")
 async def push(s: Session, engine_id: str, owner: UUID, lease: timedelta, *columns: Any) -> list[Values]:
-    items = [dict(zip(_PUSHED, row, strict=True)) for row in zip(*columns[:-1], strict=True)]
+    items = [dict(zip(PUSHED, row, strict=True)) for row in zip(*columns[:-1], strict=True)]
     looks, claimed = columns[-1], []
     for item in sorted(items, key=lambda item: item["job_key"]):
-        if looks and _is_archived(s, engine_id, item["job_key"]):
+        if looks and _is_archived(s, engine_id, item):
             continue
         key = (engine_id, item["job_key"])
         frame = await s.lock("job_frame", key)
         if frame is None:
-            new = _new(s, engine_id, item, owner, lease)
+            new = new_frame(s, engine_id, item, owner, lease)
             s.put("job_frame", key, new)
         elif all(frame[name] == item[name] for name in _IDENTITY) and _may_take(s, frame, item):
             new = _taken(s, frame, item, owner, lease)
@@ -140,13 +166,13 @@ def _may_take(s: Session, frame: Values, item: Values) -> bool:
     if item["activated_ms"] <= frame["activated_ms"]:
         return False
     now = s.now
+    is_repeatable = frame["mode"] == "transactional" or (
+        frame["on_unknown"] != "hold" and frame["keyed_at"] > now - frame["idempotency_window"]
+    )
     match frame["state"]:
         case "failed":
-            return bool(frame["next_retry_at"] <= now)
+            return bool(frame["next_retry_at"] <= now and (frame["acked_at"] is None or is_repeatable))
         case "started":
-            is_repeatable = frame["mode"] == "transactional" or (
-                frame["on_unknown"] != "hold" and frame["keyed_at"] > now - frame["idempotency_window"]
-            )
             return bool(frame["lease_until"] < now and frame["runs"] < frame["max_runs"] and is_repeatable)
         case "incident":
             told = frame["reported_at"]
@@ -173,6 +199,8 @@ def _taken(s: Session, frame: Values, item: Values, owner: UUID, lease: timedelt
         "first_run_at": now if is_released else frame["first_run_at"],
         "next_retry_at": None,
         "reported_at": None,
+        "acked_at": None,
+        "ack_result": None,
     }
 
 
@@ -184,7 +212,8 @@ async def resume(s: Session, engine_id: str, job_key: int, owner: UUID) -> list[
     return [{**{name: frame[name] for name in _CLAIMED}, **_known(s, frame)}]
 
 
-def _read(s: Session, frame: Values, *, archived: bool) -> Values:
+def read_frame(s: Session, frame: Values, *, archived: bool = False) -> Values:
+    """A frame as the statements return it that read one."""
     row = {name: frame[name] for name in _READ}
     for name in ("flags", "correlation"):
         row[name] = None if frame[name] is None else dumps(frame[name])
@@ -198,19 +227,18 @@ async def observe(s: Session, engine_id: str, job_key: int) -> list[Values]:
         return []
     seen = {**frame, "deliveries": frame["deliveries"] + 1}
     s.put("job_frame", (engine_id, job_key), seen)
-    return [_read(s, seen, archived=False)]
+    return [read_frame(s, seen)]
 
 
 @statement("frames", "read")
 async def read(s: Session, engine_id: str, job_key: int) -> list[Values]:
     frame = s.get("job_frame", (engine_id, job_key))
-    return [] if frame is None else [_read(s, frame, archived=False)]
+    return [] if frame is None else [read_frame(s, frame)]
 
 
 @statement("frames", "read_archived")
 async def read_archived(s: Session, engine_id: str, job_key: int) -> list[Values]:
-    frame = s.get("job_frame_archive", (engine_id, job_key))
-    return [] if frame is None else [_read(s, frame, archived=True)]
+    return [read_frame(s, frame, archived=True) for frame in archived(s, engine_id, job_key)[:1]]
 
 
 @statement("frames", "settle")

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from tests.simulator.shapes import DEFINITION_KEYS, SHAPES
-from tests.simulator.statements.triggers import dumps, instances_of, loads, tell_start
+from tests.simulator.shapes import DEFINITION_KEYS, SHAPES, drawn
+from tests.simulator.statements.triggers import append_event, close_token, dumps, instances_of, loads, tell_start
 from tests.simulator.store import Session, Values, refuse, statement
 from verbworker.waiting import as_json
 
@@ -50,6 +50,7 @@ async def open_(
         "started_at": None,
         "ended_at": None,
         "probed_at": None,
+        "missed_at": None,
     }
     s.put("workflow_instance", (uid,), row)
     return []
@@ -80,6 +81,55 @@ async def pin(s: Session, uid: UUID, instance_key: int, definition_key: int, ver
     s.put("workflow_instance", (uid,), pinned)
     await tell_start(s, pinned)
     return [{"instance_uid": uid}]
+
+
+@statement("instances", "evict")
+async def evict(s: Session, uid: UUID, instance_key: int) -> list[Values]:
+    own = s.get("workflow_instance", (uid,))
+    evicted = []
+    for row in list(s.rows("workflow_instance")):
+        if own is None or row["engine_id"] != own["engine_id"] or row["instance_uid"] == uid:
+            continue
+        standing = await s.lock("workflow_instance", (row["instance_uid"],)) if row["instance_key"] == instance_key else None
+        if standing is not None and standing["instance_key"] == instance_key:
+            status = "starting" if standing["ended_at"] is None else standing["status"]
+            changed = {**standing, "instance_key": None, "missed_at": None, "status": status}
+            s.put("workflow_instance", (row["instance_uid"],), changed)
+            evicted.append(standing["entry_id"])
+    for entry_id in evicted:
+        once, said = f"unpinned:{instance_key}:{uid}", {"instance_key": instance_key}
+        await append_event(s, entry_id, "InstanceUnpinned", once, said)
+    return [{"entry_id": entry_id} for entry_id in evicted]
+
+
+@statement("instances", "adopt")
+async def adopt(
+    s: Session, uid: UUID, instead_of: int, instance_key: int, definition_key: int, version: int
+) -> list[Values]:
+    instance = await s.lock("workflow_instance", (uid,))
+    if instance is None or instance["instance_key"] != instead_of or instance["ended_at"] is not None:
+        return []
+    _claim_key(s, uid, instance["engine_id"], instance_key)
+    pin = {"instance_key": instance_key, "definition_key": definition_key, "process_version": version}
+    s.put("workflow_instance", (uid,), {**instance, **pin, "missed_at": None})
+    for token in list(s.rows("parked_token")):
+        if (token["engine_id"], token["instance_key"]) == (instance["engine_id"], instead_of):
+            await close_token(s, token, "gone")
+    return [{"entry_id": instance["entry_id"]}]
+
+
+@statement("instances", "tell_adoption")
+async def tell_adoption(s: Session, entry_id: UUID, was: int, instance_key: int) -> list[Values]:
+    said = {"instance_key": instance_key, "was": was}
+    return [{"seq": await append_event(s, entry_id, "InstanceAdopted", f"adopted:{was}:{instance_key}", said)}]
+
+
+@statement("instances", "miss")
+async def miss(s: Session, uid: UUID, instance_key: int) -> list[Values]:
+    instance = await s.lock("workflow_instance", (uid,))
+    if instance is not None and instance["instance_key"] == instance_key and instance["ended_at"] is None:
+        s.put("workflow_instance", (uid,), {**instance, "missed_at": instance["missed_at"] or s.now})
+    return []
 
 
 def _correlation(instance: Values) -> Values:
@@ -120,7 +170,7 @@ async def key_of(s: Session, uid: UUID) -> list[Values]:
 
 
 @statement("instances", "quiet")
-async def quiet(s: Session, engine_id: str, longer: timedelta, limit: int) -> list[Values]:
+async def quiet(s: Session, engine_id: str, longer: timedelta, limit: int, missed: timedelta) -> list[Values]:
     now = s.now
     silent = []
     for row in s.rows("workflow_instance"):
@@ -128,12 +178,13 @@ async def quiet(s: Session, engine_id: str, longer: timedelta, limit: int) -> li
         is_open = row["engine_id"] == engine_id and row["ended_at"] is None and row["instance_key"] is not None
         if entry is None or not is_open or s.is_locked("workflow_instance", (row["instance_uid"],)):
             continue
-        if entry["updated_at"] < now - longer and (row["probed_at"] is None or row["probed_at"] < now - longer):
+        is_quiet = entry["updated_at"] < now - longer and (row["probed_at"] is None or row["probed_at"] < now - longer)
+        if is_quiet or (row["missed_at"] is not None and row["missed_at"] < now - missed):
             silent.append(row)
     silent.sort(key=lambda row: (row["probed_at"] is not None, row["probed_at"] or now, row["created_at"]))
     found = []
     for row in silent[:limit]:
-        await s.change("workflow_instance", (row["instance_uid"],), probed_at=s.now)
+        await s.change("workflow_instance", (row["instance_uid"],), probed_at=s.now, missed_at=None)
         found.append({name: row[name] for name in ("instance_uid", "entry_id", "instance_key")})
     return found
 
@@ -279,3 +330,9 @@ async def find(s: Session, engine_id: str, definition_key: int) -> list[Values]:
         "deployed_at": s.now,
     }
     return [row]
+
+
+@statement("deployments", "content")
+async def content(s: Session, engine_id: str, definition_key: int) -> list[Values]:
+    shape = next((shape for name, shape in SHAPES.items() if DEFINITION_KEYS[name] == definition_key), None)
+    return [] if shape is None else [{"woven": drawn(shape)}]

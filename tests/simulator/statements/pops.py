@@ -23,12 +23,19 @@ async def pop_completed(s: Session, engine_id: str, owner: UUID, *columns: Any) 
     mine = []
     for item in zip(*columns, strict=True):
         frame = await _owned(s, engine_id, item[0], owner, item[1])
-        if frame is not None:
+        if frame is not None and _is_of_instance(s, frame, item[2]):
             mine.append((item, frame))
     answers = {}
     for item, frame in sorted(mine, key=lambda pair: str(pair[0][2])):
         answers[item[0]] = await _move(s, frame, *item[2:])
     return [{"job_key": item[0], "popped": answers[item[0]]} for item, _ in mine]
+
+
+def _is_of_instance(s: Session, frame: Values, uid: UUID) -> bool:
+    """Whether the engine instance of a frame is the one that its entry is pinned to."""
+    instance = s.get("workflow_instance", (uid,))
+    is_pinned = instance is not None and instance["instance_key"] == frame["process_instance_key"]
+    return is_pinned and bool(frame["instance_uid"] == uid)
 
 
 async def _move(
@@ -185,6 +192,32 @@ async def hold(
         "reported_at": None,
     }
     await write_frame(s, frame, held)
+    return [{"epoch": epoch + 1}]
+
+
+@statement("frames", "close")
+async def close(
+    s: Session, engine_id: str, job_key: int, epoch: int, owner: UUID, code: str, text: str
+) -> list[Values]:
+    frame = await s.lock("job_frame", (engine_id, job_key))
+    if frame is None or frame["epoch"] != epoch or frame["state"] == "completed" or frame["acked_at"] is not None:
+        return []
+    now = s.now
+    closed = {
+        **frame,
+        "state": "failed",
+        "epoch": epoch + 1,
+        "owner": owner,
+        "fail_class": "TransientInfrastructure",
+        "fail_code": code,
+        "fail_text": text,
+        "retries_left": max(frame["retries_left"], 1),
+        "next_retry_at": now,
+        "popped_at": frame["popped_at"] or now,
+        "acked_at": now,
+        "ack_result": "gone",
+    }
+    await write_frame(s, frame, closed)
     return [{"epoch": epoch + 1}]
 
 

@@ -91,13 +91,16 @@ async def append(s: Session, entry_id: UUID, kind: str, once: str, detail: str) 
 
 @statement("runbook", "park")
 async def park(s: Session, *given: Any) -> list[Values]:
-    row = dict(zip(_PARKED, given[:-1], strict=True))
+    row = dict(zip(_PARKED, given[:13], strict=True))
+    detail, after, at, beside = given[13:]
     key = token_key(row)
     standing = await s.lock("parked_token", key)
     now = s.now
     if standing is None:
         blank = blank_token(s, row, {**row, "process_instance_key": row["instance_key"]}, row["reason"])
-        token = {**blank, **row, "detail": json.loads(given[-1]), "opened_at": now, "seen_at": now}
+        due = min((moment for moment in (None if after is None else now + after, at) if moment), default=None)
+        token = {**blank, **row, "detail": json.loads(detail), "opened_at": now, "seen_at": now}
+        token |= {"due_at": due, "due_beside": beside}
     else:
         kept = standing["job_key"] if row["job_key"] is None else row["job_key"]
         token = {**standing, "seen_at": now, "job_key": kept}

@@ -90,7 +90,7 @@ async def write_frame(s: Session, old: Values, new: Values) -> None:
     if new["state"] == "failed" and (new["next_retry_at"] is None or new["retries_left"] <= 0):
         raise refuse('new row for "job_frame" violates check constraint "frame_is_plausible"')
     s.put("job_frame", (new["engine_id"], new["job_key"]), new)
-    is_told = new["state"] in ("completed", "incident") or old["state"] == "incident"
+    is_told = new["repeats"] is None and (new["state"] in ("completed", "incident") or old["state"] == "incident")
     if new["instance_uid"] is not None and new["state"] != old["state"] and is_told:
         await _tell_frame(s, new)
 
@@ -164,6 +164,8 @@ def blank_token(s: Session, known: Values, job: Values, reason: str) -> Values:
         "seen_at": now,
         "closed_at": None,
         "closed_as": None,
+        "due_at": None,
+        "due_beside": [],
     }
 
 
