@@ -47,7 +47,7 @@ class Decisions:
 
     def dice(self, name: str) -> Random:
         """Dice for what is decided once, before anything runs."""
-        return Random(f"{self.seed}:{name}")  # noqa: S311
+        return Random(f"{self.seed}:{name}")
 
     def _bits(self, site: str, number: int) -> int:
         place = self._sites.get(site)

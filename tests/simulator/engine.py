@@ -101,7 +101,7 @@ class EngineModel:
         self._told = told
         self.state = State()
         self.timeout_losses: tuple[tuple[str, float, float], ...] = ()
-        self.choose: Callable[[str], "Callable[[Job], None] | None"] = lambda kind: None
+        self.choose: Callable[[str], Callable[[Job], None] | None] = lambda kind: None
         self.published: set[tuple[str, str]] = set()  # correlation key and message id
         self._records: list[Record] = []
         self._highest = 0

@@ -106,10 +106,8 @@ def _timeouts(dice: Random, classes: frozenset[str]) -> Kinds:
 
 def _timed(dice: Random, classes: frozenset[str]) -> tuple[tuple[float, str, float], ...]:
     """Outages and crashes, most of them while the first steps run."""
-    timed = []
-    for name in ("store down", "engine down"):
-        if name in classes:
-            timed.append((_moment(dice), name, dice.uniform(0.1, 12.0)))
+    away = [name for name in ("store down", "engine down") if name in classes]
+    timed: list[tuple[float, str, float]] = [(_moment(dice), name, dice.uniform(0.1, 12.0)) for name in away]
     if "control away" in classes:
         timed.append((dice.uniform(0.0, 4.0), "control away", dice.uniform(20.0, 60.0)))
     losing = sorted(classes & {"records lost", "commands lost", "restored"})

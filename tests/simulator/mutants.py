@@ -3,26 +3,38 @@
 What the product decides in SQL is taken out of the statement's double, which is held to the SQL by a test.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 from unittest.mock import patch
+from uuid import UUID
 
 from tests.simulator.runner import Outcome
 from tests.simulator.statements import frames, pops, triggers
 from tests.simulator.store import STATEMENTS, Session, Values
+from verbworker import poll_loop
 from verbworker.crossing import variables_of
-from verbworker.errors import EngineError
+from verbworker.errors import EngineError, StoreError
 from verbworker.frame import Claim
+from verbworker.job import Job
 from verbworker.outcome import Completed
+from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Connection
+from verbworker.stores._guard import GuardedConnection
+from verbworker.stores.instances import Instances
 from verbworker.work import messenger
+from verbworker.work.duplicate_instances import InstanceIdentity
+from verbworker.work.executor import Executor
 from verbworker.work.popping import Popping
 from verbworker.work.redelivery import Redelivery
 from verbworker.work.relay import Relay
 from verbworker.work.returns import Returns
+from verbworker.work.step_guard import StepGuard
+from verbworker.work.sweep import Sweep
 from verbworker.work.transactional import Transactional
 
 Make = Callable[[], AbstractContextManager[Any]]
@@ -60,7 +72,7 @@ def _statement(store: str, name: str, act: Callable[..., Awaitable[list[Values]]
     return lambda: patch.dict(STATEMENTS, {(store, name): act})
 
 
-# ---- fences and leases ------------------------------------------------------------------------------------------------
+# ---- fences and leases -------------------------------------------------------------------------------------------
 
 
 async def _owned_by_anybody(s: Session, engine_id: str, job_key: int, owner: object, epoch: int) -> Values | None:
@@ -78,10 +90,6 @@ def _takes_live_frames(s: Session, frame: Values, item: Values) -> bool:
     return _may_take(s, frame, item) or (frame["state"] == "started" and is_later)
 
 
-def _takes_no_started(s: Session, frame: Values, item: Values) -> bool:
-    return frame["state"] != "started" and _may_take(s, frame, item)
-
-
 _taken = frames._taken
 
 
@@ -90,14 +98,14 @@ def _key_per_run(s: Session, frame: Values, item: Values, *given: Any) -> Values
     return {**taken, "idempotency_key": f"{item['idempotency_key']}-{taken['epoch']}"}
 
 
-# ---- commits ----------------------------------------------------------------------------------------------------------
+# ---- commits -----------------------------------------------------------------------------------------------------
 
 
 _init = Transactional.__init__
 
 
-def _keeps_engine(self: Any, database: Any, frames: Any, performance: Any, engine: Any) -> None:
-    _init(self, database, frames, performance, engine)
+def _keeps_engine(self: Any, database: Any, frames: Any, performance: Any, engine: Any, popping: Any) -> None:
+    _init(self, database, frames, performance, engine, popping)
     self._told_early = engine
 
 
@@ -110,10 +118,6 @@ async def _tells_before_commit(self: Any, connection: Connection, claim: Claim, 
 
 async def _pops_after_commit(self: Any, entered: Any, claim: Claim, life: Any, policy: Any) -> Completed:
     """The verb's writes first, the verdict in a commit of its own."""
-    from datetime import timedelta
-
-    from verbworker.stores._guard import GuardedConnection
-
     limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
     async with self._database.transaction() as connection:
         answer = await self._performance.perform(entered, claim, life, limit, GuardedConnection(connection))
@@ -130,7 +134,55 @@ async def _moves_any_head(s: Session, frame: Values, uid: Any, base: bytes, *giv
     return await _move(s, frame, uid, base if head is None else head["hash"], *given)
 
 
-# ---- what the engine hears ----------------------------------------------------------------------------------------------
+# ---- identity of work --------------------------------------------------------------------------------------------
+
+
+_pin_to = Instances.pin_to
+
+
+async def _pins_in_vain(self: Instances, instance_uid: UUID, job: Job, payload_hash: bytes) -> bool:
+    await _pin_to(self, instance_uid, job, payload_hash)
+    return True
+
+
+def _of_any_instance(s: Session, frame: Values, uid: UUID) -> bool:
+    return True
+
+
+async def _admits_all(self: StepGuard, job: Job, claim: Claim, instance_uid: UUID, input_hash: bytes) -> Claim:
+    return claim
+
+
+async def _checks_nothing(self: StepGuard, *given: object) -> None:
+    return
+
+
+async def _adopts_nothing(self: InstanceIdentity, *given: object) -> bool:
+    return False
+
+
+# ---- the sweep ---------------------------------------------------------------------------------------------------
+
+
+async def _sweeps_nothing(self: Sweep) -> int:
+    return 0
+
+
+async def _closes_nothing(self: object, *given: object) -> None:
+    return
+
+
+def _is_plain_outage(error: BaseException) -> bool:
+    return isinstance(error, StoreError | EngineError)
+
+
+async def _all_at_once(self: PollLoop, items: Any, limit: int, work: Any) -> list[Any]:
+    async with asyncio.TaskGroup() as tasks:
+        started = [tasks.create_task(work(item)) for item in items]
+    return [task.result() for task in started]
+
+
+# ---- what the engine hears ---------------------------------------------------------------------------------------
 
 
 async def _sends_nothing(self: Relay) -> int:
@@ -162,19 +214,63 @@ def _new_id_each_time(tenant_id: str, message_id: str, generation: int) -> str:
     return f"{tenant_id}/{message_id}/{generation}/{next(_sends)}"
 
 
-
-
 def _mutant(sentence: str, names: str, faults: str, seed: int, *patches: Make) -> Mutant:
     split = [frozenset(part.strip() for part in text.split(",")) for text in (names, faults)]
     return Mutant(sentence, split[0], split[1], seed, patches)
 
 
 MUTANTS = {
+    "pin ignored": _mutant(
+        "issue 14, 1: an instance whose pin was refused works all the same, and nothing fences its verdict",
+        "effect twice, two instances, call under two keys",
+        "start lost, store slow",
+        28,
+        _replace(Instances, "pin_to", _pins_in_vain),
+        _replace(pops, "_is_of_instance", _of_any_instance),
+    ),
+    "no sweep": _mutant(
+        "issue 14, 2: only the engine's timeout hands a job out again, and it may be lost",
+        "stuck, frame left started",
+        "timeout lost, kill",
+        7,
+        _replace(Sweep, "sweep", _sweeps_nothing),
+    ),
+    "errors in groups": _mutant(
+        "issue 14, 4: one item of a batch ends the service by a group of errors",
+        "service died",
+        "cancel, store lost, engine lost, engine down, store down",
+        1,
+        _replace(PollLoop, "for_each", _all_at_once),
+        _replace(poll_loop, "is_outage", _is_plain_outage),
+    ),
+    "no step guard": _mutant(
+        "issue 14, 6: a step that comes again under another key runs again",
+        "effect twice, call under two keys, payload wrong",
+        "records lost",
+        1,
+        _replace(StepGuard, "admit", _admits_all),
+        _replace(StepGuard, "check_in", _checks_nothing),
+    ),
+    "no adoption": _mutant(
+        "issue 14, 6: an instance that comes again under another key stops for ever",
+        "incident*, ended outside, stuck, instance left",
+        "records lost",
+        1,
+        _replace(InstanceIdentity, "_adopt", _adopts_nothing),
+    ),
+    "nothing closed": _mutant(
+        "issue 14, 7: frames of jobs that the engine dropped stay open",
+        "frame left started, report left",
+        "cancel, kill",
+        0,
+        _replace(Sweep, "_close", _closes_nothing),
+        _replace(Executor, "_close", _closes_nothing),
+    ),
     "no fence": _mutant(
         "a claim that was overtaken records its outcome, and what is final may change",
         "effect twice",
         "control away, timeout early",
-        1813,
+        62,
         *_UNFENCED,
     ),
     "takes live frames": _mutant(
@@ -184,13 +280,6 @@ MUTANTS = {
         31,
         _replace(frames, "_may_take", _takes_live_frames),
         *_UNFENCED,
-    ),
-    "no takeover": _mutant(
-        "a frame whose owner died is never claimed",
-        "stuck, frame left started",
-        "kill",
-        1,
-        _replace(frames, "_may_take", _takes_no_started),
     ),
     "key per run": _mutant(
         "each run of a step has an idempotency key of its own",
@@ -211,7 +300,7 @@ MUTANTS = {
         "effect and verdict are two commits",
         "effect twice",
         "kill, store lost",
-        3,
+        0,
         _replace(Transactional, "run", _pops_after_commit),
     ),
     "no merge": _mutant(

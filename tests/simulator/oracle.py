@@ -7,7 +7,7 @@ from uuid import UUID
 
 from tests.simulator.shapes import Shape
 from tests.simulator.store import Values
-from tests.simulator.world import World
+from tests.simulator.world import FORGETS, World
 
 REKEYS = frozenset({"records lost", "commands lost", "restored", "keys reused"})
 _ALLOWED = frozenset({"CrashLoop"})  # a person is asked on purpose
@@ -61,7 +61,9 @@ def _effects(world: World, place: int, shape: Shape, entry: Values) -> list[Viol
     found = []
     for step, times in done.items():
         if step not in shape.effects or times > 1:
-            found.append(Violation("effect twice", f"entry {place} ({shape.process}): {step[0]} visit {step[1]} x{times}"))
+            found.append(
+                Violation("effect twice", f"entry {place} ({shape.process}): {step[0]} visit {step[1]} x{times}")
+            )
     if entry["status"] == "completed":
         found += [
             Violation("effect lost", f"entry {place} ({shape.process}): {step[0]} visit {step[1]}")
@@ -92,7 +94,7 @@ def _end(world: World, place: int, shape: Shape, entry: Values) -> list[Violatio
         return [] if name is None else [Violation(name, f"entry {place} ({shape.process})")]
     if entry["status"] == "cancelled":
         is_asked = entry["cancel_requested_at"] is not None
-        was_forgotten = bool(world.plan.classes & {"commands lost", "restored"})
+        was_forgotten = bool(world.plan.classes & FORGETS)
         return [] if is_asked or was_forgotten else [Violation("ended outside", f"entry {place} ({shape.process})")]
     if entry["status"] == "failed":
         return [Violation("failed", f"entry {place} ({shape.process})")]
@@ -106,6 +108,8 @@ def _end(world: World, place: int, shape: Shape, entry: Values) -> list[Violatio
         is_there = entry["entry_id"] in world.stopped().values()
         return [] if is_there else [Violation("stuck", f"entry {place} ({shape.process}): the engine has no incident")]
     if codes and set(codes) <= _ALLOWED:
+        return []
+    if not codes and entry["entry_id"] in world.given_up().values():
         return []
     jobs = [f"{job.type} {job.state}" for job in world.engine.state.jobs.values()]
     waiting = ", ".join(f"{token['kind']} at {token['element_id']}" for token in waits)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -21,6 +22,8 @@ from verbworker.work.router import Caller, Router
 if TYPE_CHECKING:
     from tests.simulator.world import World
 
+_TTL = timedelta(minutes=5)  # longer than faults last, and over before a schedule is
+
 
 class People:
     """They sit behind a process that is never killed, and try again when they are not answered."""
@@ -29,6 +32,7 @@ class People:
         self._world = world
         self._twice = "twice" in world.plan.classes
         self.asked: dict[int, UUID] = {}
+        self._known = [asyncio.Event() for _ in world.shapes]
         self.decided: list[tuple[UUID, str]] = []
         self._tasks: list[asyncio.Task[Any]] = []
         self._delays = [dice.uniform(0.0, 0.5) for _ in world.shapes]
@@ -42,7 +46,8 @@ class People:
         self._router = Router(REGISTRY, database, dispatches, cast(Any, None), engine_id=engine.engine_id)
         self._gates = Gates(database, engine)
         self._cancelling = Cancelling(database, dispatches, engine)
-        self._ingress = Ingress(Inbox(database, engine_id=engine.engine_id, owner=owner), DeadLetters(database))
+        inbox = Inbox(database, engine_id=engine.engine_id, owner=owner)
+        self._ingress = Ingress(inbox, DeadLetters(database), ttl=_TTL)
 
     @property
     def are_done(self) -> bool:
@@ -77,17 +82,15 @@ class People:
     async def _ask(self, place: int, shape: Shape, delay: float) -> None:
         await asyncio.sleep(delay)
         caller = Caller(TENANT, "caller", request_key=f"request-{place}")
-        entry = await self._insist(
-            lambda: self._router.invoke(shape.verb, {"number": f"case-{place}"}, caller=caller)
-        )
+        entry = await self._insist(lambda: self._router.invoke(shape.verb, {"number": f"case-{place}"}, caller=caller))
         known = self.asked.setdefault(place, entry.entry_id)
         assert known == entry.entry_id, "one request key made two entries"
+        self._known[place].set()
         self._world.tell(f"entry {place} is {entry.entry_id}")
         self._world.poke()
 
     async def _entry(self, place: int) -> UUID:
-        while place not in self.asked:
-            await asyncio.sleep(0.3)
+        await self._known[place].wait()
         return self.asked[place]
 
     async def _send(self, place: int, number: int, delay: float) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from tests.simulator import statements as statements
-from tests.simulator.loop import Loop, Process
+from tests.simulator.loop import Process, new_loop
 from tests.simulator.store import EPOCH, STATEMENTS, SimulatedDatabase, Store, Values
 from tests.support.frame_world import OneConnection
 from verbworker.errors import VerbworkerError
@@ -52,7 +52,16 @@ WHERE table_schema = 'verbworker' AND column_default LIKE '%clock_timestamp()%'
 """
 TABLES = (
     *("job_frame", "workflow_instance", "payload_head", "payload_version", "dispatch", "runbook_entry"),
-    *("job_frame_archive", "job_delivery", "stall", "runbook_event", "parked_token", "gate_decision", "inbox_message", "dead_letter"),
+    *(
+        "job_frame_archive",
+        "job_delivery",
+        "stall",
+        "runbook_event",
+        "parked_token",
+        "gate_decision",
+        "inbox_message",
+        "dead_letter",
+    ),
 )
 _MADE_BY_THE_DATABASE = ("token_id", "letter_id")
 _JSON = ("flags", "correlation", "detail", "provenance")
@@ -105,7 +114,7 @@ class Twins:
         names += ", verbworker.compensation_record"
         await self.real_database.execute(f"ALTER TABLE verbworker.runbook_event DISABLE TRIGGER USER; TRUNCATE {names}")
         await self.real_database.execute("ALTER TABLE verbworker.runbook_event ENABLE TRIGGER USER")
-        self.loop = Loop()
+        self.loop = new_loop()
         self.store = Store(self.loop, uuids=lambda: UUID(int=self.dice.getrandbits(128), version=4))
         double = SimulatedDatabase(self.store, Process("twin"), "store", self._reach, _never)
         owners = [UUID(int=self.dice.getrandbits(128), version=4) for _ in range(2)]
@@ -170,7 +179,10 @@ class Twins:
                 parts = [self.plain(one) for one in value]
                 return sorted(parts, key=repr) if isinstance(value, set | frozenset) else parts
             case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-                return {field.name: self._cell(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)}
+                return {
+                    field.name: self._cell(field.name, getattr(value, field.name))
+                    for field in dataclasses.fields(value)
+                }
         return value
 
     def _cell(self, name: Any, value: Any) -> Any:

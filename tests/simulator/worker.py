@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
@@ -111,7 +112,7 @@ class Boot:
         """Start the services; how one ends is told."""
         for service in self.services:
             task = self._loop.spawn(self.process, service.run())
-            task.add_done_callback(lambda task, name=service.name: ended(self.process, name, task))
+            task.add_done_callback(partial(ended, self.process, service.name))
 
     def take(self, job: Job) -> None:
         """Work on a delivery, in a task of its own."""

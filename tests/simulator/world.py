@@ -1,32 +1,30 @@
 """One schedule: workers, people and faults on one clock, until everything has ended or nothing moves any more."""
 
 import asyncio
-import logging
-import random
 from collections.abc import Callable, Coroutine
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from tests.simulator import statements as statements
 from tests.simulator.client import SimulatedEngine
 from tests.simulator.decisions import Decisions, Fault
+from tests.simulator.determined import determined, words_of
 from tests.simulator.engine import EngineModel
 from tests.simulator.faults import Plan, draw
-from tests.simulator.loop import Loop, Process
+from tests.simulator.loop import Process, new_loop
 from tests.simulator.people import People
 from tests.simulator.shapes import OUTSIDE, SHAPES, Outside
-from tests.simulator.store import EPOCH, SimulatedDatabase, Store
+from tests.simulator.store import SimulatedDatabase, Store
 from tests.simulator.worker import Boot
 from verbworker.errors import EngineUnavailable, StoreUnavailable
 from verbworker.job import Job
-from verbworker.stores import frames as frames_store
-from verbworker.work import router as router_module
 
 FAULTS_END = 45.0
 LONGEST = 600.0
+FORGETS = frozenset({"commands lost", "restored"})
+"""Classes of faults in which the engine forgets what it had answered to, for good."""
+
 _IDLE_IN_TRANSACTION = 30.0
 _SERVICES_AHEAD = 0.5
 _UNCOMMITTED = 2.0  # how long a starved raft thread may take to commit
@@ -54,7 +52,7 @@ class World:
     bugs: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.loop = Loop()
+        self.loop = new_loop()
         self.decisions = Decisions(self.seed, self.options.only, self.options.is_calm)
         dice = self.decisions.dice("scenario")
         self.plan: Plan = draw(self.decisions.dice("faults"), self.options.allowed)
@@ -201,7 +199,7 @@ class World:
 
     def _ended(self, process: Process, name: str, task: "asyncio.Task[None]") -> None:
         error = None if task.cancelled() else task.exception()
-        self.deaths.append(f"{name} of {process.name} ended: {_words(error)}")
+        self.deaths.append(f"{name} of {process.name} ended: {words_of(error)}")
         self.tell(f"DEATH {self.deaths[-1]}")
 
     def _choose(self, kind: str) -> Callable[[Job], None] | None:
@@ -234,7 +232,7 @@ class World:
 
     def run(self) -> None:
         """Run the schedule."""
-        with _determined(self):
+        with determined(self):
             for number in range(1, self.workers + 1):
                 self.boot(number)
             self.people.begin()
@@ -309,7 +307,7 @@ class World:
     def is_at_rest(self) -> bool:
         """Whether everything has ended, or stopped where it should, and nothing is left to do."""
         tables = self.store.tables
-        stopped = self.stopped()
+        stopped = self.stopped() | self.given_up()
         return (
             self.people.are_done
             and not tables["job_delivery"]
@@ -336,6 +334,17 @@ class World:
                     found[instance["instance_uid"]] = instance["entry_id"]
         return found
 
+    def given_up(self) -> dict[UUID, UUID]:
+        """The instances that wait for a message which the engine lost and a person finds among the dead letters."""
+        if not self.plan.classes & FORGETS:
+            return {}
+        dead = {row["correlation_key"] for row in self.store.tables["dead_letter"].values() if row["state"] == "open"}
+        return {
+            row["instance_uid"]: row["entry_id"]
+            for row in self.store.tables["workflow_instance"].values()
+            if row["correlation"].get("corr_number") in dead
+        }
+
     def _uid(self, instance: int) -> UUID:
         return UUID(str(self.engine.state.instances[instance][1]["vw_instance_uid"]))
 
@@ -347,58 +356,3 @@ def _finish(future: "asyncio.Future[None]") -> None:
 
 def _unavailable(side: str) -> Exception:
     return EngineUnavailable("cut off") if side == "engine" else StoreUnavailable("cut off")
-
-
-def _words(error: BaseException | None) -> str:
-    if isinstance(error, BaseExceptionGroup):
-        return f"{type(error).__name__}({', '.join(_words(one) for one in error.exceptions)})"
-    return "without a word" if error is None else f"{type(error).__name__}: {error}"
-
-
-class _VirtualDatetime(datetime):
-    """`datetime` whose `now` is the schedule's."""
-
-    @classmethod
-    def now(cls, tz: Any = None) -> datetime:
-        return EPOCH + timedelta(seconds=asyncio.get_running_loop().time())
-
-
-class _Heard(logging.Handler):
-    """What the product logs as a bug."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(logging.DEBUG)
-        self._world = world
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        if error is not None:
-            self._world.bugs.append(f"{record.getMessage()}: {_words(error)}")
-        if self._world.options.is_traced:
-            said = {name: record.__dict__[name] for name in ("reason", "job_key", "entry_id") if name in record.__dict__}
-            self._world.tell(f"log: {record.getMessage()} {said or ''}")
-
-
-@contextmanager
-def _determined(world: World) -> Any:
-    """Take clock, dice and uuids of the product from the seed, and listen to its log."""
-    before = random.getstate()
-    random.seed(world.seed)
-    logger = logging.getLogger("verbworker")
-    heard, level, propagate = _Heard(world), logger.level, logger.propagate
-    logger.addHandler(heard)
-    logger.setLevel(logging.DEBUG if world.options.is_traced else logging.ERROR)
-    logger.propagate = False
-    changed = cast(Any, router_module)
-    uuid4, clock, often = changed.uuid4, changed.datetime, frames_store._ACK_INTERVAL
-    changed.uuid4, changed.datetime = world.uuid, _VirtualDatetime
-    cast(Any, frames_store)._ACK_INTERVAL = 3.0
-    try:
-        yield
-    finally:
-        changed.uuid4, changed.datetime = uuid4, clock
-        cast(Any, frames_store)._ACK_INTERVAL = often
-        logger.removeHandler(heard)
-        logger.setLevel(level)
-        logger.propagate = propagate
-        random.setstate(before)

@@ -3,7 +3,8 @@
 import os
 from random import Random
 
-from tests.simulator.operations import Hands
+from tests.simulator import operations as operations
+from tests.simulator.hands import Hands
 from tests.simulator.twins import Twins, uncovered
 
 ROUNDS = int(os.environ.get("VERBWORKER_TWIN_ROUNDS", "25"))

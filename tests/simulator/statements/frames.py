@@ -264,9 +264,7 @@ async def heartbeat(
 
 
 @statement("frames", "still_mine")
-async def still_mine(
-    s: Session, engine_id: str, owner: UUID, keys: list[int], epochs: list[int]
-) -> list[Values]:
+async def still_mine(s: Session, engine_id: str, owner: UUID, keys: list[int], epochs: list[int]) -> list[Values]:
     found = []
     for job_key, epoch in zip(keys, epochs, strict=True):
         frame = s.get("job_frame", (engine_id, job_key))

@@ -122,9 +122,7 @@ async def _change(s: Session, row: Values | None, **values: Any) -> list[Values]
 
 
 @statement("inbox", "aim")
-async def aim(
-    s: Session, tenant_id: str, message_id: str, owner: UUID, generation: int, uid: UUID
-) -> list[Values]:
+async def aim(s: Session, tenant_id: str, message_id: str, owner: UUID, generation: int, uid: UUID) -> list[Values]:
     row = await _fenced(s, tenant_id, message_id, owner, generation, "received")
     return await _change(s, row, instance_uid=uid)
 
@@ -157,9 +155,7 @@ async def postpone(
 
 
 @statement("inbox", "bury")
-async def bury(
-    s: Session, tenant_id: str, message_id: str, owner: UUID, generation: int, reason: str
-) -> list[Values]:
+async def bury(s: Session, tenant_id: str, message_id: str, owner: UUID, generation: int, reason: str) -> list[Values]:
     row = await _fenced(s, tenant_id, message_id, owner, generation, "received", "published")
     return await _change(s, row, state="dead", last_error=reason)
 
@@ -198,11 +194,7 @@ async def consume(s: Session, uid: UUID, name: str, correlation_key: str) -> lis
 def _letter(s: Session, message: Values) -> Values | None:
     names = ("tenant_id", "message_id", "generation")
     wanted = [message[name] for name in names]
-    found = (
-        row
-        for row in s.rows("dead_letter")
-        if [row[name] for name in names] == wanted and row["state"] == "open"
-    )
+    found = (row for row in s.rows("dead_letter") if [row[name] for name in names] == wanted and row["state"] == "open")
     return next(found, None)
 
 
@@ -227,9 +219,7 @@ async def entry_of(s: Session, uid: UUID) -> list[Values]:
 
 @statement("inbox", "backlog")
 async def backlog(s: Session, engine_id: str) -> list[Values]:
-    waiting = [
-        row for row in s.rows("inbox_message") if row["engine_id"] == engine_id and row["state"] == "received"
-    ]
+    waiting = [row for row in s.rows("inbox_message") if row["engine_id"] == engine_id and row["state"] == "received"]
     oldest = min((row["queued_at"] for row in waiting), default=None)
     return [{"waiting": len(waiting), "oldest": None if oldest is None else (s.now - oldest).total_seconds()}]
 

@@ -10,9 +10,7 @@ from tests.simulator.statements.triggers import append_event, close_token, dumps
 from tests.simulator.store import Session, Values, refuse, statement
 from verbworker.waiting import as_json
 
-_KNOWN = (
-    *("tenant_id", "entry_id", "verb", "verb_version", "engine_id", "instance_key", "definition_key", "status"),
-)
+_KNOWN = (*("tenant_id", "entry_id", "verb", "verb_version", "engine_id", "instance_key", "definition_key", "status"),)
 
 
 @statement("instances", "open")
@@ -61,7 +59,9 @@ def _claim_key(s: Session, uid: UUID, engine_id: str, instance_key: int) -> None
     for other in s.rows("workflow_instance"):
         same = (other["engine_id"], other["instance_key"]) == (engine_id, instance_key)
         if same and other["instance_uid"] != uid:
-            raise refuse('duplicate key value violates unique constraint "workflow_instance_engine_id_instance_key_key"')
+            raise refuse(
+                'duplicate key value violates unique constraint "workflow_instance_engine_id_instance_key_key"'
+            )
 
 
 @statement("instances", "pin")
@@ -90,7 +90,9 @@ async def evict(s: Session, uid: UUID, instance_key: int) -> list[Values]:
     for row in list(s.rows("workflow_instance")):
         if own is None or row["engine_id"] != own["engine_id"] or row["instance_uid"] == uid:
             continue
-        standing = await s.lock("workflow_instance", (row["instance_uid"],)) if row["instance_key"] == instance_key else None
+        standing = (
+            await s.lock("workflow_instance", (row["instance_uid"],)) if row["instance_key"] == instance_key else None
+        )
         if standing is not None and standing["instance_key"] == instance_key:
             status = "starting" if standing["ended_at"] is None else standing["status"]
             changed = {**standing, "instance_key": None, "missed_at": None, "status": status}
@@ -189,7 +191,7 @@ async def quiet(s: Session, engine_id: str, longer: timedelta, limit: int, misse
     return found
 
 
-# ---- payloads ---------------------------------------------------------------------------------------------------------
+# ---- payloads ----------------------------------------------------------------------------------------------------
 
 
 @statement("payloads", "open")
@@ -222,13 +224,11 @@ async def is_known(s: Session, uid: UUID, hash: bytes) -> list[Values]:
     return [{"known": s.get("payload_version", (uid, hash)) is not None}]
 
 
-# ---- dispatches -------------------------------------------------------------------------------------------------------
+# ---- dispatches --------------------------------------------------------------------------------------------------
 
 
 @statement("dispatches", "add")
-async def add(
-    s: Session, uid: UUID, entry_id: UUID, engine_id: str, process_id: str, variables: bytes
-) -> list[Values]:
+async def add(s: Session, uid: UUID, entry_id: UUID, engine_id: str, process_id: str, variables: bytes) -> list[Values]:
     await s.lock("dispatch", (uid,))
     now = s.now
     row: dict[str, Any] = {
@@ -276,9 +276,7 @@ async def claim(s: Session, engine_id: str, owner: UUID, limit: int, patience: t
 
 
 @statement("dispatches", "postpone")
-async def postpone(
-    s: Session, uid: UUID, owner: UUID, by: timedelta, reason: str, surely: int
-) -> list[Values]:
+async def postpone(s: Session, uid: UUID, owner: UUID, by: timedelta, reason: str, surely: int) -> list[Values]:
     row = await s.lock("dispatch", (uid,))
     if row is not None and row["owner"] == owner and row["done_at"] is None:
         later = {"next_at": s.now + by, "last_error": reason, "attempts": row["attempts"] - surely}
@@ -308,7 +306,7 @@ async def backlog(s: Session, engine_id: str) -> list[Values]:
     return [{"waiting": len(waiting), "oldest": None if oldest is None else (s.now - oldest).total_seconds()}]
 
 
-# ---- deployments ------------------------------------------------------------------------------------------------------
+# ---- deployments -------------------------------------------------------------------------------------------------
 
 
 @statement("deployments", "find")

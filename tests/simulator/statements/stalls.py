@@ -87,9 +87,7 @@ async def find(s: Session, engine_id: str, after: timedelta, gates_after: timede
         if still["engine_id"] == engine_id
         and still["heard_at"] < now - after
         and still["since"] < now - after
-        and (
-            still["kind"] != "job" or still["since"] < now - gates_after or still["definition_key"] not in _GATED
-        )
+        and (still["kind"] != "job" or still["since"] < now - gates_after or still["definition_key"] not in _GATED)
         and s.get("stall", (still["entry_id"], still["kind"], still["place"])) is None
     ]
     found.sort(key=lambda still: still["since"])

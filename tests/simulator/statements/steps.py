@@ -34,9 +34,11 @@ async def twins(
     for version in list(s.rows("payload_version")):
         if version["instance_uid"] != uid or version["job_key"] is None:
             continue
-        for old in archived(s, engine_id, version["job_key"]):
-            if tuple(old[name] for name in names) == step and _is_only_archived(s, old):
-                found.append({**{name: old[name] for name in _TWIN}, "is_live": False, "is_remembered": True})
+        found += [
+            {**{name: old[name] for name in _TWIN}, "is_live": False, "is_remembered": True}
+            for old in archived(s, engine_id, version["job_key"])
+            if tuple(old[name] for name in names) == step and _is_only_archived(s, old)
+        ]
     return found
 
 
@@ -49,9 +51,7 @@ def _is_only_archived(s: Session, old: Values) -> bool:
 
 
 @statement("steps", "repeat")
-async def repeat(
-    s: Session, engine_id: str, job_key: int, owner: UUID, epoch: int, twin_key: int
-) -> list[Values]:
+async def repeat(s: Session, engine_id: str, job_key: int, owner: UUID, epoch: int, twin_key: int) -> list[Values]:
     hot = s.get("job_frame", (engine_id, twin_key))
     twins = [] if hot is None else [hot]
     done = next((one for one in (*twins, *archived(s, engine_id, twin_key)) if one["state"] == "completed"), None)
@@ -105,7 +105,7 @@ async def is_cleared(s: Session, engine_id: str, job_key: int) -> list[Values]:
     return [] if frame is None else [{"is_cleared": frame["fail_code"] == "StepAmbiguous"}]
 
 
-# ---- a key that was given out again -----------------------------------------------------------------------------------
+# ---- a key that was given out again ------------------------------------------------------------------------------
 
 
 @statement("frames", "is_displaced")

@@ -136,15 +136,13 @@ async def ask(
     due.sort(key=lambda one: one[0])
     asked = []
     for _, frame, has_ended in due[:limit]:
-        await s.change(
-            "job_frame", (engine_id, frame["job_key"]), lease_until=s.now + (ended if has_ended else held)
-        )
+        await s.change("job_frame", (engine_id, frame["job_key"]), lease_until=s.now + (ended if has_ended else held))
         names = ("engine_id", "job_key", "epoch", "verb", "instance_uid", "retries_left")
         asked.append({**{name: frame[name] for name in names}, "asked_key": frame["job_key"]})
     return asked
 
 
-# ---- jobs without a frame -----------------------------------------------------------------------------------------------
+# ---- jobs without a frame ----------------------------------------------------------------------------------------
 
 
 @statement("deliveries", "write")
