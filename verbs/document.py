@@ -23,7 +23,7 @@ async def solicit(collection: Collection, call: Call) -> Result[Collection]:
     However often this job is delivered, there is one note.
     """
     if not collection.document.strip():
-        raise PermanentBusiness("there is nothing to ask for", code="NOTHING_WANTED")
+        raise PermanentBusiness("there is nothing to ask for")
     number = await call.db.fetchval(
         "INSERT INTO document_request (client, document) VALUES ($1, $2) RETURNING id",
         collection.client,

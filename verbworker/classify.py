@@ -14,12 +14,11 @@ from verbworker.errors import (
 )
 from verbworker.outcome import Incident, Retry, Thrown, Yielded
 from verbworker.policy import Policy
-from verbworker.verb import OnUnknown, Verb
+from verbworker.verb import MOST_CODE, OnUnknown, Verb
 
 Failed = Thrown | Retry | Yielded | Incident
 
 _MOST_WORDS = 1000
-_MOST_CODE = 200
 
 
 def classify(
@@ -32,7 +31,7 @@ def classify(
     delay = policy.delay(attempt, jitter)
     match error:
         case PermanentBusiness(thrown=str(code)):
-            return Thrown(_plain(code, _MOST_CODE), _plain(str(error)))
+            return _thrown(_plain(code, MOST_CODE), _plain(str(error)), verb)
         case PermanentBusiness() | PermanentContract():
             return Incident(error.kind, *_described(error))
         case WorkerStopping():
@@ -48,6 +47,15 @@ def classify(
                 PermanentContract.kind, "OutcomeUnknown", "a call may have reached the outside; it is not repeated"
             )
     return _retry(error, retries_left, delay)
+
+
+def _thrown(code: str, text: str, verb: Verb | None) -> Thrown | Incident:
+    """A code for the model, unless the verb declares its codes and this is none of them: models were drawn by those."""
+    if verb is None or verb.errors is None or code in verb.errors:
+        return Thrown(code, text)
+    declared = ", ".join(verb.errors) or "none"
+    words = f"{text}; {verb.name} ended with the code {code}, which is not in its errors= ({declared})"
+    return Incident(PermanentContract.kind, "ErrorUndeclared", _plain(words))
 
 
 def _names(error: Exception) -> set[str]:
@@ -66,7 +74,7 @@ def _retry(error: Exception, retries_left: int, delay: float) -> Retry | Inciden
 def _described(error: Exception) -> tuple[str, str]:
     """The code and a text that may be shown: a deliberate failure's own words, never a stray exception's."""
     if isinstance(error, Failure):
-        return _plain(error.code, _MOST_CODE), _plain(str(error))
+        return _plain(error.code, MOST_CODE), _plain(str(error))
     if isinstance(error, TimeoutError):
         return "Timeout", "the verb did not end within its time"
     return type(error).__name__, f"the verb raised {type(error).__name__}"

@@ -165,8 +165,27 @@ class SameDatabase(Protocol):
 
 
 @runtime_checkable
+class KeepsModels(Protocol):
+    """An engine that hands back the models it was given."""
+
+    async def model(self, definition_key: int) -> bytes | None:
+        """The deployed bytes of a definition; None when there is no such definition."""
+
+
+@runtime_checkable
 class TellsTime(Protocol):
     """An engine on another machine that can say what time it is there."""
 
     async def now(self) -> datetime | None:
         """Its clock, to the second; None where it does not tell."""
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """An engine whose connections another thread can cut while the event loop stands still."""
+
+    def interrupt(self) -> int:
+        """Cut every connection to the engine and return how many there were; the next call connects anew.
+
+        Called from a thread. Calls under way end as `EngineUnavailable` once the loop runs again.
+        """

@@ -31,7 +31,7 @@ VerbworkerError
     ├── PermanentContract      the job breaks its contract; an incident at once
     │   ├── DuplicateInstance      another engine instance carries the entry out; never run
     │   └── PayloadIntegrityError  the payload is not the one this instance was given
-    └── PermanentBusiness      the domain says no; a BPMN error when it has a code
+    └── PermanentBusiness      the domain says no; a BPMN error where the model catches its code
 """
 
 from collections.abc import Iterator, Mapping
@@ -179,7 +179,7 @@ class PayloadIntegrityError(PermanentContract):
 
 
 class PermanentBusiness(Failure):
-    """The domain says no. With a `code` the model may catch it as a BPMN error."""
+    """The domain says no. A `code` that the model catches is a BPMN error; everything else is an incident."""
 
     kind = "PermanentBusiness"
 

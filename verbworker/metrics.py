@@ -51,6 +51,15 @@ SERVICE_FAILURES = Counter(
     ["service", "kind"],
     registry=REGISTRY,
 )
+FEED_FAILURES = Counter(
+    "verbworker_feed_failures", "Unexpected errors in a loop that takes jobs", ["verb", "loop"], registry=REGISTRY
+)
+EXTENSIONS = Counter(
+    "verbworker_first_extensions", "Jobs that outlived their first, short timeout", ["verb"], registry=REGISTRY
+)
+LOOP_STALLS = Counter(
+    "verbworker_loop_stalls", "Times the event loop stood still for a third of the lease", registry=REGISTRY
+)
 LOOP_LAG = Gauge("verbworker_loop_lag_seconds", "How late the event loop is", registry=REGISTRY)
 POOL_WAIT = Histogram(
     "verbworker_pool_wait_seconds", "Waiting for a database connection", ["pool"], buckets=_FAST, registry=REGISTRY

@@ -16,7 +16,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Thrown:
-    """The domain said no with a code; the engine is told a BPMN error."""
+    """The domain said no with a code, and the model catches it: the engine is told a BPMN error."""
 
     code: str
     message: str

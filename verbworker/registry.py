@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from verbworker.errors import ContractInvalid
 from verbworker.policy import DEFAULT_POLICY, Policy, load_policies
 from verbworker.upgrade import Change, Upgrade, Upgrades
-from verbworker.verb import Act, Call, Mode, OnUnknown, Verb
+from verbworker.verb import ERROR_CODE, MOST_CODE, Act, Call, Mode, OnUnknown, Verb
 from verbworker.workflow import WorkflowVerb, load_verbs, say_step
 from verbworker.workflow_contract import Sentences
 
@@ -51,6 +51,7 @@ class Registry:
         *,
         mode: Literal["transactional", "external"],
         writes: Iterable[str] | None = None,
+        errors: Iterable[str] | None = None,
         on_unknown: Literal["rerun", "probe", "hold"] = "rerun",
         idempotency_window: timedelta = timedelta(hours=24),
         probe: Callable[..., Any] | None = None,
@@ -58,7 +59,10 @@ class Registry:
         max_runs: int = 5,
         policy: str | None = None,
     ) -> Callable[[Function], Function]:
-        """Register a function as a direct verb. The function itself stays as it is."""
+        """Register a function as a direct verb. The function itself stays as it is.
+
+        `errors` are the codes it may end with by `PermanentBusiness`; left out, it may end with any.
+        """
 
         def register(function: Function) -> Function:
             act, model = _act(name, function)
@@ -70,7 +74,8 @@ class Registry:
                     mode=Mode(mode),
                     on_unknown=OnUnknown(on_unknown),
                     idempotency_window=idempotency_window,
-                    writes=_fields(name, writes),
+                    writes=_names(name, "writes", writes),
+                    errors=_names(name, "errors", errors),
                     probe=None if probe is None else _probe(name, probe, model),
                     concurrency=concurrency,
                     max_runs=max_runs,
@@ -143,10 +148,22 @@ class Registry:
                     )
             for policy in (workflow.policy, *workflow.policies.values()):
                 self._require_policy(workflow.name, policy)
+            self._require_errors(workflow)
         for verb in self:
             self._require_policy(verb.name, verb.policy)
         self._upgrades.check(workflow.schema for workflow in self._workflows.values())
         return self
+
+    def _require_errors(self, workflow: WorkflowVerb) -> None:
+        """Models are checked against the codes of the contract, so those must be the codes of the verbs."""
+        for verb in filter(None, map(self.find, workflow.sub_verbs)):
+            written = workflow.errors.get(verb.name)
+            if (None if written is None else set(written)) == (None if verb.errors is None else set(verb.errors)):
+                continue
+            raise ContractInvalid(
+                f"{workflow.name} says that {verb.name} {_ends_with(written)}, and the verb says that it"
+                f" {_ends_with(verb.errors)}; write the same codes in the contract's errors and in errors= of the verb"
+            )
 
     def _require_policy(self, verb: str, policy: str | None) -> None:
         if policy is not None and policy != DEFAULT_POLICY.name and policy not in self._policies:
@@ -213,6 +230,7 @@ class Registry:
                 "name": verb.name,
                 "strategy": "direct",
                 "mode": verb.mode.value,
+                "errors": None if verb.errors is None else list(verb.errors),
                 "sentence": verb.sentence,
                 "schema": verb.model.model_json_schema(),
             }
@@ -257,10 +275,16 @@ def _probe(name: str, function: Callable[..., Any], model: type[BaseModel]) -> A
     return act
 
 
-def _fields(name: str, writes: Iterable[str] | None) -> tuple[str, ...] | None:
-    if isinstance(writes, str):
-        raise ContractInvalid(f"the verb {name}: write writes=({writes!r},), a lone text is a list of letters")
-    return None if writes is None else tuple(writes)
+def _ends_with(codes: Iterable[str] | None) -> str:
+    if codes is None:
+        return "may end with any error code"
+    return f"may end with {', '.join(sorted(codes))}" if codes else "ends with no error code"
+
+
+def _names(name: str, option: str, given: Iterable[str] | None) -> tuple[str, ...] | None:
+    if isinstance(given, str):
+        raise ContractInvalid(f"the verb {name}: write {option}=({given!r},), a lone text is a list of letters")
+    return None if given is None else tuple(given)
 
 
 def _check(verb: Verb) -> None:
@@ -274,5 +298,12 @@ def _check(verb: Verb) -> None:
         raise ContractInvalid(f"{verb.name} is transactional: what it did is never unknown, so leave on_unknown out")
     if (verb.probe is not None) != (verb.on_unknown is OnUnknown.PROBE):
         raise ContractInvalid(f"{verb.name}: on_unknown='probe' and a probe function belong together")
+    for index, code in enumerate(verb.errors or ()):
+        if not isinstance(code, str) or not re.fullmatch(ERROR_CODE, code):
+            raise ContractInvalid(
+                f"{verb.name}: {code!a} is no error code; write 1 to {MOST_CODE} printable ASCII characters"
+            )
+        if code in (verb.errors or ())[:index]:
+            raise ContractInvalid(f"{verb.name}: the error code {code} is declared twice")
     if verb.concurrency < 1 or verb.max_runs < 1:
         raise ContractInvalid(f"{verb.name}: concurrency and max_runs are at least 1")

@@ -14,6 +14,11 @@ from verbworker.errors import PermanentContract
 
 Case = TypeVar("Case", bound=BaseModel)
 
+MOST_CODE = 200
+"""The longest error code, in characters: what is longer is cut, and then is another code."""
+ERROR_CODE = rf"[!-~](?:[ -~]{{0,{MOST_CODE - 2}}}[!-~])?"
+"""How an error code is written that a verb declares: as it can stand in a model, a contract and a log."""
+
 
 class Mode(StrEnum):
     """Where a verb's effect lives: in our own database, or outside of it."""
@@ -138,6 +143,7 @@ class Verb:
     on_unknown: OnUnknown
     idempotency_window: timedelta
     writes: tuple[str, ...] | None
+    errors: tuple[str, ...] | None  # the codes it may end with; None when it does not say
     probe: Act | None  # asks the other side whether an earlier run happened
     concurrency: int
     max_runs: int

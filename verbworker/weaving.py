@@ -17,6 +17,7 @@ from verblint.jobs import is_job
 from verblint.model import Definitions, FlowNode, Kind, Process, Scope
 from verblint.naming import COMPENSATE, OWN_JOBS
 from verblint.reader import ModelError, read
+from verbworker.catches import StepCatches, read_catches
 from verbworker.compiling import Compiled, compile_process, only_process, owner_of
 from verbworker.errors import Refused
 from verbworker.policy import DEFAULT_POLICY
@@ -47,6 +48,7 @@ class Woven:
     process_id: str
     verb: str
     waits: dict[str, Waiting]
+    catches: dict[str, StepCatches]
     steps: int
     compiled: Compiled
 
@@ -79,6 +81,7 @@ def _woven(root: Element, registry: Registry) -> Woven:
         process_id=process.id,
         verb=workflow.name,
         waits=read_waits(model, process, workflow),
+        catches=read_catches(model, process),
         steps=count_steps(process.scope),
         compiled=compiled,
     )

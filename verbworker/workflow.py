@@ -59,6 +59,7 @@ class WorkflowVerb:
     policy: str | None = None
     policies: Mapping[str, str] = field(default_factory=dict)
     compensation: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     summary: str | None = None
     owner: str | None = None
 
@@ -255,8 +256,13 @@ def _misfits(contract: WorkflowContract | DirectContract) -> Iterator[tuple[Step
     for index, name in enumerate(contract.sub_verbs):
         if name in contract.sub_verbs[:index]:
             yield ("sub_verbs", index), f"{name} is listed twice"
-    for where, steps in (("policies", contract.policies), ("compensation", contract.compensation)):
+    for where in ("policies", "compensation", "errors"):
+        steps: Mapping[str, object] = getattr(contract, where)
         yield from (((where, step), f"{step} is not in sub_verbs") for step in steps if step not in contract.sub_verbs)
+    for step, codes in contract.errors.items():
+        for index, code in enumerate(codes):
+            if code in codes[:index]:
+                yield ("errors", step, index), f"{code} is listed twice"
     for message, key in contract.messages.items():
         if key not in contract.correlation.keys:
             yield ("messages", message), f"{key} is not declared in correlation.keys"
@@ -363,6 +369,7 @@ def _verb(contract: WorkflowContract) -> WorkflowVerb:
         policy=contract.policy,
         policies=contract.policies,
         compensation=contract.compensation,
+        errors=contract.errors,
         summary=contract.summary,
         owner=contract.owner,
     )

@@ -7,6 +7,7 @@ from pydantic import Field
 from verbworker.contract_file import Like, Written
 from verbworker.payload import DEFAULT_BUDGET, HARD_LIMIT
 from verbworker.policy import PolicyName
+from verbworker.verb import ERROR_CODE, MOST_CODE
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _WORD = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"
@@ -27,6 +28,7 @@ Template = Annotated[
 ]
 # What a gateway's condition can write between its quotes.
 Plain = Annotated[str, Like(r"[ !#-\[\]-~]{1,200}", "plain ASCII without quotes and backslashes")]
+ErrorCode = Annotated[str, Like(ERROR_CODE, f"an error code: 1 to {MOST_CODE} printable ASCII characters")]
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
@@ -108,6 +110,7 @@ class WorkflowContract(_Contract):
     policy: PolicyName | None = None
     policies: dict[VerbName, PolicyName] = Field(default_factory=dict)
     compensation: dict[VerbName, VerbName] = Field(default_factory=dict)
+    errors: dict[VerbName, tuple[ErrorCode, ...]] = Field(default_factory=dict)
 
 
 class DirectContract(_Contract):

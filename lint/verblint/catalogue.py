@@ -27,6 +27,7 @@ A file holds one verb, or several under `verbs`. A workflow verb, in full:
     policy: standard                     # of every sub-verb ...
     policies: {kyc.request-documents: patient}       # ... but these
     compensation: {kyc.request-documents: kyc.withdraw-request}   # step: what undoes it
+    errors: {kyc.request-documents: [CASE_CLOSED]}   # step: the error codes it may end with
 
 A direct verb has `verb`, `version`, `sentences`, `args`, `mode` and `writes`: the payload fields it may change. A
 policy file is described in `verblint.policies`. Fields the linter has no use for are known by name only; their
@@ -50,13 +51,14 @@ _ELEMENT = Shape(r"[A-Za-z_][A-Za-z0-9_.-]*", "an element id of BPMN")
 _FIELD = Shape(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*", "a payload field, like documents_requested")
 # What a condition can write between its quotes.
 _WORD = Shape(r"[ !#-\[\]-~]+", "plain ASCII without quotes and backslashes")
+_CODE = Shape(r"[!-~](?:[ -~]{0,198}[!-~])?", "an error code: 1 to 200 printable ASCII characters")
 _STRATEGY = Shape("direct|workflow", "direct or workflow")
 _FLAG_TYPE = Shape("|".join(FlagType), "boolean, integer, string or enum")
 
 _SHARED_FIELDS = ("verb", "version", "strategy", "sentences", "args", "summary", "owner")
 _WORKFLOW_FIELDS = (
     *("process", "wait", "correlation", "payload", "sub_verbs", "flags", "messages", "gates"),
-    *("policy", "policies", "compensation"),
+    *("policy", "policies", "compensation", "errors"),
 )
 _DIRECT_FIELDS = ("mode", "writes", "on_unknown", "idempotency_window", "policy", "payload", "flags")
 
@@ -202,6 +204,7 @@ def _workflow(section: Section, name: str) -> WorkflowVerb:
         policy=section.text("policy", default=""),
         policies=_of_steps(section, "policies", sub_verbs, None),
         compensation=_of_steps(section, "compensation", sub_verbs, _VERB),
+        errors=_errors(section, sub_verbs),
         correlation=keys,
         messages=_messages(section, keys),
         gates={gate.name: gate for gate in _gates(section.section("gates"))},
@@ -237,6 +240,16 @@ def _of_steps(section: Section, name: str, steps: tuple[str, ...], like: Shape |
         if step not in steps:
             section.fault(f"{step} is not in sub_verbs", name, step)
     return pairs
+
+
+def _errors(section: Section, steps: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    errors = section.section("errors")
+    for step in errors.members:
+        if step not in steps:
+            errors.fault(f"{step} is not in sub_verbs", step)
+        if errors.value(step) is None:
+            errors.fault("must be a list", step)
+    return {step: errors.texts(step, like=_CODE) for step in errors.members}
 
 
 def _gates(section: Section) -> Iterator[Gate]:

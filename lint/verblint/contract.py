@@ -49,7 +49,10 @@ class Gate:
 
 @value(kw_only=True)
 class WorkflowVerb:
-    """A verb that is performed by a process."""
+    """A verb that is performed by a process.
+
+    `errors` are the codes each sub-verb may end with. One that is not in it may end with any.
+    """
 
     name: str
     version: int
@@ -60,6 +63,7 @@ class WorkflowVerb:
     policy: str = ""
     policies: Mapping[str, str] = field(default_factory=dict)
     compensation: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     correlation: tuple[str, ...] = ()
     messages: Mapping[str, str] = field(default_factory=dict)
     gates: Mapping[str, Gate] = field(default_factory=dict)

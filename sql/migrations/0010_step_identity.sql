@@ -18,3 +18,21 @@ EXECUTE FUNCTION verbworker.tell_frame();
 -- When a job of an instance was gone, and the instance with it. It may only have lost its key, so it is looked at again
 -- before its entry is ended.
 ALTER TABLE verbworker.workflow_instance ADD COLUMN missed_at timestamptz;
+
+-- An entry that ends takes its instance with it, and the frames of jobs that waited for a retry or a person: the engine has
+-- those no more. A frame that is being written is left to the sweep, so that an end never waits for a job.
+CREATE OR REPLACE FUNCTION verbworker.tell_end() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE verbworker.workflow_instance SET status = NEW.status, ended_at = NEW.ended_at
+  WHERE entry_id = NEW.entry_id AND ended_at IS NULL;
+  UPDATE verbworker.job_frame SET acked_at = clock_timestamp(), ack_result = 'gone'
+  WHERE (engine_id, job_key) IN (
+    SELECT frame.engine_id, frame.job_key
+    FROM verbworker.workflow_instance AS instance
+    JOIN verbworker.job_frame AS frame ON frame.instance_uid = instance.instance_uid
+    WHERE instance.entry_id = NEW.entry_id AND frame.state IN ('failed', 'incident') AND frame.acked_at IS NULL
+    FOR UPDATE OF frame SKIP LOCKED
+  );
+  RETURN NULL;
+END
+$$;

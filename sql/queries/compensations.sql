@@ -1,5 +1,6 @@
 -- name: plan
 -- One record for each completed step that can be undone and has none yet. Asked again it adds only what was done since.
+-- Whatever engine instance did the step: a re-created one has another key, and a duplicate completes none.
 INSERT INTO verbworker.compensation_record (
   tenant_id, entry_id, instance_uid, step_seq, verb, undo, element_id, element_instance_key, job_key
 )
@@ -11,7 +12,6 @@ JOIN unnest($5::text[], $6::text[]) AS manifest (verb, undo) ON manifest.verb = 
 WHERE instance.instance_uid = $1
   AND event.kind = 'StepCompleted'
   AND event.detail ->> 'outcome' = 'complete'
-  AND (event.detail ->> 'instance_key')::bigint = instance.instance_key
 ORDER BY event.seq
 ON CONFLICT (instance_uid, step_seq) DO NOTHING;
 

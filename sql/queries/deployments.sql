@@ -8,9 +8,9 @@ ON CONFLICT (digest) DO NOTHING;
 -- What the engine made of some bytes. Nothing is returned when this definition is known already.
 INSERT INTO verbworker.process_deployment (
   engine_id, definition_key, process_id, version, verb, resource, authored_sha256, woven_sha256, woven, waits, steps,
-  deployed_by, terms_digest
+  deployed_by, terms_digest, catches
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, sha256($8), $8, $9, $10, $11, $12)
+VALUES ($1, $2, $3, $4, $5, $6, $7, sha256($8), $8, $9, $10, $11, $12, $13)
 ON CONFLICT (engine_id, definition_key) DO NOTHING
 RETURNING definition_key;
 
@@ -42,5 +42,11 @@ LIMIT $2;
 -- name: content
 -- The very bytes that were deployed.
 SELECT woven
+FROM verbworker.process_deployment
+WHERE engine_id = $1 AND definition_key = $2;
+
+-- name: catches
+-- The codes that a definition catches, for a verb that ended with one. Bytes come only where nobody read them before.
+SELECT process_id, catches, CASE WHEN catches IS NULL THEN woven END AS woven
 FROM verbworker.process_deployment
 WHERE engine_id = $1 AND definition_key = $2;

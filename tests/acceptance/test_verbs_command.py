@@ -58,11 +58,24 @@ def test_with_models_a_verb_is_listed_with_the_elements_that_use_it() -> None:
 def test_a_pipe_gets_one_line_for_each_verb() -> None:
     rows = [line.split("\t") for line in verbs("list", "processes").out.splitlines()]
 
-    assert {len(row) for row in rows} == {6}
+    assert {len(row) for row in rows} == {7}
     by_name = {row[0]: row for row in rows}
+    assert [by_name[f"kyc.{verb}"][6] for verb in ("screen-sanctions", "request-documents", "escalate")] == [
+        "SANCTIONS_HIT",
+        "none",
+        "",
+    ]
     assert by_name["kyc.create-case-record"][5] == "kyc-open-case/create"
     assert by_name["document.collect"][3] == "client: string, document: string"
     assert by_name["kyc.escalate"][3].endswith(", and 8 that may be left out")
+
+
+def test_a_verb_is_listed_with_the_codes_it_declares() -> None:
+    cards = listed()
+
+    assert cards["kyc.screen-sanctions"]["errors"] == ["SANCTIONS_HIT"]
+    assert cards["kyc.request-documents"]["errors"] == []
+    assert cards["kyc.escalate"]["errors"] is None
 
 
 def test_without_models_a_verb_is_listed_with_the_verbs_that_may_call_it() -> None:
@@ -143,7 +156,10 @@ def test_the_same_registry_gives_the_same_bytes(folder: Path) -> None:
     written(folder)
 
     assert (folder / FILE).read_bytes() == first
-    assert json.loads(verbs("templates", "--json").out) == json.loads(first)
+    shown = json.loads(verbs("templates", "--json").out)
+    assert shown == json.loads(first)
+    (screening,) = [template for template in shown if template["name"] == "kyc.screen-sanctions"]
+    assert screening["description"].endswith(" It may end with the error SANCTIONS_HIT.")
 
 
 def test_check_tells_a_file_that_is_not_what_the_registry_says(folder: Path) -> None:

@@ -1,11 +1,15 @@
 """Fixtures of this floor: the whole KYC application on each engine that can hold it, a broker of the module's own."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 
 import pytest
+import pytest_asyncio
 
+from tests.support.engines import GATEWAYS
 from tests.support.kyc_provider import Provider, serve
 from tests.support.kyc_world import World, opened_world
+from tests.support.stages import InlineStage, Stage, embedded_stage, zeebe_stage
 from tests.support.zeebe import Broker
 from verbs.kyc.screening import URL
 
@@ -48,3 +52,26 @@ async def world(dsn: str, engine: str, address: str, provider: Provider) -> Asyn
     """The application with its model deployed and nobody working yet."""
     async with opened_world(dsn, address, provider, engine=engine) as world:
         yield world
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stage_of(request: pytest.FixtureRequest) -> AsyncIterator[Callable[[str], Awaitable[Stage]]]:
+    """Opens a stage when it is first asked for; every story on it has names of its own."""
+    opened: dict[str, Stage] = {}
+    async with AsyncExitStack() as stack:
+
+        async def open_stage(name: str) -> Stage:
+            if name in GATEWAYS:
+                gateway = request.getfixturevalue("engines").gateway(name)
+                return await stack.enter_async_context(zeebe_stage(gateway))
+            if name == "embedded":
+                dsn = stack.enter_context(request.getfixturevalue("database_template").clone())
+                return await stack.enter_async_context(embedded_stage(dsn))
+            return InlineStage()
+
+        async def stage_of(name: str) -> Stage:
+            if name not in opened:
+                opened[name] = await open_stage(name)
+            return opened[name]
+
+        yield stage_of

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -23,9 +24,11 @@ from verbworker.event import Kind, Status
 from verbworker.job import PAYLOAD, Job
 from verbworker.poll_loop import run_all
 from verbworker.stores.compensations import Compensations
+from verbworker.stores.deployments import Deployments
 from verbworker.stores.frames import Frames
 from verbworker.stores.histories import Histories
 from verbworker.stores.runbook import Runbook
+from verbworker.weaving import weave
 from verbworker.work.compensation import CompensationDesk
 from verbworker.work.executor import Databases
 from verbworker.work.releases import Release, Releases
@@ -50,7 +53,11 @@ async def rig(dsn: str, gateway: Gateway, domain: str, agency: Agency) -> AsyncI
         model = guarded(
             f"{domain}-arrange", [f"{domain}.book-{place}" for place in PLACES], f"{domain}.depart", COMPENSATE
         )
-        await rig.engine.deploy([Resource("trip.bpmn", model)])
+        (deployed,) = await rig.engine.deploy([Resource("trip.bpmn", model)])
+        # Without listeners, which nobody here serves; with what it catches, or no code would be thrown.
+        kept = replace(weave(model, rig.registry), content=model)
+        deployments = Deployments(rig.database, engine_id=rig.engine.engine_id)
+        await deployments.record(deployed, kept, resource="trip.bpmn", authored_sha256=bytes(32), by="tests")
         yield rig
 
 

@@ -34,11 +34,6 @@ PASSING = passing_models()
 POLICIES = load_policies(Path(__file__).parents[1] / "lint" / "contracts" / "policies.yaml").values()
 
 
-def renamed(model: FixtureModel, name: str) -> bytes:
-    """The model under a process id of its own: the broker is shared."""
-    return model.content.replace(b'"kyc-open-case"', f'"{name}"'.encode())
-
-
 @pytest.mark.zeebe
 @pytest.mark.req("LNT-07")
 @pytest.mark.parametrize("model", [one for one in PASSING if one.name not in REFUSED], ids=lambda model: model.name)
@@ -46,7 +41,7 @@ async def test_whatever_the_linter_passes_deploys_woven(
     model: FixtureModel, broker: Gateway, unique: Callable[[str], str]
 ) -> None:
     name = unique("woven")
-    woven = weave(renamed(model, name), registry_of(name, policies=POLICIES))
+    woven = weave(model.renamed(name), registry_of(name, policies=POLICIES))
 
     async with zeebe(broker.address) as engine:
         (deployed,) = await engine.deploy([Resource(f"{name}.bpmn", woven.content)])
@@ -57,7 +52,7 @@ async def test_whatever_the_linter_passes_deploys_woven(
 @pytest.mark.parametrize("model", [one for one in PASSING if one.name in REFUSED], ids=lambda model: model.name)
 def test_what_the_linter_passes_and_nobody_could_start_or_weave_is_refused(model: FixtureModel) -> None:
     with pytest.raises(Refused):
-        weave(renamed(model, "case"), registry_of("case", policies=POLICIES))
+        weave(model.renamed("case"), registry_of("case", policies=POLICIES))
 
 
 @dataclass

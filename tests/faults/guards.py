@@ -4,12 +4,23 @@ A run without a guard must go red. A guard whose function is not there any more 
 nothing out would prove nothing.
 """
 
+import dataclasses
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults.plan import Engine
+from verbworker.stores import _sql
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """One more function that must go with a guard, because it would keep the promise by itself."""
+
+    module: str
+    name: str
+    instead: Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +34,7 @@ class Guard:
     breaks: frozenset[str] = frozenset({"doubled"})
     engine: Engine = "zeebe"
     faults: frozenset[str] | None = None
+    also: tuple[Hole, ...] = ()
     # Settings of the product without which the engine would hide that the guard is gone.
     settings: Mapping[str, str] = field(default_factory=dict)
 
@@ -35,41 +47,85 @@ async def _nothing(*_: object, **__: object) -> None:
     return None
 
 
-async def _yes(*_: object, **__: object) -> bool:
+async def _none_swept(*_: object, **__: object) -> int:
+    return 0
+
+
+async def _admit_any_instance(_: object, job: Any, luggage: object, known: Any) -> Any:
+    return None if known is None else dataclasses.replace(known, instance_key=job.process_instance_key)
+
+
+async def _run_again(_: object, job: object, claim: Any, *__: object) -> Any:
+    return claim
+
+
+def _take_for_stored(*_: object) -> bool:
     return True
 
 
-# An empty module is a placeholder for the function that holds the guard; taking it out stops the run.
+_query = _sql.query
+_PINNED = "AND frame.process_instance_key = ("
+
+
+def _query_without_pin(store: str, name: str) -> str:
+    text = _query(store, name)
+    if (store, name) == ("frames", "pop_completed"):
+        if _PINNED not in text:
+            raise GuardMissing("frames.pop_completed does not compare the instance any more")
+        return text.replace(_PINNED, "AND 0 < (")
+    return text
+
+
 GUARDS: dict[str, Guard] = {
     # Of two instances of one entry, the one that lost the pin never runs a verb.
-    "pin": Guard("", "", _yes),
+    "pin": Guard(
+        "verbworker.work.duplicate_instances",
+        "InstanceIdentity.admit",
+        _admit_any_instance,
+        also=(Hole("verbworker.stores.frames", "query", _query_without_pin),),
+    ),
     # A frame whose lease is over is taken and its job handed out again, though the engine never times it out.
     "sweep": Guard(
-        "",
-        "",
-        _nothing,
+        "verbworker.work.sweep",
+        "Sweep.work",
+        _none_swept,
         breaks=frozenset({"stuck", "left"}),
         faults=frozenset({"kill", "kill at start", "stop"}),
         settings={"VERBWORKER_ENGINE_TIMEOUT": "3600"},
     ),
     # A step that the broker hands out under a second job key is not run again.
-    "step": Guard("", "", _nothing, faults=frozenset({"starve raft", "kill broker"})),
+    "step": Guard(
+        "verbworker.work.step_guard",
+        "StepGuard.admit",
+        _run_again,
+        faults=frozenset({"starve raft", "kill broker"}),
+        also=(Hole("verbworker.work.step_guard", "StepGuard.check_in", _nothing),),
+    ),
     # A worker that lost its lease cannot put its answer down.
-    "fence": Guard("", "", _yes, engine="embedded", faults=frozenset({"stop", "network"})),
+    "fence": Guard(
+        "verbworker.stores.frames",
+        "_popped",
+        _take_for_stored,
+        engine="embedded",
+        faults=frozenset({"stop", "network"}),
+    ),
 }
 
 
 def take_out(name: str) -> None:
-    """Replace the function of a guard; raise `GuardMissing` when there is none of that name."""
+    """Replace the functions of a guard; raise `GuardMissing` when one is not there."""
     guard = GUARDS[name]
-    if not guard.module:
-        raise GuardMissing(f"the guard {name!r} names no function yet: fill in tests/faults/guards.py")
+    for hole in (Hole(guard.module, guard.name, guard.instead), *guard.also):
+        _replace(name, hole)
+
+
+def _replace(name: str, hole: Hole) -> None:
     try:
-        place: Any = importlib.import_module(guard.module)
-        *path, last = guard.name.split(".")
+        place: Any = importlib.import_module(hole.module)
+        *path, last = hole.name.split(".")
         for part in path:
             place = getattr(place, part)
         getattr(place, last)
-    except (ImportError, AttributeError) as error:
-        raise GuardMissing(f"the guard {name!r} is {guard.module}:{guard.name}, which is not there: {error}") from error
-    setattr(place, last, guard.instead)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise GuardMissing(f"the guard {name!r} is {hole.module}:{hole.name}, which is not there: {error}") from error
+    setattr(place, last, hole.instead)

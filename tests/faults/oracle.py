@@ -36,8 +36,8 @@ LEFT = {
         FROM verbworker.job_frame AS frame
         JOIN verbworker.runbook_entry AS entry ON entry.entry_id = frame.entry_id
         WHERE entry.ended_at IS NOT NULL
-          AND (frame.state = 'failed'
-            OR (frame.state <> 'started' AND frame.acked_at IS NULL AND frame.reported_at IS NULL))""",
+          AND frame.acked_at IS NULL AND (frame.state = 'failed'
+            OR (frame.state <> 'started' AND frame.reported_at IS NULL))""",
     "delivery row": "SELECT NULL::uuid AS entry_id, type || ' ' || job_key AS what FROM verbworker.job_delivery",
     "open wait of an ended entry": """
         SELECT token.entry_id, token.kind || ' ' || token.element_id AS what

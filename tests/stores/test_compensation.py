@@ -16,6 +16,7 @@ from verbworker.failpoint import Point
 from verbworker.frame import FrameState
 from verbworker.integrity import KeyRing
 from verbworker.stores.histories import Histories
+from verbworker.stores.instances import Instances
 from verbworker.testing.memory import JobState, MemoryJob
 
 BACKWARDS = ["trip.book-car", "trip.book-hotel", "trip.book-flight"]
@@ -95,9 +96,7 @@ async def test_a_step_that_ended_with_a_business_no_is_not_undone(dsn: str, agen
     async with house(dsn, trip_registry(agency, compensation=manifest)) as place:
         await place.start("trip.book-flight", "trip.depart", COMPENSATE)
         await place.work("trip.book-flight")
-        thrown = await place.work("trip.depart")
-        place.engine.redeliver(thrown.key)
-        await place.engine.complete(thrown.key, {})  # the error was caught: the case goes on
+        await place.work("trip.depart")  # the error is caught: the case goes on
 
         await place.undo()
 
@@ -539,3 +538,15 @@ async def test_undo_frames_need_no_relay_and_leave_for_the_archive(place: House)
         "SELECT ack_result FROM verbworker.job_frame WHERE engine_id LIKE '%/undo' AND acked_at IS NOT NULL"
     )
     assert [row["ack_result"] for row in rows] == ["undone"] * 3
+
+
+async def test_what_was_done_before_the_engine_re_created_the_instance_is_undone_too(place: House) -> None:
+    await place.booked()
+    job = await place.take(COMPENSATE)
+    moved = replace(job, process_instance_key=job.process_instance_key + 1)
+    (instance,) = await place.database.fetch("SELECT instance_uid FROM verbworker.workflow_instance")
+    assert await Instances(place.database).adopt(instance["instance_uid"], moved, instead_of=job.process_instance_key)
+
+    await place.worker.desk.serve(moved)
+
+    assert await place.undone() == BACKWARDS

@@ -13,6 +13,7 @@ from verbworker import metrics
 from verbworker.errors import StoreUnavailable, TransientExternal
 from verbworker.failpoint import Point
 from verbworker.frame import Claim, Delivery, Frame
+from verbworker.job import PAYLOAD
 from verbworker.stores.frames import Frames, Unacknowledged
 from verbworker.testing.memory import JobState
 from verbworker.work.reaper import Reaper
@@ -77,9 +78,24 @@ async def test_a_delivery_that_lay_about_while_a_later_one_was_claimed_says_noth
         assert (await desk.story(old))[-1] == "superseded"
 
 
+@pytest.mark.req("X-07")
+async def test_a_key_that_the_engine_gave_to_another_job_runs_that_job_and_gets_no_old_answer(dsn: str) -> None:
+    calls = Calls()
+    async with opened(dsn, calls.registry()) as desk:
+        await desk.start()
+        job = await desk.work()
+        desk.engine.redeliver(job.key)
+        again = await desk.deliver()
+        await desk.executor.execute(replace(again, element_instance_key=again.element_instance_key + 1))
+        kept: Any = await desk.database.fetchrow("SELECT count(*) FROM verbworker.frame_conflict")
+
+        assert (calls.count, kept[0]) == (2, 1)
+        assert "replay" not in await desk.story(job)
+
+
 @pytest.mark.req("X-07", "FAIL-04")
 @pytest.mark.parametrize("trouble", [False, True])
-async def test_a_key_of_another_job_is_neither_replayed_nor_run_where_the_step_may_be_the_same(
+async def test_a_key_that_is_another_jobs_without_a_payload_to_vouch_for_it_is_never_replayed(
     dsn: str, trouble: bool
 ) -> None:
     calls = Calls()
@@ -90,16 +106,16 @@ async def test_a_key_of_another_job_is_neither_replayed_nor_run_where_the_step_m
         again = await desk.deliver()
         if trouble:
             desk.engine.drop("fail")
-        await desk.executor.execute(replace(again, element_instance_key=again.element_instance_key + 1))
+        foreign = {**again.variables, PAYLOAD: "{}"}
+        stranger = replace(again, element_instance_key=again.element_instance_key + 1, variables=foreign)
+        await desk.executor.execute(stranger)
         kept: Any = await desk.database.fetchrow("SELECT count(*) FROM verbworker.frame_conflict")
 
         assert (calls.count, kept[0], desk.known(job).completions) == (1, 1, 1)
         if not trouble:
             ((_, retries, message),) = desk.engine.failures
             assert retries == 0
-            assert message.startswith(
-                f"PermanentContract StepAmbiguous: job {job.key} did this step with the same input"
-            )
+            assert message.startswith("PermanentContract IdentityMismatch: this key is another job's")
             assert message.endswith(f"frame {job.key})")
 
 

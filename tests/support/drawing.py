@@ -110,11 +110,22 @@ class Drawing:
         """An end event that ends its scope at once."""
         return self._add("endEvent", name, "<bpmn:terminateEventDefinition/>")
 
-    def subprocess(self, name: str, inside: "Drawing") -> "Drawing":
-        """An embedded subprocess."""
+    def subprocess(self, name: str, inside: "Drawing", *, before: str = "", more: str = "") -> "Drawing":
+        """An embedded subprocess; `before` is written before its inside, `more` into its tag."""
         self.messages |= inside.messages
         self.errors |= inside.errors
-        return self._add("subProcess", name, "\n".join(inside.parts + inside.lines))
+        return self._add("subProcess", name, before + "\n".join(inside.parts + inside.lines), more)
+
+    def event_subprocess(self, name: str, inside: "Drawing") -> "Drawing":
+        """A subprocess that an event of its scope starts."""
+        return self.subprocess(name, inside, more=' triggeredByEvent="true"')
+
+    def event_start(
+        self, name: str, *, error: str | None = None, message: str = "", interrupting: bool = True
+    ) -> "Drawing":
+        """The start event of an event subprocess; an empty error catches every code."""
+        inside = self._event("", message) if error is None else self._error(error)
+        return self._add("startEvent", name, inside, "" if interrupting else ' isInterrupting="false"')
 
     def compensated(self, host: str, handler: str) -> "Drawing":
         """A service task that undoes another when compensation is thrown."""
@@ -170,7 +181,7 @@ class Drawing:
     def _error(self, code: str) -> str:
         if not code:
             return "<bpmn:errorEventDefinition/>"
-        ref = self.errors.setdefault(code, f"error_{len(self.errors)}_{code}")
+        ref = self.errors.setdefault(code, f"error_{code}")
         return f'<bpmn:errorEventDefinition errorRef="{ref}"/>'
 
 

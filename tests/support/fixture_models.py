@@ -19,6 +19,7 @@ from verblint.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "lint"
 
+_PROCESS = pattern(rb'"(?:kyc-open-case|claim-settle)"')
 _NOTE = pattern(rb"<!-- verblint:([^>]*) -->")
 
 
@@ -40,6 +41,10 @@ class FixtureModel:
     def content(self) -> bytes:
         """The bytes of the file."""
         return self.path.read_bytes()
+
+    def renamed(self, name: str) -> bytes:
+        """The bytes with another process id: a broker is shared."""
+        return _PROCESS.sub(f'"{name}"'.encode(), self.content)
 
     def findings(self, chosen: Iterable[Rule] | None = None) -> list[Finding]:
         """What the chosen rules find in it, or all rules."""

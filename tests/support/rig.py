@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from tests.support.models import line
 from verbworker.engine import Ask, Engine, Resource
 from verbworker.engines.embedded.engine import EmbeddedEngine
+from verbworker.engines.inline import InlineEngine
 from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.engine import ZeebeEngine
 from verbworker.frame import Frame
@@ -25,6 +26,7 @@ from verbworker.work.heart import Heart
 from verbworker.work.performance import Performance
 
 PATIENCE_MS = 20_000
+IN_MEMORY = "memory"
 _MOST_OF_OTHERS = 100
 
 
@@ -78,6 +80,23 @@ class ToldEmbedded(EmbeddedEngine):
         return committed
 
 
+class ToldInline(InlineEngine):
+    """The engine in memory, with what was said to it kept for the test."""
+
+    def __init__(self, *, engine_id: str) -> None:
+        super().__init__(engine_id)
+        self.failures: list[tuple[int, int, str]] = []
+        self.completions: list[tuple[int, dict[str, Any]]] = []
+
+    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+        await super().fail(job_key, retries=retries, message=message, backoff_ms=backoff_ms)
+        self.failures.append((job_key, retries, message))
+
+    async def complete(self, job_key: int, variables: Any) -> None:
+        await super().complete(job_key, variables)
+        self.completions.append((job_key, dict(variables)))
+
+
 @dataclass(slots=True)
 class Rig:
     """One worker boot without its loop: jobs are taken and worked off when the test says so."""
@@ -128,9 +147,11 @@ class Rig:
 async def opened(
     dsn: str, address: str, registry: Registry, *, ring: KeyRing | None = None, owner: UUID | None = None
 ) -> AsyncIterator[Rig]:
-    """A rig on a migrated database and a running broker, or on that database alone where it is the address."""
+    """A rig on a migrated database and a broker, on that database alone where it is the address, or in memory."""
     engine: Heard
-    if address == dsn:
+    if address == IN_MEMORY:
+        engine = ToldInline(engine_id="rig")
+    elif address == dsn:
         engine = ToldEmbedded(Database(dsn, size=8), engine_id="rig")
     else:
         engine = Told(Connection(address=address), engine_id="rig")

@@ -38,13 +38,13 @@ class OutOfStock(LookupError):
     """An exception that only the application knows."""
 
 
-def make_verb(mode: Any = "external", on_unknown: Any = "rerun") -> Verb:
+def make_verb(mode: Any = "external", on_unknown: Any = "rerun", errors: tuple[str, ...] | None = None) -> Verb:
     async def work(case: Case) -> Case:
         return case
 
     verbs = Registry()
     probe = work if on_unknown == "probe" else None
-    verbs.verb("shop.charge", mode=mode, on_unknown=on_unknown, probe=probe)(work)
+    verbs.verb("shop.charge", mode=mode, on_unknown=on_unknown, probe=probe, errors=errors)(work)
     (verb,) = verbs
     return verb
 
@@ -113,6 +113,21 @@ def test_a_foreign_payload_is_an_incident_at_once() -> None:
 @pytest.mark.req("FAIL-01")
 def test_a_business_no_with_a_code_is_thrown() -> None:
     assert classified(PermanentBusiness("closed", code="ACCOUNT_CLOSED")) == Thrown("ACCOUNT_CLOSED", "closed")
+
+
+@pytest.mark.parametrize("errors", [None, ("ACCOUNT_CLOSED",), ("OTHER", "ACCOUNT_CLOSED")])
+def test_a_code_that_the_verb_may_end_with_is_thrown(errors: tuple[str, ...] | None) -> None:
+    outcome = classified(PermanentBusiness("closed", code="ACCOUNT_CLOSED"), make_verb(errors=errors))
+
+    assert outcome == Thrown("ACCOUNT_CLOSED", "closed")
+
+
+@pytest.mark.parametrize(("errors", "declared"), [((), "none"), (("ACCOUNT_CLOSE", "OTHER"), "ACCOUNT_CLOSE, OTHER")])
+def test_a_code_that_the_verb_does_not_declare_breaks_its_contract(errors: tuple[str, ...], declared: str) -> None:
+    outcome = classified(PermanentBusiness("closed", code="ACCOUNT_CLOSED"), make_verb(errors=errors))
+
+    words = f"closed; shop.charge ended with the code ACCOUNT_CLOSED, which is not in its errors= ({declared})"
+    assert outcome == Incident("PermanentContract", "ErrorUndeclared", words)
 
 
 @pytest.mark.req("FAIL-01", "FAIL-05")

@@ -242,6 +242,55 @@ def test_writes_are_a_list_of_fields_and_no_text() -> None:
     assert "writes=('note',)" in refusal(lambda: make_registry("kyc.check", writes="note"))
 
 
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [
+        ("NO", "errors=('NO',)"),
+        (("",), "no error code"),
+        ((" NO",), "no error code"),
+        (("N\nO",), "no error code"),
+        (("NÖ",), "no error code"),
+        (("x" * 201,), "no error code"),
+        ((5,), "no error code"),
+        (("NO", "OTHER", "NO"), "the error code NO is declared twice"),
+    ],
+)
+def test_error_codes_are_different_printable_texts(errors: Any, words: str) -> None:
+    assert words in refusal(lambda: make_registry("kyc.check", errors=errors))
+
+
+def test_a_verb_says_which_codes_it_ends_with_or_says_nothing() -> None:
+    assert registered(make_registry("kyc.check"), "kyc.check").errors is None
+    assert registered(make_registry("kyc.check", errors=[]), "kyc.check").errors == ()
+    longest = "x" * 200
+    assert registered(make_registry("kyc.check", errors=("a b", longest)), "kyc.check").errors == ("a b", longest)
+
+
+@pytest.mark.parametrize(
+    ("verb", "contract", "words"),
+    [
+        (("NO",), None, "kyc.check may end with any error code, and the verb says that it may end with NO"),
+        ((), None, "kyc.check may end with any error code, and the verb says that it ends with no error code"),
+        (None, ("NO",), "kyc.check may end with NO, and the verb says that it may end with any error code"),
+        (("NO", "OTHER"), ("NO",), "kyc.check may end with NO, and the verb says that it may end with NO, OTHER"),
+    ],
+)
+def test_the_contract_and_the_verb_declare_the_same_codes(
+    verb: tuple[str, ...] | None, contract: tuple[str, ...] | None, words: str
+) -> None:
+    written = {} if contract is None else {"kyc.check": contract}
+    workflow = make_workflow(sub_verbs=("kyc.check",), errors=written)
+
+    assert words in refusal(make_registry("kyc.check", errors=verb).declare(workflow).check)
+
+
+def test_the_order_of_codes_is_of_no_matter_and_a_verb_that_nobody_registered_is_not_looked_at() -> None:
+    errors = {"kyc.check": ("A", "B"), "kyc.elsewhere": ("C",)}
+    workflow = make_workflow(sub_verbs=("kyc.check", "kyc.elsewhere"), errors=errors)
+
+    make_registry("kyc.check", errors=("B", "A")).declare(workflow).check()
+
+
 def _no_model(call: Call) -> None: ...
 def _unhinted(case: Case, extra) -> None: ...  # type: ignore[no-untyped-def]
 def _two_models(case: Case, other: Other) -> None: ...
@@ -399,6 +448,7 @@ def test_the_catalogue_lists_both_strategies_by_name() -> None:
         "name": "kyc.screen",
         "strategy": "direct",
         "mode": "external",
+        "errors": None,
         "sentence": "Do the work.",
         "schema": Case.model_json_schema(),
     }

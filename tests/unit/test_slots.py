@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.virtual_time import Hung, turns, virtual_time
 from verbworker import metrics
-from verbworker.work.slots import Slots
+from verbworker.work.slots import Reservation, Slot, Slots
 
 
 def granted(verb: str) -> float:
@@ -18,33 +18,33 @@ def granted(verb: str) -> float:
 
 
 @virtual_time
-async def test_all_free_slots_may_be_taken_and_no_more() -> None:
+async def test_all_free_slots_may_be_reserved_and_no_more() -> None:
     slots = Slots("kyc.check", 5)
 
-    assert await slots.take(most=3) == 3
-    assert await slots.take(most=10) == 2
+    assert (await slots.reserve(most=3)).count == 3
+    assert (await slots.reserve(most=10)).count == 2
     assert slots.free == 0
 
 
 @virtual_time
 async def test_whoever_finds_no_slot_waits_for_one() -> None:
     slots = Slots("kyc.check", 1)
-    await slots.take(most=1)
+    held = await slots.reserve(most=1)
     async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(slots.take(most=1))
+        waiting = tasks.create_task(slots.reserve(most=1))
         await turns()
         assert not waiting.done()
-        slots.give()
+        held.release()
 
-    assert waiting.result() == 1
+    assert waiting.result().count == 1
 
 
 def test_a_slot_nobody_gives_back_is_waited_for() -> None:
     @virtual_time
     async def wait() -> None:
         slots = Slots("kyc.check", 1)
-        await slots.take(most=1)
-        await slots.take(most=1, patience=3600)
+        await slots.reserve(most=1)
+        await slots.reserve(most=1, patience=3600)
 
     with pytest.raises(Hung):
         wait()
@@ -53,76 +53,80 @@ def test_a_slot_nobody_gives_back_is_waited_for() -> None:
 @virtual_time
 async def test_a_slot_given_back_goes_to_one_of_those_who_wait() -> None:
     slots = Slots("kyc.check", 1)
-    await slots.take(most=1)
+    held = await slots.reserve(most=1)
     async with asyncio.TaskGroup() as tasks:
-        waiting = [tasks.create_task(slots.take(most=1)) for _ in range(3)]
+        waiting = [tasks.create_task(slots.reserve(most=1)) for _ in range(3)]
         await turns()
-        slots.give()
+        held.release()
         await turns()
-        served = sum(task.done() for task in waiting)
-        slots.give()
-        await turns()
-        slots.give()
+        served = [task.result() for task in waiting if task.done()]
+        for _ in waiting:
+            for task in waiting:
+                if task.done():
+                    task.result().release()
+            await turns()
 
-    assert served == 1
+    assert len(served) == 1
 
 
 @virtual_time
 async def test_with_patience_a_third_of_the_slots_is_worth_waiting_for() -> None:
     slots = Slots("kyc.check", 9)
-    await slots.take(most=9)
+    held = await slots.reserve(most=9)
+    jobs = [held.assign() for _ in range(9)]
     async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(slots.take(most=100, patience=60))
+        waiting = tasks.create_task(slots.reserve(most=100, patience=60))
         await turns()
-        slots.give(2)
+        jobs[0].release()
+        jobs[1].release()
         await turns()
         assert not waiting.done()
-        slots.give(1)
+        jobs[2].release()
 
-    assert waiting.result() == 3
+    assert waiting.result().count == 3
 
 
 @virtual_time
 async def test_patience_ends_and_less_is_taken() -> None:
     slots = Slots("kyc.check", 9)
-    await slots.take(most=8)
+    await slots.reserve(most=8)
 
-    assert await slots.take(most=100, patience=60) == 1
+    assert (await slots.reserve(most=100, patience=60)).count == 1
     assert asyncio.get_running_loop().time() == pytest.approx(60)
 
 
 @virtual_time
 async def test_whoever_wants_little_waits_for_no_more() -> None:
     slots = Slots("kyc.check", 9)
-    await slots.take(most=8)
+    await slots.reserve(most=8)
 
-    assert await slots.take(most=1, patience=60) == 1
+    assert (await slots.reserve(most=1, patience=60)).count == 1
     assert asyncio.get_running_loop().time() == 0
 
 
 @virtual_time
 async def test_a_slot_that_was_snatched_while_patience_ended_is_waited_for_again() -> None:
     slots = Slots("kyc.check", 9)
-    await slots.take(most=8)
+    await slots.reserve(most=8)
     async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(slots.take(most=100, patience=60))
+        waiting = tasks.create_task(slots.reserve(most=100, patience=60))
         await turns()
-        assert await slots.take(most=1) == 1
+        snatched = await slots.reserve(most=1)
         await asyncio.sleep(61)
         assert not waiting.done()
-        slots.give()
+        snatched.release()
 
-    assert waiting.result() == 1
+    assert waiting.result().count == 1
 
 
 @virtual_time
 async def test_who_is_cancelled_while_waiting_takes_no_slot_along() -> None:
     slots = Slots("kyc.check", 1)
-    await slots.take(most=1)
+    held = await slots.reserve(most=1)
     async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(slots.take(most=1))
+        waiting = tasks.create_task(slots.reserve(most=1))
         await turns()
-        slots.give()  # and before it can look:
+        held.release()  # and before it can look:
         waiting.cancel()
 
     assert slots.free == 1
@@ -140,9 +144,10 @@ async def test_an_engine_that_asks_for_less_gets_less() -> None:
 @virtual_time
 async def test_slots_that_are_taken_already_stay_taken_when_the_limit_falls_below_them() -> None:
     slots = Slots("kyc.check", 8)
-    await slots.take(most=8)
+    await slots.reserve(most=4)
+    held = await slots.reserve(most=4)
     slots.blame()
-    slots.give(4)
+    held.release()
 
     assert slots.free == 0
 
@@ -151,46 +156,95 @@ async def test_slots_that_are_taken_already_stay_taken_when_the_limit_falls_belo
 async def test_praise_lets_those_who_wait_go_on() -> None:
     slots = Slots("kyc.praised", 8)
     slots.blame()
-    await slots.take(most=4)
+    await slots.reserve(most=4)
     async with asyncio.TaskGroup() as tasks:
-        waiting = tasks.create_task(slots.take(most=1))
+        waiting = tasks.create_task(slots.reserve(most=1))
         await turns()
         assert not waiting.done()
         slots.praise(4)
 
-    assert waiting.result() == 1
+    assert waiting.result().count == 1
     assert granted("kyc.praised") == 5
 
 
 @virtual_time
 async def test_room_is_what_no_job_is_at_work_on() -> None:
     slots = Slots("kyc.check", 8)
-    await slots.take(most=3)
+    held = await slots.reserve(most=3)
+    before = slots.room
+    held.assign()
 
-    assert (slots.room(asked=0), slots.room(asked=1), slots.room(asked=3)) == (5, 6, 8)
+    assert (before, slots.room, slots.free) == (8, 7, 5)
 
 
-@given(st.integers(1, 40), st.lists(st.sampled_from(["take", "give", "blame", "praise"]), max_size=60))
-def test_nobody_ever_takes_more_than_is_free(concurrency: int, deeds: list[str]) -> None:
+@virtual_time
+async def test_leaving_a_reservation_gives_back_what_no_job_got() -> None:
+    slots = Slots("kyc.check", 8)
+    with await slots.reserve(most=5) as held:
+        job = held.assign()
+
+    assert slots.free == 7
+    job.release()
+    assert slots.free == 8
+
+
+@virtual_time
+async def test_a_slot_that_is_released_twice_comes_back_once() -> None:
+    slots = Slots("kyc.check", 2)
+    with await slots.reserve(most=2) as held:
+        first, _second = held.assign(), held.assign()
+    first.release()
+    first.release()
+    held.release()
+
+    assert slots.free == 1
+
+
+@virtual_time
+async def test_no_more_jobs_get_a_slot_than_were_reserved() -> None:
+    slots = Slots("kyc.check", 8)
+    with await slots.reserve(most=1) as held:
+        held.assign()
+        with pytest.raises(ValueError, match="no slot is left"):
+            held.assign()
+
+    assert slots.free == 7
+
+
+@given(st.integers(1, 40), st.lists(st.sampled_from(["reserve", "assign", "leave", "done", "blame", "praise"])))
+def test_no_more_slots_are_held_than_there_are_and_all_come_back(concurrency: int, deeds: list[str]) -> None:
     @virtual_time
     async def play() -> None:
-        slots, taken = Slots("kyc.check", concurrency), 0
+        slots = Slots("kyc.check", concurrency)
+        requests: list[Reservation] = []
+        jobs: list[Slot] = []
         for deed in deeds:
             free = slots.free
             match deed:
-                case "take" if free:
-                    count = await slots.take(most=3)
-                    assert 1 <= count <= min(3, free)
-                    taken += count
-                case "give" if taken:
-                    slots.give()
-                    taken -= 1
+                case "reserve" if free:
+                    requests.append(await slots.reserve(most=3))
+                    assert 1 <= requests[-1].count <= min(3, free)
+                case "assign" if requests and requests[-1].count:
+                    jobs.append(requests[-1].assign())
+                case "leave" if requests:
+                    requests.pop().release()
+                case "done" if jobs:
+                    jobs.pop(0).release()
                 case "blame":
                     slots.blame()
                 case "praise":
                     slots.praise(5)
 
-            assert slots.room(asked=0) + taken <= concurrency
-            assert slots.free == max(0, slots.room(asked=0))
+            held = len(jobs) + sum(request.count for request in requests)
+            assert slots.room + len(jobs) <= concurrency
+            assert slots.free == max(0, slots.room + len(jobs) - held)
+
+        for request in requests:
+            request.release()
+        for job in jobs:
+            job.release()
+        slots.praise(10_000)
+
+        assert slots.free == slots.room
 
     play()

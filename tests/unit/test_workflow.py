@@ -48,6 +48,7 @@ policy: standard
 policies: {kyc.screen: patient}
 compensation: {kyc.request-documents: kyc.withdraw-request}
 owner: kyc team
+errors: {kyc.screen: [SANCTIONS_HIT, name unclear], kyc.request-documents: []}
 """
 SMALL = "verb: kyc.small\nversion: 2\nstrategy: workflow\nprocess: kyc-small\n"
 
@@ -330,6 +331,9 @@ def test_the_linter_reads_the_same_file_alike(tmp_path: Path) -> None:
     assert (linted.name, linted.version, linted.process) == (loaded.name, loaded.version, loaded.process)
     assert (linted.sub_verbs, linted.correlation) == (loaded.sub_verbs, tuple(loaded.correlation))
     assert {name: flag.initial for name, flag in linted.flags.items()} == loaded.flag_contract.initial()
+    assert (
+        linted.errors == loaded.errors == {"kyc.screen": ("SANCTIONS_HIT", "name unclear"), "kyc.request-documents": ()}
+    )
     assert {name: gate.task for name, gate in linted.gates.items()} == {n: g.task for n, g in loaded.gates.items()}
 
 
@@ -346,6 +350,31 @@ def test_the_linter_refuses_the_same_names(tmp_path: Path, name: str) -> None:
         read_contracts(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "errors",
+    [
+        "{kyc.screen: NO}",
+        "{kyc.screen: 5}",
+        "{kyc.screen: }",
+        "{kyc.screen: [5]}",
+        '{kyc.screen: [""]}',
+        '{kyc.screen: [" NO"]}',
+        '{kyc.screen: ["NÖ"]}',
+        "{kyc.screen: [NO, NO]}",
+        f"{{kyc.screen: [{'x' * 201}]}}",
+        "{kyc.unlisted: [NO]}",
+        "[kyc.screen]",
+    ],
+)
+def test_both_readers_refuse_the_same_error_codes(tmp_path: Path, errors: str) -> None:
+    write(tmp_path, f"{SMALL}sub_verbs: [kyc.screen]\nerrors: {errors}\n")
+
+    with pytest.raises(ContractInvalid, match="errors"):
+        load_workflow_verbs(tmp_path)
+    with pytest.raises(ContractError, match="errors"):
+        read_contracts(tmp_path)
+
+
 @pytest.mark.req("REG-23")
 def test_editors_get_a_json_schema_that_names_every_field() -> None:
     schema = json_schema()
@@ -354,7 +383,9 @@ def test_editors_get_a_json_schema_that_names_every_field() -> None:
     assert set(schema["$defs"]["WorkflowContract"]["required"]) == {"verb", "version", "strategy", "process"}
     assert schema["$defs"]["WorkflowContract"]["additionalProperties"] is False
     assert schema["$defs"]["Payload"]["properties"]["schema"]
-    assert all(f'"{name}"' in text for name in ("sub_verbs", "flags", "gates", "compensation", "writes", "integrity"))
+    assert all(
+        f'"{name}"' in text for name in ("sub_verbs", "flags", "gates", "compensation", "errors", "writes", "integrity")
+    )
     assert all(part["$ref"].rpartition("/")[2] in schema["$defs"] for part in _references(schema))
 
 

@@ -15,14 +15,16 @@ _WANTED: dict[CaseType, tuple[str, ...]] = {
 }
 
 
-@verbs.verb("kyc.request-documents", mode="transactional", writes=("documents.requested",), policy="standard")
+@verbs.verb(
+    "kyc.request-documents", mode="transactional", writes=("documents.requested",), errors=(), policy="standard"
+)
 async def request_documents(case: KycCase, call: Call) -> Result[KycCase]:
     """Ask the customer for the papers that the type of case needs. The answer is to name the case's number."""
     wanted = _WANTED[case.case_type]
     # The row is held: a case that is being closed next to us gets no request afterwards.
     is_open = await call.db.fetchval("SELECT closed_at IS NULL FROM kyc_case WHERE case_id = $1 FOR SHARE", case.number)
     if not is_open:
-        raise PermanentBusiness("the case is closed, so nobody is asked for papers", code="CASE_CLOSED")
+        raise PermanentBusiness("the case is closed, so nobody is asked for papers")
     await call.db.executemany(
         "INSERT INTO kyc_document_request (case_id, kind) VALUES ($1, $2) ON CONFLICT (case_id, kind) DO NOTHING",
         [(case.number, kind) for kind in wanted],
@@ -35,6 +37,7 @@ async def request_documents(case: KycCase, call: Call) -> Result[KycCase]:
     "kyc.receive-documents",
     mode="transactional",
     writes=("documents.received", "documents.missing"),
+    errors=(),
     policy="standard",
 )
 async def receive_documents(case: KycCase, call: Call) -> Result[KycCase]:

@@ -10,7 +10,7 @@ verbs = Registry()
 async def create_case_record(case: KycCase, call: Call) -> Result[KycCase]:
     """Open the record of a case; its number is the entry's, so everybody who asked for it knows it."""
     if not case.entity.strip():
-        raise PermanentBusiness("a case is about somebody, and no entity is named", code="ENTITY_MISSING")
+        raise PermanentBusiness("a case is about somebody, and no entity is named")
     await call.db.execute(
         "INSERT INTO kyc_case (case_id, tenant_id, entity, case_type) VALUES ($1, $2, $3, $4)",
         call.entry_id,

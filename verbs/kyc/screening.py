@@ -14,7 +14,14 @@ URL = "KYC_SCREENING_URL"
 verbs = Registry()
 
 
-@verbs.verb("kyc.screen-sanctions", mode="external", on_unknown="rerun", writes=("screening",), policy="patient")
+@verbs.verb(
+    "kyc.screen-sanctions",
+    mode="external",
+    on_unknown="rerun",
+    writes=("screening",),
+    errors=("SANCTIONS_HIT",),
+    policy="patient",
+)
 def screen_sanctions(case: KycCase, call: Call) -> Result[KycCase]:
     """Have the entity's name looked up in the sanctions lists; the provider knows a repeated question by its key."""
     found = _asked({"entity": case.entity}, call)

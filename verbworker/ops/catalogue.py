@@ -34,6 +34,7 @@ class Card:
     sentence: str
     arguments: tuple[Parameter, ...]
     policy: str
+    errors: tuple[str, ...] | None = None
     callers: tuple[str, ...] = ()
     process: str | None = None
     models: tuple[str, ...] = ()
@@ -47,6 +48,11 @@ class Card:
         if len(others) <= _FEW:
             return ", ".join(map(str, (*named, *others)))
         return ", ".join([*map(str, named), f"and {len(others)} that may be left out"])
+
+    @property
+    def ends_with(self) -> str:
+        """The error codes it may end with; nothing where it does not say."""
+        return "" if self.errors is None else ", ".join(self.errors) or "none"
 
     @property
     def used_by(self) -> str:
@@ -72,6 +78,7 @@ def _direct(verb: Verb, registry: Registry, uses: Iterable[Use]) -> Card:
         sentence=verb.sentence,
         arguments=tuple(_fields(verb.model.model_json_schema())),
         policy=", ".join(sorted(policies)),
+        errors=verb.errors,
         callers=tuple(sorted(caller.name for caller in callers)),
         uses=tuple(use for use in uses if use.verb == verb.name),
     )

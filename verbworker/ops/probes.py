@@ -40,7 +40,11 @@ class WorkerProbes:
         return {"loop": f"last tick {age:.0f} s ago" if age > _STALE_TICK else None}
 
     async def ready(self) -> Mapping[str, str | None]:
-        """Whether jobs can be worked on: database and gateway answer, services and polls are well, no drain."""
+        """Whether jobs can be worked on: database and gateway answer, services and polls are well, no drain.
+
+        A loop that takes jobs and meets a bug goes on and shows it here until a pass goes well. It is no reason to
+        restart the process: the other feeds work.
+        """
         async with asyncio.TaskGroup() as questions:
             database = questions.create_task(_answer(lambda: _server.refused_writes(self._database)))
             gateway = questions.create_task(_reached(self._engine.facts))
@@ -51,6 +55,7 @@ class WorkerProbes:
             "gateway": gateway.result(),
             "services": "; ".join(trouble for trouble in troubles if trouble) or None,
             "polls": "no answer to a poll lately" if is_stale else None,
+            "feeds": "; ".join(self._worker.troubles()) or None,
             "draining": "no more jobs are taken" if self._worker.is_draining else None,
         }
 

@@ -58,10 +58,12 @@ def written(found: list[Template]) -> str:
 
 def _verb(verb: Verb) -> Template:
     task = _hidden(verb.name, {"type": "zeebe:taskDefinition", "property": "type"})
+    codes = f" It may end with the error {' or '.join(verb.errors)}." if verb.errors else ""
     return _template(
         f"verb.{verb.name}",
         verb.name,
-        verb.sentence,
+        # What a modeller must catch: a template of a task cannot bring its boundary events along.
+        f"{verb.sentence}{codes}",
         ("bpmn:ServiceTask", "bpmn:Task"),
         properties=[_named(verb.sentence), task],
     )

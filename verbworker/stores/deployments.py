@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass, fields
 from datetime import datetime
 
+from verbworker import catches
+from verbworker.catches import Catches
 from verbworker.compiling import Compiled
 from verbworker.engine import Deployed
 from verbworker.stores._database import Database, Row
@@ -64,6 +66,7 @@ class Deployments:
             woven.steps,
             by,
             None if woven.compiled.definition_id is None else woven.compiled.ir_digest,
+            json.dumps(catches.as_json(woven.catches)),
         )
         return row is not None
 
@@ -86,6 +89,16 @@ class Deployments:
         """The very bytes that were deployed."""
         row = await self._database.fetchrow(query("deployments", "content"), self._engine_id, definition_key)
         return None if row is None else row["woven"]
+
+    async def catches(self, definition_key: int) -> Catches | None:
+        """What is caught at each step of a definition; None when this definition is not on record."""
+        row = await self._database.fetchrow(query("deployments", "catches"), self._engine_id, definition_key)
+        if row is None:
+            return None
+        if row["catches"] is None:
+            # Deployed by an older version, which kept the bytes alone.
+            return catches.catches_of(row["woven"], row["process_id"])
+        return catches.from_json(json.loads(row["catches"]))
 
 
 def _deployment(row: Row) -> Deployment:

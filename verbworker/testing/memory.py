@@ -18,6 +18,8 @@ _MODEL = """<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL"
 """
 _TASK = (
     '<serviceTask id="{id}"><extensionElements><zeebe:taskDefinition type={verb}/></extensionElements></serviceTask>'
+    # A line shows what verbs do, not who catches what: every code is caught, and the next verb comes.
+    '<boundaryEvent id="error_{id}" attachedToRef="{id}"><errorEventDefinition/></boundaryEvent>'
 )
 
 
@@ -56,8 +58,9 @@ def _drawn(process_id: str, verbs: Sequence[str]) -> bytes:
     tasks = [f"task_{number}" for number in range(1, len(verbs) + 1)]
     body = ['<startEvent id="begin"/>', '<endEvent id="end"/>']
     body += [_TASK.format(id=task, verb=quoteattr(verb)) for task, verb in zip(tasks, verbs, strict=True)]
+    caught = [(f"error_{task}", following) for task, following in pairwise([*tasks, "end"])]
     body += [
         f'<sequenceFlow id="after_{source}" sourceRef="{source}" targetRef="{target}"/>'
-        for source, target in pairwise(["begin", *tasks, "end"])
+        for source, target in [*pairwise(["begin", *tasks, "end"]), *caught]
     ]
     return _MODEL.format(process=quoteattr(process_id), body="\n".join(body)).encode()

@@ -32,6 +32,7 @@ from verbworker.policy import DEFAULT_POLICY, Policy
 from verbworker.registry import Registry
 from verbworker.stores import payloads
 from verbworker.stores._database import Database
+from verbworker.stores.deployments import Deployments
 from verbworker.stores.frames import Frames
 from verbworker.stores.gates import GateBook
 from verbworker.stores.instances import Instances
@@ -40,6 +41,7 @@ from verbworker.terms import TaskTerms
 from verbworker.trace import UNTRACED, Span, Tracer
 from verbworker.verb import Mode
 from verbworker.work.duplicate_instances import InstanceIdentity
+from verbworker.work.error_catchers import ErrorCatchers
 from verbworker.work.heart import Heart, Life
 from verbworker.work.performance import Abandoned, JobVanished, Performance
 from verbworker.work.popping import Popping, verdict
@@ -95,6 +97,7 @@ class Executor:
         self._terms = TermsDesk(TermsBook(databases.control, engine_id=frames.engine_id))
         # Keys of our own making are never given to another job, so only the engine's need the guard.
         self._guard = StepGuard.of(databases.control, frames.engine_id) if has_engine_keys else None
+        self._error_catchers = ErrorCatchers(Deployments(databases.control, engine_id=frames.engine_id), engine)
         self._popping = Popping(frames, self._guard)
         self._transactional = Transactional(databases.verbs, frames, performance, engine, self._popping)
         self._returns = Returns(engine, frames)
@@ -234,7 +237,7 @@ class Executor:
             return await error.guard.repeat(job, claim, error.twin)
         except Exception as error:
             _log.info("run failed", extra={"verb": job.type, "job_key": job.key, "error": type(error).__name__})
-            return self._judge(
+            failed = self._judge(
                 error,
                 self._registry.find(job.type),
                 policy,
@@ -242,6 +245,7 @@ class Executor:
                 retries_left=claim.retries_left,
                 jitter=random.random(),  # spreads retries, decides nothing
             )
+            return await self._error_catchers.judge(job, failed) if isinstance(failed, Thrown) else failed
 
     async def _informed(self, entered: Entered) -> Entered:
         """The job with what people decided and what came from outside; no statement for processes that have neither."""

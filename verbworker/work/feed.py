@@ -3,9 +3,11 @@
 import asyncio
 import logging
 import random
-from collections.abc import AsyncGenerator, Callable
+import traceback
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from verbworker import metrics
 from verbworker.backoff import backoff
@@ -13,7 +15,8 @@ from verbworker.engine import Ask, Engine
 from verbworker.errors import AnswerTooLarge, Backpressure, EngineError, EngineUnavailable
 from verbworker.job import Job
 from verbworker.load import Load
-from verbworker.work.slots import Slots
+from verbworker.work.activations import first_timeout_ms
+from verbworker.work.slots import Reservation, Slot, Slots
 
 _log = logging.getLogger(__name__)
 
@@ -24,20 +27,38 @@ _CALM = 5.0
 _SHORT_LIVED = 1.0
 _BRISK_PAUSE = 0.5
 _LATELY = 30.0
-_STREAM_TIMEOUT_MS = 20_000
+# The engine ends a stream that nobody renewed, so a stopped worker gets no jobs for longer than that (12 s on Zeebe).
+_RENEW_AFTER = 8.0
+# Until the gateway knows the new stream: a job that arises meanwhile still finds the old one.
+_OVERLAP = 0.25
+_CLOSE_WITHIN = 1.0
 
 
 class Feed:
-    """Takes jobs of one verb, never more than there are slots, and hands each to `start`.
+    """Takes jobs of one verb, never more than there are slots, and hands each with its slot to `start`.
 
-    Polling never stops, because the engine pushes neither timed-out nor given-back jobs.
+    Jobs are asked for with a short first timeout: `Activations` extends those that take longer. A stream is renewed
+    every few seconds for the same reason: a worker that stops loses its streams and holds up nothing for long.
+
+    Polling never stops. Which jobs an engine pushes differs: Zeebe 8.6 pushes timed-out jobs again, to any stream that
+    is open; 8.10 does not; none pushes what was there before the stream.
+
+    A bug in one of its loops ends none of them: it is logged, counted and shown by `troubles`, and the loop goes on.
     """
 
     def __init__(
-        self, engine: Engine, ask: Ask, slots: Slots, start: Callable[[Job], None], *, wait_ms: int, streaming: bool
+        self,
+        engine: Engine,
+        ask: Ask,
+        slots: Slots,
+        start: Callable[[Job, Slot], None],
+        *,
+        wait_ms: int,
+        streaming: bool,
     ) -> None:
         self._engine = engine
-        self._ask = ask
+        self._timeout_ms = ask.timeout_ms
+        self._ask = replace(ask, timeout_ms=first_timeout_ms(ask.timeout_ms))
         self._slots = slots
         self._start = start
         self._wait_ms = wait_ms
@@ -47,23 +68,25 @@ class Feed:
         self._arrived = 0
         self._busy = asyncio.Event()
         self._idle = asyncio.Event()
-        self._asked = 0
         self._choose()
-        self._reading_since: float | None = None
         self._most = 10_000
+        self._polls_in_vain = 0
+        self._streams_in_vain = 0
         self._is_asking = False
         self._is_owed = False
         self._heard_at = float("-inf")
         self._answered_since: float | None = None
         self._emptied_at = float("-inf")
+        self._troubles: dict[str, str] = {}
 
     async def run(self) -> None:
         """Feed until stopped. Cancelled, it ends at once, and what a poll would have brought stays locked."""
+        self._load = replace(self._load, at=asyncio.get_running_loop().time())
         async with asyncio.TaskGroup() as tasks:
-            others = [tasks.create_task(self._watch_load())]
+            others = [tasks.create_task(self._keep_going("load", self._watch_load))]
             if self._streaming:
-                others.append(tasks.create_task(self._stream()))
-            polling = tasks.create_task(self._poll())
+                others.append(tasks.create_task(self._keep_going("stream", self._stream)))
+            polling = tasks.create_task(self._keep_going("poll", self._poll))
             await self._stopping.wait()
             for task in others:
                 task.cancel()
@@ -86,64 +109,98 @@ class Feed:
             return 0.0
         return now - self._answered_since
 
-    def _hand_over(self, job: Job) -> None:
-        """Start a job. The slot that was taken to ask for it is the job's own now."""
-        self._asked -= 1
+    def troubles(self) -> list[str]:
+        """The loops of this feed whose last pass ended with a bug, each with what and where."""
+        return [f"{loop} of {self._ask.type}: {trouble}" for loop, trouble in self._troubles.items()]
+
+    # ---- loops -------------------------------------------------------------------------------------------------
+
+    async def _keep_going(self, loop: str, step: Callable[[], Awaitable[None]]) -> None:
+        """Repeat a step until stopped. After an unexpected error the loop goes on, later and later."""
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                await step()
+            except (Exception, asyncio.CancelledError) as error:
+                if _is_being_cancelled():
+                    # An error on the way out must not keep a cancelled loop alive.
+                    raise asyncio.CancelledError from error
+                # A cancellation that is none of ours leaked out of a library: the loop would end without a word.
+                failures += 1
+                self._report(loop, error)
+                await self._pause(backoff(failures, random.random()))
+            else:
+                failures = 0
+                self._troubles.pop(loop, None)
+
+    def _report(self, loop: str, error: BaseException) -> None:
+        """Say what went wrong and where; a group is as good as its first error."""
+        cause = error
+        while isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        place = traceback.extract_tb(cause.__traceback__)[-1]
+        said = {"error": type(cause).__name__, "file": place.filename, "line": place.lineno}
+        self._troubles[loop] = f"{type(cause).__name__} at {Path(place.filename).name}:{place.lineno}"
+        metrics.FEED_FAILURES.labels(self._ask.type, loop).inc()
+        _log.error(
+            "feed failed with an unexpected error; it goes on",
+            extra={"verb": self._ask.type, "loop": loop, **said},
+            exc_info=cause,
+        )
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+
+    def _hand_over(self, job: Job, reservation: Reservation) -> None:
+        """Start a job in a slot of its own. What cannot be started keeps no slot, and the engine delivers it again."""
+        slot = reservation.assign()
         self._arrived += 1
-        self._start(job)
+        try:
+            self._start(replace(job, timeout_ms=self._timeout_ms), slot)
+        except Exception as error:
+            slot.release()
+            self._report("start", error)
+        except BaseException:
+            slot.release()
+            raise
+        else:
+            self._troubles.pop("start", None)
 
     async def _watch_load(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._load = replace(self._load, at=loop.time())
-        while True:
-            await asyncio.sleep(_TICK)
-            arrived, self._arrived = self._arrived, 0
-            self._load = self._load.after(arrived, loop.time())
-            self._choose()
+        await asyncio.sleep(_TICK)
+        arrived, self._arrived = self._arrived, 0
+        self._load = self._load.after(arrived, asyncio.get_running_loop().time())
+        self._choose()
 
     def _choose(self) -> None:
-        """Choose between push and pull: a stream needs a slot of its own beside the poll's, or nobody reads it."""
-        only_pull = self._load.is_busy or self._slots.room(self._asked) < 2
+        """Choose between push and pull: a stream needs a slot of its own beside the poll's, or it is not read."""
+        only_pull = self._load.is_busy or self._slots.room < 2
         (self._busy.set if only_pull else self._busy.clear)()
         (self._idle.clear if only_pull else self._idle.set)()
-
-    # ---- slots -------------------------------------------------------------------------------------------------
-
-    async def _take_slots(self, most: int, patience: float = 0.0) -> int:
-        count = await self._slots.take(most=most, patience=patience)
-        self._asked += count
-        return count
-
-    def _give_slots(self, count: int) -> None:
-        self._asked -= count
-        self._slots.give(count)
 
     # ---- pull --------------------------------------------------------------------------------------------------
 
     async def _poll(self) -> None:
-        in_vain = 0
-        while not self._stopping.is_set():
-            pause = await self._poll_once(in_vain)
-            in_vain = in_vain + 1 if pause else 0
-            if pause:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._stopping.wait()
+        pause = await self._poll_once(self._polls_in_vain)
+        self._polls_in_vain = self._polls_in_vain + 1 if pause else 0
+        if pause:
+            await self._pause(pause)
 
     async def _poll_once(self, in_vain: int) -> float:
         """Ask once, after `in_vain` times in vain; returns how many seconds to wait before the next time."""
-        count = await self._take_slots(self._poll_size(), _LINGER)
-        began = asyncio.get_running_loop().time()
-        if not self._is_owed:
-            # The wait for a slot was ours, not the engine's.
-            self._heard_at = began
-        jobs: list[Job] = []
-        try:
-            jobs = await self._ask_for(count)
-        except EngineError as error:
-            return self._complain(error, in_vain + 1)
-        finally:
-            self._give_slots(count - len(jobs))
+        with await self._slots.reserve(most=self._poll_size(), patience=_LINGER) as reservation:
+            began = asyncio.get_running_loop().time()
+            if not self._is_owed:
+                # The wait for a slot was ours, not the engine's.
+                self._heard_at = began
+            try:
+                jobs = await self._ask_for(reservation.count)
+            except EngineError as error:
+                return self._complain(error, in_vain + 1)
+            for job in jobs:
+                self._hand_over(job, reservation)
         self._slots.praise(len(jobs))
         if jobs or self._heard_at - began >= self._wait_ms / 2000:
             return 0.0
@@ -168,8 +225,6 @@ class Feed:
             self._answered_since = self._heard_at
         if len(jobs) < count:
             self._emptied_at = self._heard_at
-        for job in jobs:
-            self._hand_over(job)
         return jobs
 
     def _complain(self, error: EngineError, failures: int) -> float:
@@ -194,26 +249,27 @@ class Feed:
     # ---- push --------------------------------------------------------------------------------------------------
 
     async def _stream(self) -> None:
-        in_vain = 0
+        """Have jobs pushed until there are too many for that, or the engine ends it."""
+        if self._busy.is_set():
+            await self._calm_down()
         loop = asyncio.get_running_loop()
         gauge = metrics.STREAMING.labels(self._ask.type)
-        ask = replace(self._ask, timeout_ms=min(self._ask.timeout_ms, _STREAM_TIMEOUT_MS))
-        while True:
-            if self._busy.is_set():
-                await self._calm_down()
-            opened_at = loop.time()
-            gauge.set(1)
-            try:
-                await self._read_until_busy(ask)
-            except EngineError as error:
-                _log.info("stream ended", extra={"verb": self._ask.type, "reason": str(error)})
-            finally:
-                gauge.set(0)
-            # One that the other side ends at once is no better than one that it refuses.
-            is_short = self._idle.is_set() and loop.time() - opened_at < _SHORT_LIVED
-            in_vain = in_vain + 1 if is_short else 0
-            if in_vain:
-                await asyncio.sleep(backoff(in_vain, random.random()))
+        opened_at = loop.time()
+        gauge.set(1)
+        try:
+            await self._read_streams()
+        except EngineError as error:
+            _log.info("stream ended", extra={"verb": self._ask.type, "reason": str(error)})
+        finally:
+            gauge.set(0)
+        # One that the other side ends at once is no better than one that it refuses.
+        is_short = self._idle.is_set() and loop.time() - opened_at < _SHORT_LIVED
+        self._streams_in_vain = self._streams_in_vain + 1 if is_short else 0
+        if self._streams_in_vain:
+            await self._pause(backoff(self._streams_in_vain, random.random()))
+
+    async def _until_busy(self) -> None:
+        await self._busy.wait()
 
     async def _calm_down(self) -> None:
         """Return when little has happened for a while: a job that is on its way to a stream as it closes is locked."""
@@ -225,43 +281,72 @@ class Feed:
                     continue
             return
 
-    async def _read_until_busy(self, ask: Ask) -> None:
-        stream = self._engine.stream(ask)
+    async def _read_streams(self) -> None:
+        """Read streams one after the other, each opened before the last one is closed, until busy or one ends."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                reader = tasks.create_task(self._read(stream))
-                watcher = tasks.create_task(self._close_when_busy(reader))
-                await asyncio.wait([reader])
-                watcher.cancel()
+                busy = tasks.create_task(self._until_busy())
+                reader = self._open_stream(tasks)
+                while not await _first_done(busy, reader.task, within=_RENEW_AFTER):
+                    self._troubles.pop("stream", None)
+                    successor = self._open_stream(tasks)
+                    await _first_done(busy, successor.task, within=_OVERLAP)
+                    await reader.close()
+                    reader = successor
+                await reader.close()
+                busy.cancel()
         except* EngineError as errors:
             raise errors.exceptions[0] from errors
+
+    def _open_stream(self, tasks: asyncio.TaskGroup) -> "_Reader":
+        reader = _Reader()
+        reader.task = tasks.create_task(self._read(reader))
+        return reader
+
+    async def _read(self, reader: "_Reader") -> None:
+        loop = asyncio.get_running_loop()
+        stream = self._engine.stream(self._ask)
+        try:
+            while True:
+                with await self._slots.reserve(most=1) as reservation:
+                    reader.waiting_since = loop.time()
+                    try:
+                        job = await anext(stream, None)
+                    finally:
+                        reader.waiting_since = None
+                    if job is None:
+                        return
+                    self._heard_at = loop.time()
+                    self._hand_over(job, reservation)
         finally:
             await stream.aclose()
 
-    async def _read(self, stream: AsyncGenerator[Job, None]) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await self._take_slots(1)
-            self._reading_since = loop.time()
-            job: Job | None = None
-            try:
-                job = await anext(stream, None)
-            finally:
-                self._reading_since = None
-                if job is None:
-                    self._give_slots(1)
-            if job is None:
-                return
-            self._heard_at = loop.time()
-            self._hand_over(job)
 
-    async def _close_when_busy(self, reader: "asyncio.Task[None]") -> None:
-        await self._busy.wait()
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+class _Reader:
+    """One open stream: the task that reads it, and since when it has been waiting for a job."""
+
+    task: "asyncio.Task[None]"
+    waiting_since: float | None = None
+
+    async def close(self) -> None:
+        """End the stream when it has been quiet for a moment: then everything was read, and closing loses nothing."""
         loop = asyncio.get_running_loop()
-        give_up = loop.time() + 1.0
-        # A reader that has been waiting has read everything there was, so nothing is lost by closing now.
-        while loop.time() < give_up:
-            if self._reading_since is not None and loop.time() - self._reading_since > _QUIET:
-                break
-            await asyncio.sleep(_QUIET)
-        reader.cancel()
+        give_up = loop.time() + _CLOSE_WITHIN
+        while not self._is_quiet(loop.time()) and loop.time() < give_up:
+            await asyncio.wait([self.task], timeout=_QUIET)
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+    def _is_quiet(self, now: float) -> bool:
+        return self.task.done() or (self.waiting_since is not None and now - self.waiting_since > _QUIET)
+
+
+async def _first_done(*tasks: "asyncio.Task[object]", within: float) -> bool:
+    """Wait for one of the tasks to end; False when none did in time."""
+    done, _ = await asyncio.wait(tasks, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+    return bool(done)

@@ -75,7 +75,7 @@ class GateDesk:
             await self._serve(job)
         except (StoreUnavailable, StoreConflict, TransientInfrastructure) as error:
             _log.warning("gate is delivered again", extra={"job_key": job.key, "reason": str(error)})
-            await self._come_again_soon(job)
+            await self._extend(job, _COME_AGAIN_MS)
             return False
         except StoreError as error:
             _log.error("the database refuses a gate", extra={"job_key": job.key, "reason": str(error)})
@@ -96,11 +96,11 @@ class GateDesk:
             return
         except PermanentContract as error:
             _log.info("a task that is not ours is left alone", extra={"job_key": job.key, "reason": str(error)})
-            return
+            return await self._extend(job, job.timeout_ms)
         workflow = self._registry.workflows.get(known.verb)
         if workflow is None or workflow.process != job.process_id:
             _log.warning("a gate of a verb unknown here", extra={"job_key": job.key, "verb": known.verb})
-            return
+            return await self._extend(job, job.timeout_ms)
         waits = await self._deployed(job.process_definition_key)
         token = self._token(job, known, instance_uid, self._gate(job, workflow, waits))
         await self._park(job, replace(token, due=due(waits, job.element_id, job.variables, datetime.now(UTC))))
@@ -147,6 +147,8 @@ class GateDesk:
             # Its time may have been up before we parked: whoever told so then found nothing to close.
             gate_now = Silent(token_id, token.entry_id, job.element_instance_key, job.key, gate)
             await self._teller.probe(gate_now, job.timeout_ms)
+        else:
+            await self._extend(job, job.timeout_ms)
 
     def _token(self, job: Job, known: Correlation, instance_uid: UUID, gate: Gate) -> Token:
         return Token(
@@ -164,9 +166,10 @@ class GateDesk:
             detail={"decisions": list(gate.decisions), **asked_of(job)},
         )
 
-    async def _come_again_soon(self, job: Job) -> None:
+    async def _extend(self, job: Job, timeout_ms: int) -> None:
+        """Let the task come again after so long: it was handed out for a few seconds only."""
         try:
-            await self._engine.extend(job.key, _COME_AGAIN_MS)
+            await self._engine.extend(job.key, timeout_ms)
         except EngineError as error:
             _log.debug("left undone", extra={"job_key": job.key, "reason": str(error)})
 

@@ -13,13 +13,14 @@ from itertools import count
 from typing import Any
 
 from verbworker import metrics, retrying
-from verbworker.engine import Ask, Engine
+from verbworker.engine import Ask, Engine, Interruptible
 from verbworker.errors import EndedByBug, StoreConflict, StoreError, StoreUnavailable
 from verbworker.job import RESERVED, Job
 from verbworker.poll_loop import PollLoop, Service, running
 from verbworker.registry import Registry
 from verbworker.service_health import ServiceHealth
 from verbworker.stores.frames import Frames
+from verbworker.work.activations import Activations
 from verbworker.work.desk import Desk, Stoppable, variables_for
 from verbworker.work.executor import Executor
 from verbworker.work.feed import Feed
@@ -27,7 +28,8 @@ from verbworker.work.heart import End, Heart
 from verbworker.work.reaper import Reaper
 from verbworker.work.relay import Relay
 from verbworker.work.serving import Serving
-from verbworker.work.slots import Slots
+from verbworker.work.slots import Slot, Slots
+from verbworker.work.watchdog import Watchdog
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +37,7 @@ _Do = Callable[[Job], Coroutine[Any, Any, None]]
 
 _LAST_WORDS = 5.0
 _TICK = 0.25
+_LEAST_PATIENCE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,18 @@ class Pace:
     grace: timedelta = timedelta(seconds=30)
     streaming: bool = True
     tenant_ids: tuple[str, ...] = ()
+
+
+def start_in(slot: Slot, jobs: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """Start the task of a job. It holds the slot until it ends; when it cannot be started the caller still has it."""
+    try:
+        task = jobs.create_task(work)
+    except BaseException:
+        work.close()  # a group that is ending takes no task
+        raise
+    # Not by the task itself: one that is cancelled before its first step runs no `finally`.
+    task.add_done_callback(lambda _: slot.release())
+    return task
 
 
 class Worker:
@@ -75,7 +90,9 @@ class Worker:
         self._desks = desks
         self._serving = serving
         self._ticking = PollLoop("tick", self._tick, every=None)
-        own = (*frames.services, *heart.services, relay.service, reaper.service, self._ticking)
+        self._activations = Activations(engine)
+        keepers = (*frames.services, *heart.services, self._activations.service, self._ticking)
+        own = (*keepers, relay.service, reaper.service)
         rows = () if serving is None else serving.services
         self.services: tuple[Service, ...] = (*own, *rows, *services)
         self._pace = pace
@@ -84,6 +101,9 @@ class Worker:
         self._draining = False
         self._bug: EndedByBug | None = None
         self._tick_due = float("inf")
+        interrupt = engine.interrupt if isinstance(engine, Interruptible) else None
+        # A loop that stands still for one beat of the heart will not keep its leases for long.
+        self._watchdog = Watchdog(interrupt, patience=max(_LEAST_PATIENCE, frames.lease.total_seconds() / 3))
         self.ticked_at = float("-inf")
 
     @property
@@ -106,12 +126,21 @@ class Worker:
         now = asyncio.get_running_loop().time()
         return min((feed.caught_up_for(now) for feed in self._feeds), default=0.0)
 
+    def troubles(self) -> list[str]:
+        """The feeds' loops that met a bug in their last pass and go on, each with what and where."""
+        return [trouble for feed in self._feeds for trouble in feed.troubles()]
+
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then give back what has not begun and finish what runs.
 
         A bug in a service or a feed sets `stop` as well; after the drain it is raised as `EndedByBug`.
         """
         await self._boot(stop)
+        with self._watchdog:
+            await self._run(stop)
+
+    async def _run(self, stop: asyncio.Event) -> None:
+        # Leases and engine timeouts are extended through the drain: the services end after the last job.
         async with running(self.services, stop):
             async with asyncio.TaskGroup() as jobs:
                 feeds = [jobs.create_task(self._keep(feed, stop)) for feed in self._open_feeds(jobs)]
@@ -171,8 +200,8 @@ class Worker:
     def _open_feed(self, jobs: asyncio.TaskGroup, ask: Ask, concurrency: int, do: _Do) -> None:
         slots = Slots(ask.type, concurrency)
 
-        def start(job: Job) -> None:
-            task = jobs.create_task(self._work(job, slots, do))
+        def start(job: Job, slot: Slot) -> None:
+            task = start_in(slot, jobs, self._work(job, do))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
@@ -192,14 +221,9 @@ class Worker:
         else:
             await self._serving.serve(desk, job)
 
-    async def _work(self, job: Job, slots: Slots, do: _Do) -> None:
-        gauge = metrics.IN_FLIGHT.labels(job.type)
-        gauge.inc()
-        try:
+    async def _work(self, job: Job, do: _Do) -> None:
+        with metrics.IN_FLIGHT.labels(job.type).track_inprogress(), self._activations.held(job):
             await do(job)
-        finally:
-            gauge.dec()
-            slots.give()
 
     async def _drain(self, feeds: "list[asyncio.Task[None]]") -> None:
         self._draining = True
@@ -226,6 +250,7 @@ class Worker:
         """Note that the loop turns and how late it is, and have the next tick come by the loop's own clock."""
         loop = asyncio.get_running_loop()
         self.ticked_at = loop.time()
+        self._watchdog.tick()
         metrics.LOOP_LAG.set(max(0.0, self.ticked_at - self._tick_due))
         self._tick_due = self.ticked_at + _TICK
         loop.call_at(self._tick_due, self._ticking.poke)

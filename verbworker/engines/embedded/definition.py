@@ -330,7 +330,7 @@ class _Compiling:
         error = self._model.errors.get(node.event.ref)
         if error is None:
             raise self._refused(node, "names an error that is not declared; declare it with its code")
-        return error.code
+        return error.code or None
 
     def _listeners(self, woven: tuple[WovenListener, ...], event: str) -> Iterator[Listener]:
         for listener in woven:

@@ -106,6 +106,10 @@ class EmbeddedEngine:
         """Deploy the models together; the same bytes as the latest version stay that version."""
         return await self._insist(lambda: self._library.deploy(resources))
 
+    async def model(self, definition_key: int) -> bytes | None:
+        """The deployed bytes of a definition; None when there is no such definition."""
+        return await self._insist(lambda: self._library.content(definition_key))
+
     async def start(self, start: Start) -> Started:
         """Create one instance, pinned to what the answer says."""
         with _in_our_words():
@@ -334,8 +338,7 @@ class EmbeddedEngine:
             raise StoreConflict("the command collided with others again and again")
 
     def _made(self, changes: list[Change]) -> None:
-        kinds = {job.type for change in changes for job in change.jobs.values() if job.worker is None}
-        if kinds:
+        if kinds := {job.type for change in changes for job in change.jobs.values() if job.worker is None}:
             self._hall.tell(kinds)
 
     # ---- opening and closing -----------------------------------------------------------------------------------------

@@ -51,6 +51,11 @@ class Library:
                 deployed.append(Deployed(one.process_id, model.version, model.definition_key, resource.name))
         return deployed
 
+    async def content(self, definition_key: int) -> bytes | None:
+        """The bytes a definition was deployed with."""
+        model = await self._tokens.model(self._database, definition_key)
+        return None if model is None else model.content
+
     async def _read(self, definition_key: int, connection: Connection | Database) -> Book:
         model = await self._tokens.model(connection, definition_key)
         if model is None:

@@ -45,7 +45,7 @@ class InlineEngine:
 
     @property
     def jobs(self) -> Mapping[int, MemoryJob]:
-        """Every job that is open or was completed, by its key."""
+        """Every job that is open, was completed or ended by an error, by its key."""
         return self._instances.jobs.known
 
     def advance(self, seconds: float) -> None:
@@ -133,6 +133,10 @@ class InlineEngine:
         deployed: list[Deployed] = []
         self._strike("deploy", lambda: deployed.extend(self._instances.shelf.put(resources)))
         return deployed
+
+    async def model(self, definition_key: int) -> bytes | None:
+        """The deployed bytes of a definition; None when there is no such definition."""
+        return self._instances.shelf.content(definition_key)
 
     async def start(self, start: Start) -> Started:
         """Create one instance and move it to where it waits."""

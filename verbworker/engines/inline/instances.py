@@ -98,6 +98,8 @@ class Instances:
         known = self.jobs.open(job_key)
         if not known.is_ghost:
             self._tell(known.job.process_instance_key, told.ThrowError(job_key, code, message))
+            known.is_caught = job_key not in self.jobs.known
+        self.jobs.known[job_key] = known
         known.state, known.error_code = JobState.THROWN, code
         known.messages.append(message)
         self._settle()

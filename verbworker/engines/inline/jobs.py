@@ -36,15 +36,21 @@ class MemoryJob:
     messages: list[str] = field(default_factory=list)
     completions: int = 0
     error_code: str | None = None
+    is_caught: bool = False  # its error was caught by the model
 
     @property
     def is_ghost(self) -> bool:
-        """Whether it was completed before: its instance has gone on, and nothing said about it matters there."""
-        return self.completions > 0
+        """Whether it was done before: its instance has gone on, and nothing said about it matters there."""
+        return self.completions > 0 or self.is_caught
+
+    @property
+    def is_done(self) -> bool:
+        """Whether a worker is told that there is no such job any more."""
+        return self.state is JobState.COMPLETED or (self.state is JobState.THROWN and self.is_caught)
 
 
 class Jobs:
-    """Every job that is open or was completed, by its key."""
+    """Every job that is open, was completed or ended by an error, by its key."""
 
     def __init__(self, clock: Clock, faults: Faults) -> None:
         self._clock = clock
@@ -68,7 +74,7 @@ class Jobs:
     def find(self, job_key: int) -> MemoryJob:
         """A job that is not done; raises `JobGone`."""
         known = self.known.get(job_key)
-        if known is None or known.state is JobState.COMPLETED:
+        if known is None or known.is_done:
             raise JobGone(f"no such job: {job_key}")
         return known
 
@@ -98,7 +104,7 @@ class Jobs:
             known.state = JobState.BACKING_OFF if backoff_ms > 0 else JobState.ACTIVATABLE
 
     def drop(self, job_key: int) -> None:
-        """Forget a job whose token is gone; one that was completed is remembered."""
+        """Forget a job whose token is gone; one that was done is remembered."""
         known = self.known.get(job_key)
         if known is not None and not known.is_ghost:
             del self.known[job_key]

@@ -47,6 +47,11 @@ class Shelf:
                 return known
         raise CommandInvalid(f"no process {start.process_id} is defined")
 
+    def content(self, definition_key: int) -> bytes | None:
+        """The bytes a definition was deployed with."""
+        known = (one for versions in self._versions.values() for one in versions)
+        return next((one.content for one in known if one.deployed.definition_key == definition_key), None)
+
     def latest(self) -> Iterator[Shelved]:
         """The latest version of each process."""
         return (versions[-1] for versions in self._versions.values())

@@ -1,6 +1,9 @@
 """The one gRPC channel of a process: plain or TLS, kept alive, and quick to come back."""
 
 import logging
+import os
+import socket
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -45,6 +48,39 @@ def channel_options(connection: Connection) -> tuple[tuple[str, int], ...]:
         ("grpc.max_send_message_length", connection.max_message_bytes),
         ("grpc.max_receive_message_length", connection.max_message_bytes),
     )
+
+
+def cut_connections(address: str) -> int:
+    """Shut down every socket of this process that is connected to `address`, and return how many.
+
+    The one way to end gRPC's calls from a thread while the event loop stands still: its own calls belong to the loop.
+    The gateway sees the connection end at once; gRPC connects anew with the next call. Where the process cannot list
+    its sockets, or reaches the gateway through a proxy, none is found, and streams end by their deadline alone.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+        numbers = [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:
+        return 0
+    wanted = {_endpoint(sockaddr) for *_, sockaddr in found}
+    return sum(_shut_down(number, wanted) for number in numbers)
+
+
+def _shut_down(number: int, wanted: set[tuple[str, int]]) -> bool:
+    # Its own descriptor of the same connection: the number may be closed and given anew at any moment.
+    with suppress(OSError), socket.socket(fileno=os.dup(number)) as connection:
+        if connection.family in (socket.AF_INET, socket.AF_INET6) and _endpoint(connection.getpeername()) in wanted:
+            connection.shutdown(socket.SHUT_RDWR)
+            return True
+    return False
+
+
+def _endpoint(sockaddr: Any) -> tuple[str, int]:
+    """Address and port, alike for IPv4 and for IPv4 in the clothes of IPv6."""
+    address = ip_address(str(sockaddr[0]).partition("%")[0])
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address), int(sockaddr[1])
 
 
 def _channel_credentials(tls: Tls) -> Any:

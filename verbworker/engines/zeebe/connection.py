@@ -56,7 +56,8 @@ class Connection:
     tenant_ids: tuple[str, ...] = ()  # the first is where we deploy, start and publish
     max_message_bytes: int = 4 * MIB
     call_timeout_s: float = 10.0
-    stream_lifetime_s: float = 3600.0
+    # A stopped process keeps its streams, and its gateway pushes jobs into them: short lives bound that.
+    stream_lifetime_s: float = 10.0
 
     @property
     def tenant_id(self) -> str:

@@ -13,6 +13,7 @@ from pyzeebe.proto import gateway_pb2 as pb
 from verbworker.engine import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
 from verbworker.engines.zeebe import wire
 from verbworker.engines.zeebe.access import access
+from verbworker.engines.zeebe.channel import cut_connections
 from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.gateway import Gateway
 from verbworker.engines.zeebe.rest import Rest
@@ -87,8 +88,9 @@ class ZeebeEngine:
     async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
         """Have jobs pushed as they arise; each is read from the channel when it is asked for.
 
-        It ends by itself after its lifetime: open the next one. Zeebe pushes a job once, and never one
-        that timed out, so poll beside it.
+        It ends by itself after its lifetime of some seconds: open the next one before. The gateway ends it shortly
+        after, also when this process is stopped. Poll beside it: what was there before the stream is not pushed,
+        and what timed out only by some versions (8.6 does, to any open stream; 8.10 does not).
         """
         request = wire.subscription(ask, self._connection.tenant_ids)
         unread: list[Any] = []
@@ -178,6 +180,10 @@ class ZeebeEngine:
     ) -> None:
         """Close the channel; calls under way end as `EngineUnavailable`."""
         await self._gateway.close()
+
+    def interrupt(self) -> int:
+        """Cut the connections to the gateway, from any thread; the next call connects anew."""
+        return cut_connections(self._connection.address)
 
     async def _send(self, rpc: Rpc, request: Any) -> Any:
         return await self._gateway.send(rpc, request, timeout_s=self._connection.call_timeout_s)

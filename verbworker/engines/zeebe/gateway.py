@@ -17,6 +17,8 @@ from verbworker.engines.zeebe.status import Rpc, translate
 from verbworker.errors import EngineUnavailable
 
 _LAST_WORDS_S: Final = 0.25
+# By then we have read and closed a stream ourselves, unless this process stands still.
+_STREAM_GRACE_S: Final = 2.0
 
 _Answer = TypeVar("_Answer")
 _Metadata = tuple[Header, ...] | None
@@ -74,8 +76,9 @@ class Gateway:
 
         async def first(metadata: _Metadata) -> Any:
             nonlocal pushes
-            # No deadline goes with it: the gateway would answer a stream that just grew old with an error.
-            pushes = Pushes(self._call(rpc)(request, metadata=metadata), ends)
+            # The deadline is for the gateway, which ends the stream by it even when we are stopped and cannot.
+            deadline = lifetime_s + _STREAM_GRACE_S
+            pushes = Pushes(self._call(rpc)(request, timeout=deadline, metadata=metadata), ends)
             return await pushes.read()
 
         try:

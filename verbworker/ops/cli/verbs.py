@@ -18,7 +18,7 @@ JSON = typer.Option(False, "--json", help="Print JSON.")
 
 @app.command("list", epilog="Example: verbworker verbs list processes --app verbs:registry")
 def list_verbs(models: list[str] = MODELS, app: str = APP, as_json: bool = JSON) -> None:
-    """List every verb with its kind, sentence, arguments and policy, and what uses it.
+    """List every verb with its kind, sentence, arguments, policy and error codes, and what uses it.
 
     With models the uses are their elements; without, the workflow verbs that may call it.
     """
@@ -40,10 +40,11 @@ def list_verbs(models: list[str] = MODELS, app: str = APP, as_json: bool = JSON)
             "arguments": card.takes,
             "policy": card.policy,
             "used_by": card.used_by,
+            "errors": card.ends_with,
         }
         for card in found
     ]
-    show(rows, columns=("verb", "kind", "sentence", "arguments", "policy", "used_by"), as_json=False)
+    show(rows, columns=("verb", "kind", "sentence", "arguments", "policy", "used_by", "errors"), as_json=False)
 
 
 @app.command("templates", epilog="Example: verbworker verbs templates --app verbs:registry --check")

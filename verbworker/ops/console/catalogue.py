@@ -52,6 +52,8 @@ def reader(place: Path) -> Callable[[], list[Card] | None]:
 def _direct(verb: Verb) -> Card:
     writes = "whatever it returns" if verb.writes is None else ", ".join(verb.writes) or "nothing"
     facts = {"mode": verb.mode.value, "writes": writes, "policy": verb.policy or "default"}
+    if verb.errors is not None:
+        facts["errors"] = ", ".join(verb.errors) or "none"
     return Card(verb.name, "direct", verb.sentence, facts, schema=verb.model.model_json_schema())
 
 

@@ -1,0 +1,82 @@
+"""A thread that notices when the event loop stands still, and cuts the engine off until it runs again.
+
+While the loop is blocked nothing reads the streams, and every job that the engine pushes is locked for a worker that
+does not work. Closing the connection leaves those jobs to other workers. When the loop runs again its feeds connect
+anew; what it had begun is decided by its leases as after any pause.
+"""
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Self
+
+from verbworker import metrics
+
+_log = logging.getLogger(__name__)
+
+_LOOKS_PER_PATIENCE = 4
+_JOIN_WITHIN = 1.0
+
+
+class Watchdog:
+    """Watches the loop of the thread that enters it. `tick` says that the loop runs."""
+
+    def __init__(self, interrupt: Callable[[], int] | None, *, patience: float) -> None:
+        self._interrupt = interrupt
+        self._patience = patience
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._watched = 0
+        self._ticked_at = 0.0
+        self._is_stalled = False
+
+    def tick(self) -> None:
+        """Say that the event loop runs."""
+        self._ticked_at = time.monotonic()
+
+    def __enter__(self) -> Self:
+        """Begin to watch."""
+        self._watched = threading.get_ident()
+        self.tick()
+        self._ended.clear()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Watch no more."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(_JOIN_WITHIN)
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self._patience / _LOOKS_PER_PATIENCE):
+            try:
+                self._look(time.monotonic() - self._ticked_at)
+            except Exception:  # a thread that ends here would watch nothing any more
+                _log.exception("the watchdog failed with an unexpected error; it goes on")
+
+    def _look(self, age: float) -> None:
+        if age < self._patience:
+            if self._is_stalled:
+                _log.warning("the event loop runs again")
+            self._is_stalled = False
+        elif not self._is_stalled:
+            self._is_stalled = True
+            metrics.LOOP_STALLS.inc()
+            place = _place(sys._current_frames().get(self._watched))
+            closed = 0 if self._interrupt is None else self._interrupt()
+            _log.error(
+                "the event loop stands still; the engine's connections are closed until it runs again",
+                extra={"seconds": round(age, 1), "at": place, "connections": closed},
+            )
+
+
+def _place(frame: FrameType | None) -> str:
+    """Where a thread is: the innermost line of Python."""
+    return "unknown" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
