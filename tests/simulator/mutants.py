@@ -270,7 +270,7 @@ MUTANTS = {
         "a claim that was overtaken records its outcome, and what is final may change",
         "effect twice",
         "control away, timeout early",
-        2853,
+        62,
         *_UNFENCED,
     ),
     "takes live frames": _mutant(
@@ -292,7 +292,7 @@ MUTANTS = {
         "the engine hears of a verdict before it is stored",
         "effect lost, frame left started, stuck, payload wrong, incident*",
         "store lost, kill, store down",
-        2,
+        3,
         _replace(Transactional, "__init__", _keeps_engine),
         _replace(Transactional, "_move", _tells_before_commit),
     ),
@@ -329,7 +329,7 @@ MUTANTS = {
         "an incident counts as reported before the engine accepted it",
         "released without a person, stuck",
         "engine lost, engine down, kill",
-        34,
+        92,
         _replace(Returns, "_fail", _reports_before_it_sends),
     ),
     "message under new ids": _mutant(

@@ -1,6 +1,7 @@
 """The triggers and functions of the migrations: what a write means for the runbook, in the same transaction."""
 
 import json
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -70,15 +71,23 @@ async def append_event(s: Session, entry_id: UUID, kind: str, once: str, detail:
         {**held, "last_seq": seq, "status": status, "updated_at": now, "ended_at": ended_at},
     )
     if held["ended_at"] is None and ended_at is not None:
-        for instance in instances_of(s, entry_id):
-            standing = await s.lock("workflow_instance", (instance["instance_uid"],))
-            if standing is not None and standing["ended_at"] is None:
-                s.put(
-                    "workflow_instance",
-                    (standing["instance_uid"],),
-                    {**standing, "status": status, "ended_at": ended_at},
-                )
+        await _tell_end(s, entry_id, status, ended_at)
     return seq
+
+
+async def _tell_end(s: Session, entry_id: UUID, status: str, ended_at: datetime) -> None:
+    """An entry that ends takes its instance with it, and the frames that waited for a retry or a person."""
+    for instance in instances_of(s, entry_id):
+        standing = await s.lock("workflow_instance", (instance["instance_uid"],))
+        if standing is not None and standing["ended_at"] is None:
+            ended = {**standing, "status": status, "ended_at": ended_at}
+            s.put("workflow_instance", (standing["instance_uid"],), ended)
+        for frame in list(s.rows("job_frame")):
+            key = (frame["engine_id"], frame["job_key"])
+            is_waiting = frame["state"] in ("failed", "incident") and frame["acked_at"] is None
+            is_its = frame["instance_uid"] == instance["instance_uid"]
+            if is_its and is_waiting and not s.is_locked("job_frame", key):
+                await s.change("job_frame", key, acked_at=s.now, ack_result="gone")
 
 
 async def write_frame(s: Session, old: Values, new: Values) -> None:
