@@ -105,7 +105,7 @@ def _end(world: World, place: int, shape: Shape, entry: Values) -> list[Violatio
     ]
     codes = sorted({_code(world, token) for token in waits if token["kind"] == "incident"})
     if shape.stops_with is not None and codes == [shape.stops_with]:
-        # An engine that forgot the incident hands the job out again; that it is then locked is noticed after ten minutes.
+        # An engine that forgot the incident may lock the job as well; that is noticed after ten minutes.
         is_there = entry["entry_id"] in world.stopped().values() or bool(world.plan.classes & FORGETS)
         return [] if is_there else [Violation("stuck", f"entry {place} ({shape.process}): the engine has no incident")]
     if codes and set(codes) <= _ALLOWED:
