@@ -100,7 +100,7 @@ def check_correlation(
             raise PermanentContract(
                 f"the correlation key {name} is not in the workflow verb's contract", code="CorrelationUndeclared"
             )
-        if type(value) is not str or not value:
+        if type(value) is not str or not value.strip():
             raise PermanentContract(f"the correlation key {name} must be a text with content", code="CorrelationType")
         _check_text(name, value, MAX_CORRELATION)
         if existing.get(name, value) != value:

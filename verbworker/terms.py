@@ -5,6 +5,7 @@ files say by now.
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,11 +51,10 @@ class TaskTerms:
         """The keys of the waits that come next; raises `PermanentContract` when one cannot be made that must be."""
         made = {name: evaluated(template, state, {}, f"the key {name}") for name, template in self.keys.items()}
         for name, template in self.ripe_keys.items():
-            try:
-                made[name] = template.evaluate(state, {})
-            except (TemplateMissingPath, TemplateEmpty):
-                # Another branch has not brought it yet, and whoever is the last will have it.
-                continue
+            # Another branch has not brought it yet, and whoever is the last will have it.
+            with suppress(TemplateMissingPath, TemplateEmpty):
+                if (key := template.evaluate(state, {})).strip():
+                    made[name] = key
         return made
 
 
@@ -102,11 +102,15 @@ def variables(job: Job, visit: int) -> dict[str, str]:
 def evaluated(template: Template, state: Mapping[str, Any], known: Mapping[str, str], what: str) -> str:
     """A template's text; raises `PermanentContract` with the profile's own names for what can go wrong."""
     try:
-        return template.evaluate(state, known)
+        made = template.evaluate(state, known)
     except TemplateMissingPath as error:
         raise PermanentContract(f"{what} cannot be made: {error}", code="AmeideTemplateMissingPath") from None
     except TemplateEmpty:
         raise PermanentContract(f"{what} came out empty", code="AmeideTemplateEmpty") from None
+    if not made.strip():
+        # The profile's language lets spaces pass. As a key they would join what has nothing in common.
+        raise PermanentContract(f"{what} came out blank", code="AmeideTemplateEmpty")
+    return made
 
 
 def _task(node: Mapping[str, Any], policies: Mapping[str, Policy], templates: Mapping[str, Template]) -> TaskTerms:

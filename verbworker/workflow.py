@@ -96,7 +96,7 @@ class WorkflowVerb:
     def keys_of(self, data: Mapping[str, Any], args: Mapping[str, object] | None = None) -> dict[str, str]:
         """The correlation keys whose parts are all there by now; the others come with a later step."""
         found = ((name, _rendered(template, data, args or {})) for name, template in self.correlation.items())
-        return {name: key for name, key in found if key}
+        return {name: key for name, key in found if key and key.strip()}
 
     def business_key_of(self, data: Mapping[str, Any], args: Mapping[str, object]) -> str | None:
         """What people call this case, when the verb says how; raises `PermanentContract` when it cannot be made."""

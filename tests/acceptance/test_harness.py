@@ -272,3 +272,20 @@ async def test_postgres_takes_settings_over_its_defaults() -> None:
         await connection.close()
 
     assert (chosen, default) == ("off", "on")
+
+
+_KILLS_POSTGRES = """
+import os, signal
+
+def test_kills_postgres(postgres):
+    os.kill(postgres.pid, signal.SIGKILL)
+"""
+
+
+def test_a_postgres_that_is_killed_leaves_no_shared_memory(tmp_path: Path) -> None:
+    (tmp_path / "test_kills_postgres.py").write_text(_KILLS_POSTGRES)
+    run = (sys.executable, "-m", "pytest", *_PYTEST, INSIDE / "test_kills_postgres.py")
+    ended, output, left = leave_behind(tmp_path, run, directory=ROOT)
+
+    assert ended == 0, output
+    assert left == []

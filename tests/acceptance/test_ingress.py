@@ -17,7 +17,7 @@ from tests.support.command import verbworker
 from tests.support.databases import value
 from tests.support.door import API_KEY, ENGINE_ID, OTHER_KEY, WEBHOOK_SECRET, Door, door, envelope, write_app
 from tests.support.engines import Gateway
-from tests.support.mail import KEY, TENANT, make_registry
+from tests.support.mail import DOCS, KEY, TENANT, make_registry
 from tests.support.proxy import proxied
 from tests.support.shop import wait_until
 from tests.support.start import begin
@@ -64,6 +64,24 @@ async def test_a_bad_envelope_is_refused_by_field_and_kept_as_a_dead_letter(open
     assert (answer.status, again.status) == (422, 202)
     assert answer.body["fields"]["message_name"] == "is missing"
     assert await value(dsn, LETTERS) == "invalid"
+
+
+@pytest.mark.parametrize("field", ["message_id", "correlation_key", "message_name"])
+@pytest.mark.parametrize("text", ["", " "])
+async def test_a_blank_id_or_key_is_refused(opened: Door, dsn: str, field: str, text: str) -> None:
+    answer = await asyncio.to_thread(opened.post, envelope(**{field: text}))
+
+    assert (answer.status, answer.body["fields"]) == (422, {field: "must not be blank"})
+    assert await value(dsn, KEPT) == 0
+
+
+@pytest.mark.parametrize("header", ["", " "])
+async def test_a_blank_header_is_no_id_for_a_message_that_is_handed_over(opened: Door, dsn: str, header: str) -> None:
+    body = {"messageName": DOCS, "correlationKey": KEY}
+    answer = await asyncio.to_thread(opened.post, body, "/api/workflow/message", headers={"webhook-id": header})
+
+    assert (answer.status, answer.body["fields"]) == (422, {"message_id": "must not be blank"})
+    assert await value(dsn, KEPT) == 0
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"message_id":"a","message_id":"b"}', b"[1]", b"\xff\xfe"])
@@ -255,14 +273,15 @@ async def test_who_hands_a_message_over_hears_whether_a_case_was_waiting(
         await database.execute("UPDATE verbworker.workflow_instance SET tenant_id = $1", TENANT)
     body = {"messageName": message, "correlationKey": KEY, "variables": {"amount": 150.0}}
 
-    def meet() -> tuple[int, int, int]:
+    def meet() -> tuple[int, ...]:
         settings = {"ZEEBE_ADDRESS": broker.address, "ZEEBE_REST_ADDRESS": rest_of(broker)}
         with door(tmp_path, dsn, **settings) as opened:
             path = "/api/workflow/message"
             nobody = opened.post({**body, "correlationKey": "nobody"}, path)
             wait_until(lambda: opened.post(body, path).status == 200, "nobody ever waited")
             wrong = opened.post({**body, "correlation_key": KEY}, path)
-            return nobody.status, opened.post(body, path).status, wrong.status
+            blank = opened.post({**body, "messageId": " "}, path)
+            return nobody.status, opened.post(body, path).status, wrong.status, blank.status
 
-    assert await asyncio.to_thread(meet) == (404, 404, 422)
+    assert await asyncio.to_thread(meet) == (404, 404, 422, 422)
     assert await value(dsn, "SELECT count(*) FROM verbworker.inbox_message WHERE state = 'published'") == 1

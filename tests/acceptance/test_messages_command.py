@@ -73,6 +73,9 @@ def test_sending_it_again_is_fine_and_another_body_is_refused(tmp_path: Path, ds
         (("--payload", "[1]"), 1, "payload"),
         (("--payload", "{"), 1, "payload cannot be read"),
         (("--entry", "seven"), 1, "entry_id"),
+        (("--id", ""), 1, "message_id must not be blank"),
+        (("--id", " "), 1, "message_id must not be blank"),
+        (("--key", ""), 1, "correlation_key must not be blank"),
         (("--payload", "@nowhere.json"), 2, "cannot read nowhere.json"),
     ],
 )
@@ -82,6 +85,15 @@ def test_what_cannot_be_sent_is_said_in_one_sentence(
     said = send(tmp_path, dsn, *options)
 
     assert (said.code, words in said.sentence()) == (code, True)
+    assert run_apart(value(dsn, "SELECT count(*) FROM verbworker.inbox_message")) == 0
+
+
+@pytest.mark.parametrize("key", ["", " "])
+def test_a_letter_is_not_redelivered_under_a_blank_key(tmp_path: Path, dsn: str, letter: str, key: str) -> None:
+    said = letters(tmp_path, dsn, "redeliver", letter, "--reason", "a typo", "--key", key)
+
+    assert (said.code, "the correlation key is blank" in said.sentence()) == (1, True)
+    assert [one["state"] for one in listed(tmp_path, dsn)] == ["open"]
 
 
 @pytest.mark.req("MSG-08")

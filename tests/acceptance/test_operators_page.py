@@ -2,13 +2,15 @@
 
 import re
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from tests.support.apart import run_apart
 from tests.support.cli_walk import commands_in, misuse, shell_blocks
-from tests.support.databases import value
+from tests.support.databases import execute, value
 from verbworker.ops.config import Settings
+from verbworker.stores.checkup import FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "deploy" / "README.md"
@@ -54,7 +56,17 @@ def test_every_link_leads_somewhere() -> None:
     assert [path for path in re.findall(r"^\| `([^`]+)`", TEXT, re.MULTILINE) if "/" in path] != []
 
 
-def test_the_statement_that_lets_old_months_go_runs(dsn: str) -> None:
+def test_the_statement_that_lets_a_role_tidy_up_runs(dsn: str) -> None:
     (statement,) = re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL)
+    role = f"worker_{uuid4().hex[:8]}"
+    may = (
+        "SELECT bool_and(has_function_privilege($1, 'verbworker.' || name, 'EXECUTE')) FROM unnest($2::text[]) AS name"
+    )
+    run_apart(execute(dsn, f"CREATE ROLE {role}"))
+    try:
+        before = run_apart(value(dsn, may, role, FUNCTIONS["verbworker"]))
+        run_apart(execute(dsn, statement.replace("WORKER", role)))
 
-    assert run_apart(value(dsn, statement.strip().rstrip(";"))) == 0
+        assert (before, run_apart(value(dsn, may, role, FUNCTIONS["verbworker"]))) == (False, True)
+    finally:
+        run_apart(execute(dsn, f"DROP OWNED BY {role}; DROP ROLE {role}"))

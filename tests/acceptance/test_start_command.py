@@ -49,6 +49,14 @@ def terminal(shop: Shop, dsn: str) -> Terminal:
     return Terminal(shop, dsn)
 
 
+@pytest.mark.parametrize("key", ["", " "])
+def test_a_blank_request_key_is_refused(terminal: Terminal, key: str) -> None:
+    said = terminal.start(ORDER, "--request-key", key)
+
+    assert (said.code, "the request key is blank" in said.sentence()) == (1, True)
+    assert terminal.json("runbook", "list") == []
+
+
 @pytest.mark.req("REG-16", "COR-11", "EVT-17")
 async def test_what_is_asked_for_is_carried_out_by_a_worker_and_told_in_order(
     shop: Shop, dsn: str, broker: Gateway, terminal: Terminal

@@ -10,6 +10,7 @@ import random
 import secrets
 import signal
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from types import FrameType
 
@@ -24,7 +25,9 @@ from verbworker.workflow import WorkflowVerb
 APP = "CHAOS_APP"
 PROVIDER = "CHAOS_PROVIDER"
 WORK = "CHAOS_WORK"
-"""The environment variables: which verbs there are (see `app_of`), whom they call, how long they work (least:most)."""
+BLOCK = "CHAOS_BLOCK"
+"""The environment variables: which verbs there are (see `app_of`), whom they call, how long they work (least:most),
+and for how many seconds the first booking blocks the event loop."""
 
 LEDGER = "CREATE TABLE ledger (number integer, key text, epoch bigint, token text)"
 _BOOK = "INSERT INTO ledger (number, key, epoch, token) VALUES ($1, $2, $3, $4)"
@@ -112,6 +115,7 @@ def workflow_of(domain: str, verbs: Sequence[str]) -> WorkflowVerb:
 async def _book(account: Account, call: Call) -> Account:
     token = secrets.token_hex(8)
     await call.db.execute(_BOOK, account.number, call.idempotency_key, call.epoch, token)
+    _block_once()
     await _work(call.db)
     return account.model_copy(update={"booked": token})
 
@@ -129,6 +133,14 @@ async def _work(db: Db | None = None) -> None:
         await db.execute("SELECT pg_sleep($1)", seconds)
     else:
         await asyncio.sleep(seconds)
+
+
+def _block_once() -> None:
+    """Do what an async verb must not."""
+    seconds = float(os.environ.pop(BLOCK, "0"))
+    if seconds:
+        print("a verb blocks the loop", flush=True)
+        time.sleep(seconds)
 
 
 def _falter(call: Call) -> None:

@@ -12,7 +12,9 @@ from tests.support.refusal import refuse
 from tests.support.zeebe import Broker
 from tests.support.zeebe_engine import Bench, outcome, until_it_works, zeebe
 from tests.support.zeebe_models import sequence
+from verbworker.engine import Interruptible
 from verbworker.errors import Backpressure, EngineError, EngineUnavailable, JobGone
+from verbworker.job import Job
 
 pytestmark = pytest.mark.zeebe
 
@@ -112,3 +114,22 @@ async def test_a_frozen_broker_costs_a_deadline_and_no_more(fragile: Broker) -> 
             os.kill(fragile.pid, signal.SIGCONT)
 
         assert (await until_it_works(engine.facts)).partitions == 1
+
+
+async def test_connections_that_another_thread_cuts_end_every_call_and_are_made_anew(bench: Bench) -> None:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+        stream = tasks.create_task(outcome(_next(bench.engine.stream(bench.ask()))))
+        poll = tasks.create_task(outcome(bench.engine.activate(bench.ask(), 1, 50_000)))
+        await until_it_works(bench.engine.facts)
+        assert isinstance(bench.engine, Interruptible)
+        cut = await asyncio.to_thread(bench.engine.interrupt)
+        ended = [await stream, await poll]
+    started = await bench.start()
+
+    assert cut >= 1
+    assert [type(one) for one in ended] == [EngineUnavailable, EngineUnavailable]
+    assert await bench.engine.alive(started.instance_key)
+
+
+async def _next(jobs: AsyncIterator[Job]) -> Job:
+    return await anext(jobs)

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import functools
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -65,6 +66,9 @@ def run_plan(
 async def _run(
     plan: Plan, site: Site, folder: str, afterwards: Callable[[Run], Awaitable[None]] | None
 ) -> tuple[Verdict, Path | None]:
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     kept: Path | None = Path(folder) if folder else None  # a run that breaks off leaves its logs where it was told to
     try:
         await site.start()

@@ -139,14 +139,14 @@ class Nemesis:
         made.since = time.time()
 
     async def _lost_answers(self, made: Made) -> None:
-        """Lose answers while the database is slow: what is asked for again then races what was asked for before."""
-        slow = self._site.links("postgres/all")
+        """Lose answers, and have a slow database then: what is asked for again races what was asked for before."""
+        slow = [link for link in self._site.links("postgres/all") if not link.endswith("edge")]
         lost = self._site.links(made.fault.target)
         with self._site.away():
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._site.trouble(slow, mode="delay", delay=0.06, seconds=made.fault.seconds))
-                await asyncio.sleep(1.0)
-                await self._site.trouble(lost, mode="lose answers", seconds=0.7)
+                tasks.create_task(self._site.trouble(lost, mode="lose answers", seconds=0.8))
+                await asyncio.sleep(0.4)
+                await self._site.trouble(slow, mode="delay", delay=0.15, seconds=made.fault.seconds)
         made.since = time.time()
 
     async def _redeploy(self, made: Made) -> None:

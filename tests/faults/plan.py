@@ -1,6 +1,7 @@
 """The plan of a run, by its seed alone: what is asked for, how each entry must end, and which faults are made when."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -116,20 +117,27 @@ class Plan:
 
 
 def make_plan(engine: Engine, count: int, seed: int, *, workers: int, kinds: frozenset[str] | None = None) -> Plan:
-    """Throw the dice of a run; `kinds` keeps only faults of these kinds."""
+    """Throw the dice of a run; with `kinds` there are faults of these kinds alone, as many as else."""
     dice = random.Random(f"{engine}/{seed}")
     duration = max(25.0, count * 0.22)
-    entries = tuple(_entry(dice, f"{seed}-{number:04}", duration) for number in range(count))
-    faults = [*_worker_faults(dice, duration, workers), *_other_faults(dice, duration, engine, workers)]
-    chosen = [one for one in faults if kinds is None or one.kind in kinds]
-    return Plan(engine, seed, duration, entries, tuple(sorted(chosen, key=lambda one: one.at)))
+    faults = [*_worker_faults(dice, duration, workers, kinds), *_other_faults(dice, duration, engine, workers, kinds)]
+    moments = [one.at for one in faults if one.kind in _BURSTS]
+    entries = tuple(_entry(dice, f"{seed}-{number:04}", _moment(dice, duration, moments)) for number in range(count))
+    return Plan(engine, seed, duration, entries, tuple(sorted(faults, key=lambda one: one.at)))
+
+
+def _moment(dice: random.Random, duration: float, moments: Sequence[float]) -> float:
+    """When an entry is asked for: at any time, or with many others just when answers are lost."""
+    if moments and dice.random() < 0.35:
+        return max(0.0, dice.choice(moments) + dice.uniform(-1.0, 0.6))
+    return dice.uniform(0.0, duration * 0.85)
 
 
 def short_plan(engine: Engine) -> Plan:
     """The run of the gate: few entries, and each kind of fault once."""
     count, duration = 44, 16.0
     dice = random.Random(f"short/{engine}")
-    entries = [_entry(dice, f"short-{number:04}", duration) for number in range(count)]
+    entries = [_entry(dice, f"short-{number:04}", _moment(dice, duration, (3.5, 6.0))) for number in range(count)]
     # Short faults first: what each of them holds up must be over soon after the last.
     faults = [
         Fault(2.0, "kill", "worker-0"),
@@ -152,7 +160,7 @@ def short_plan(engine: Engine) -> Plan:
     return Plan(engine, 0, duration, tuple(entries), tuple(sorted(faults, key=lambda one: one.at)))
 
 
-def _entry(dice: random.Random, number: str, duration: float) -> Entry:
+def _entry(dice: random.Random, number: str, at: float) -> Entry:
     verb = dice.choices(list(_SHARES), list(_SHARES.values()))[0]
     wants_cancel = dice.random() < 0.15 and verb != "parcel.audit"
     is_certain = wants_cancel and verb in WITH_PROOF + WITH_GATE and dice.random() < 0.5
@@ -162,7 +170,7 @@ def _entry(dice: random.Random, number: str, duration: float) -> Entry:
     return Entry(
         number=number,
         verb=verb,
-        at=dice.uniform(0.0, duration * 0.85),
+        at=at,
         pace=6500 if dice.random() < 0.03 else dice.randrange(0, 300),
         refuse=verb == "parcel.refund" and dice.random() < 0.5,
         starts=2 if dice.random() < 0.2 else 1,
@@ -174,12 +182,33 @@ def _entry(dice: random.Random, number: str, duration: float) -> Entry:
     )
 
 
-def _worker_faults(dice: random.Random, duration: float, workers: int) -> list[Fault]:
-    faults = []
+_WORKER_FAULTS = {"kill": 40, "kill at start": 15, "stop": 25, "term": 12, "clock": 8}
+_OTHER_FAULTS = {
+    "postgres fast": 10,
+    "postgres immediate": 10,
+    "terminate backends": 14,
+    "network": 28,
+    "lost answers": 12,
+    "kill edge": 8,
+    "redeploy": 10,
+}
+# Many entries are asked for just then: a start whose answer is lost is sent again, and may race the first.
+_BURSTS = frozenset({"lost answers", "starve raft", "kill broker"})
+_BROKER_FAULTS = {"kill broker": 12, "starve raft": 8}
+_CLUSTER_FAULTS = {"kill leader": 12, "cut off leader": 12, "freeze leader": 6, "starve raft": 4}
+
+
+def _kept(weights: dict[str, int], kinds: frozenset[str] | None) -> dict[str, int]:
+    return {kind: weight for kind, weight in weights.items() if kinds is None or kind in kinds}
+
+
+def _worker_faults(dice: random.Random, duration: float, workers: int, kinds: frozenset[str] | None) -> list[Fault]:
+    weights = _kept(_WORKER_FAULTS, kinds)
+    faults: list[Fault] = []
     at = dice.uniform(3.0, 5.0)
-    while at < duration:
+    while weights and at < duration:
         target = f"worker-{dice.randrange(workers)}"
-        kind = dice.choices(("kill", "kill at start", "stop", "term", "clock"), (40, 15, 25, 12, 8))[0]
+        kind = dice.choices(list(weights), list(weights.values()))[0]
         seconds = dice.choice((0.7, 1.5, 9.0)) if kind == "stop" else dice.uniform(0.3, 1.5)
         if kind == "clock":
             faults.append(Fault(at, kind, target, 4.0, {"offset": dice.choice((-3600, -30, 30, 3600))}))
@@ -189,32 +218,24 @@ def _worker_faults(dice: random.Random, duration: float, workers: int) -> list[F
     return faults
 
 
-def _other_faults(dice: random.Random, duration: float, engine: Engine, workers: int) -> list[Fault]:
-    kinds = {
-        "postgres fast": 10,
-        "postgres immediate": 10,
-        "terminate backends": 14,
-        "network": 28,
-        "lost answers": 12,
-        "kill edge": 8,
-        "redeploy": 10,
-    }
-    if engine == "zeebe":
-        kinds |= {"kill broker": 12, "starve raft": 8}
-    if engine == "cluster":
-        kinds |= {"kill leader": 12, "cut off leader": 12, "freeze leader": 6, "starve raft": 4}
-    faults = []
+def _other_faults(
+    dice: random.Random, duration: float, engine: Engine, workers: int, kinds: frozenset[str] | None
+) -> list[Fault]:
+    of_engine = {"embedded": {}, "zeebe": _BROKER_FAULTS, "cluster": _CLUSTER_FAULTS}[engine]
+    weights = _kept({**_OTHER_FAULTS, **of_engine}, kinds)
+    faults: list[Fault] = []
     at = dice.uniform(4.0, 7.0)
-    while at < duration:
-        kind = dice.choices(list(kinds), list(kinds.values()))[0]
+    while weights and at < duration:
+        kind = dice.choices(list(weights), list(weights.values()))[0]
         seconds = dice.uniform(0.0, 2.5)
         detail: dict[str, object] = {}
         target = ""
         if kind == "network":
             target, seconds, detail = _network(dice, engine, workers)
         if kind == "lost answers":
-            target = f"postgres/{dice.randrange(workers)}" if engine == "embedded" else "gateway/all"
-            seconds = 4.0
+            whom = dice.choice(("all", str(dice.randrange(workers))))
+            target = f"{'postgres' if engine == 'embedded' else 'gateway'}/{whom}"
+            seconds = 3.0
         if kind == "kill edge":
             target = dice.choice(("console", "ingress"))
         if kind in ("cut off leader", "freeze leader"):

@@ -72,7 +72,11 @@ class Run:
             self._note(begin, "all faults were made")
             await self._settle(driver, begin)
             self._note(begin, "at rest")
-            return await self._judge(begin)
+            verdict = await self._judge(begin)
+            for task in supervisors:
+                task.cancel()
+            verdict.deaths += await self._end_workers()
+            return verdict
         finally:
             for task in (driver, watch, *supervisors):
                 task.cancel()
@@ -142,6 +146,12 @@ class Run:
             f"{refused} starts were refused while a server was away; skipped: {set(self.nemesis.skipped)}"
         )
         return Verdict(len(self.plan.entries), len(self.nemesis.made), findings, deaths, times, self.notes)
+
+    async def _end_workers(self) -> list[Death]:
+        """End every worker in order; one that does not is a death too."""
+        before = {worker.name: len(worker.deaths) for worker in self.site.workers}
+        await asyncio.gather(*(asyncio.to_thread(worker.end_in_order) for worker in self.site.workers))
+        return [death for worker in self.site.workers for death in worker.deaths[before[worker.name] :]]
 
     async def judge_now(self) -> list[Finding]:
         """Compare how everything stands with the plan."""

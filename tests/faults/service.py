@@ -96,6 +96,12 @@ class Service:
                 await asyncio.sleep(_TICK)
                 await self._look()
 
+    def end_in_order(self) -> None:
+        """End the process by SIGTERM at rest, and note it when it does not obey."""
+        code = self.stop(_TERM_PATIENCE)
+        if code not in (0, None):
+            self._die(f"ended with {code} after the last SIGTERM")
+
     def stop(self, patience: float = 20.0) -> int | None:
         """End the process in order, for good."""
         child, self._child = self._child, None

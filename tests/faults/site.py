@@ -80,6 +80,7 @@ class Site:
 
     async def start(self) -> None:
         """Start everything and return when the workers are ready."""
+        faketime.forget_dead()
         await asyncio.to_thread(self.postgres.start)
         self._start_network()
         await _listening(self._control_port)

@@ -1,8 +1,9 @@
 """Undoing on a real database and an engine in memory: in reverse order, each step once, whatever happens."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -483,6 +484,43 @@ async def test_a_draining_worker_gives_back_what_it_is_undoing(dsn: str, agency:
 
         assert (known.state, known.job.retries) == (JobState.ACTIVATABLE, 3)
         assert (await place.records())["trip.book-car"] == "pending"
+
+
+async def test_a_draining_worker_keeps_what_it_is_undoing_until_it_is_done(dsn: str, agency: Agency) -> None:
+    async with house(dsn, trip_registry(agency)) as place:
+        known = await place.booked()
+        agency.reached.clear()
+        agency.may_go_on.clear()
+        short = timedelta(milliseconds=600)
+        async with asyncio.timeout(60), place.working(grace=60, lease=short, timeout=short) as stop:
+            await agency.reached.wait()
+            stop.set()
+            leases = await _seen(4, lambda: place.database.fetchrow(_LEASE))
+            activations = await _seen(2, lambda: _until(place, known))
+            agency.may_go_on.set()
+
+        assert (len(leases), len(activations)) == (4, 2)
+        assert known.state is JobState.COMPLETED
+        assert await place.undone() == BACKWARDS
+        assert await place.deeds() == DONE_AND_UNDONE
+
+
+_LEASE = "SELECT lease_until FROM verbworker.job_frame WHERE state = 'started'"
+
+
+async def _until(place: House, known: MemoryJob) -> int:
+    """Until when the engine leaves a job to its worker, on a clock that goes on a little with each look."""
+    place.engine.advance(0.001)
+    return known.until_ms
+
+
+async def _seen(count: int, look: Callable[[], Awaitable[object]]) -> set[object]:
+    """So many different answers."""
+    seen: set[object] = set()
+    while len(seen) < count:
+        seen.add(await look())
+        await asyncio.sleep(0.01)
+    return seen
 
 
 async def test_the_case_of_a_cancelled_entry_is_undone_no_more(place: House) -> None:

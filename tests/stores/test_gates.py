@@ -73,6 +73,22 @@ async def test_the_task_stays_with_the_engine_until_somebody_decides(hall: Hall,
     assert engine.jobs[gate.job_key].state is JobState.ACTIVATED
 
 
+@pytest.mark.parametrize("what", ["new", "again", "foreign"])
+async def test_a_task_that_was_handed_out_for_seconds_comes_again_after_the_time_of_gates(
+    hall: Hall, engine: MemoryEngine, what: str
+) -> None:
+    await hall.ask()
+    if what == "again":
+        first = await hall.task()
+        await hall.desk.serve(first)
+        engine.time_out(first.key)
+    task = await hall.task(timeout_ms=5_000)
+    variables = {} if what == "foreign" else task.variables
+    await hall.desk.serve(replace(task, timeout_ms=300_000, variables=variables))
+
+    assert engine.jobs[task.key].until_ms == engine._now_ms + 300_000
+
+
 @pytest.mark.req("COR-08", "EVT-03")
 async def test_a_task_that_comes_again_only_says_that_it_still_waits(hall: Hall, engine: MemoryEngine) -> None:
     gate = await hall.parked()

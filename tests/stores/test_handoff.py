@@ -78,11 +78,12 @@ async def test_another_message_under_the_same_id_breaks_the_contract(room: Mailr
     assert told.value.code == "MessageConflict"
 
 
-async def test_a_message_that_does_not_fit_breaks_the_contract(room: Mailroom) -> None:
+@pytest.mark.parametrize("message_id", ["", " "])
+async def test_a_message_that_does_not_fit_breaks_the_contract(room: Mailroom, message_id: str) -> None:
     sender = await room.case()
 
     with pytest.raises(PermanentContract, match="message_id") as told:
-        await send(room, sender, message_id=" ")
+        await send(room, sender, message_id=message_id)
     assert told.value.code == "MessageInvalid"
 
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.support.databases import plain
 from tests.support.desk import VERB, ToldEngine, one_verb
 from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Account
@@ -34,6 +35,7 @@ from verbworker.work.returns import Returns
 from verbworker.work.worker import Pace, Worker
 
 PATIENCE = 60.0
+LEASE = timedelta(seconds=30)
 
 
 class GatedEngine(ToldEngine):
@@ -90,14 +92,14 @@ class Shift:
 
 @asynccontextmanager
 async def on_shift(
-    dsn: str, registry: Registry, *, grace: float = PATIENCE, streaming: bool = False
+    dsn: str, registry: Registry, *, grace: float = PATIENCE, streaming: bool = False, lease: timedelta = LEASE
 ) -> AsyncIterator[Shift]:
     """A worker that is built and not yet running."""
     engine = GatedEngine()
     pace = Pace(name="tests", grace=timedelta(seconds=grace), poll_wait=timedelta(seconds=1), streaming=streaming)
     with ThreadPoolExecutor(4) as threads:
         async with Database(dsn, size=6) as control, Database(dsn, size=4) as verbs:
-            frames = Frames(control, engine_id=engine.engine_id, owner=uuid4())
+            frames = Frames(control, engine_id=engine.engine_id, owner=uuid4(), lease=lease)
             heart = Heart(frames, engine, engine_timeout_ms=60_000)
             executor = Executor(registry, engine, frames, Databases(control, verbs), heart, Performance(threads))
             relay, reaper = Relay(frames, Returns(engine, frames)), Reaper(frames)
@@ -349,6 +351,45 @@ async def test_what_runs_is_finished(dsn: str) -> None:
 
         assert (await shift.column(key, "state"), await shift.column(key, "ack_result")) == ("completed", "ok")
         assert shift.engine.jobs[key].state is JobState.COMPLETED
+
+
+async def test_what_runs_keeps_its_lease_and_its_engine_timeout_through_the_drain(dsn: str) -> None:
+    stage = Stage()
+    async with on_shift(dsn, stage.external(), lease=timedelta(milliseconds=600)) as shift:
+        (key,) = await shift.start()
+        async with working(shift) as task:
+            await stage.reached.acquire()
+            shift.stop.set()
+            await _until(lambda: shift.worker.is_draining)
+            leases: set[object] = set()
+            extensions = len(shift.engine.extended)
+            while len(leases) < 4 or len(shift.engine.extended) < extensions + 3:
+                leases.add(await shift.column(key, "lease_until"))
+                await asyncio.sleep(0.01)
+            stage.may_go_on.set()
+            await task
+
+        # Another worker could claim neither: the lease was never over, and the engine never gave the job out again.
+        assert [await shift.column(key, name) for name in ("state", "epoch", "deliveries")] == ["completed", 1, 1]
+        assert shift.engine.jobs[key].state is JobState.COMPLETED
+
+
+async def test_a_job_that_waits_for_its_claim_is_extended_too(dsn: str) -> None:
+    async def extended() -> list[tuple[int, int]]:
+        return list(shift.engine.extended)
+
+    async with on_shift(dsn, open_stage().external()) as shift:
+        (key,) = await shift.start()
+        async with plain(dsn) as connection:
+            await connection.execute("BEGIN")
+            await connection.execute("LOCK TABLE verbworker.job_frame IN ACCESS EXCLUSIVE MODE")
+            async with working(shift):
+                first = await eventually(extended)
+                await connection.execute("ROLLBACK")
+                await shift.settled(key)
+
+        assert first == [(key, 60_000)]
+        assert shift.engine.jobs[key].deliveries == 1
 
 
 @pytest.mark.req("FAIL-01")

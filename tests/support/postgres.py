@@ -30,6 +30,8 @@ _SETTINGS = {
     "synchronous_commit": "on",
     "max_connections": "200",
     "shared_buffers": "64MB",
+    # In its data directory, which is in memory too: a server that is killed leaves nothing beside it.
+    "dynamic_shared_memory_type": "mmap",
     "timezone": "UTC",
 }
 

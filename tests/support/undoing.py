@@ -42,6 +42,8 @@ from verbworker.work.releases import Answer, Release, Releases
 from verbworker.work.returns import Returns
 from verbworker.work.worker import Pace, Worker
 
+LEASE = timedelta(seconds=30)
+TIMEOUT = timedelta(seconds=60)
 RECORDS = "SELECT verb, state, record_id FROM verbworker.compensation_record ORDER BY step_seq"
 
 
@@ -70,16 +72,21 @@ class House:
         self.entry_id: UUID | None = None
         self.worker = self.boot()
 
-    def boot(self, *, alone: bool = True) -> Undoer:
+    def boot(self, *, alone: bool = True, lease: timedelta = LEASE, timeout: timedelta = TIMEOUT) -> Undoer:
         """Another worker; `alone` it writes by itself, otherwise what is around it sees to that."""
         owner, pools = uuid4(), Databases(self.database, self.database)
-        frames = Frames(self.database, engine_id=self.engine.engine_id, owner=owner)
+        frames = Frames(self.database, engine_id=self.engine.engine_id, owner=owner, lease=lease)
         heart, performance = Heart(frames, self.engine, engine_timeout_ms=60_000), Performance(self._threads)
         executor = Executor(self.registry, self.engine, frames, pools, heart, performance, ring=self.ring)
         dispatches = Dispatches(self.database, engine_id=self.engine.engine_id, owner=owner)
         identity = InstanceIdentity(Instances(self.database), self.engine, dispatches)
         desk = CompensationDesk(
-            self.registry, self.engine, pools, performance, owner=owner, ring=self.ring, identity=identity
+            *(self.registry, self.engine, pools, performance),
+            owner=owner,
+            lease=lease,
+            timeout=timeout,
+            ring=self.ring,
+            identity=identity,
         )
         if not alone:
             return Undoer(executor, desk, frames, heart)
@@ -87,9 +94,11 @@ class House:
         return Undoer(executor, desk, frames, heart)
 
     @asynccontextmanager
-    async def working(self, *, grace: float = 30.0) -> AsyncIterator[None]:
-        """A whole worker that takes jobs by itself; in the end it drains."""
-        me, stop = self.boot(alone=False), asyncio.Event()
+    async def working(
+        self, *, grace: float = 30.0, lease: timedelta = LEASE, timeout: timedelta = TIMEOUT
+    ) -> AsyncIterator[asyncio.Event]:
+        """A whole worker that takes jobs by itself; in the end, or when what it yields is set, it drains."""
+        me, stop = self.boot(alone=False, lease=lease, timeout=timeout), asyncio.Event()
         pace = Pace("house", poll_wait=timedelta(seconds=1), grace=timedelta(seconds=grace), streaming=False)
         relay, reaper = Relay(me.frames, Returns(self.engine, me.frames)), Reaper(me.frames)
         worker = Worker(
@@ -99,7 +108,7 @@ class House:
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(worker.run(stop))
-            yield
+            yield stop
             stop.set()
 
     async def start(self, *line: str) -> int:

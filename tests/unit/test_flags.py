@@ -114,6 +114,7 @@ def test_correlation_keys_are_written_once() -> None:
         ({"orch_x": "x"}, "CorrelationName"),
         ({"corr_other": "x"}, "CorrelationUndeclared"),
         ({"corr_documents": ""}, "CorrelationType"),
+        ({"corr_documents": "  "}, "CorrelationType"),
         ({"corr_documents": 5}, "CorrelationType"),
         ({"corr_documents": None}, "CorrelationType"),
         ({"corr_documents": "x" * 256}, "TextTooLong"),

@@ -72,6 +72,7 @@ def test_an_idempotency_key_is_made_of_the_run_and_the_state() -> None:
         ({"k": {"deeper": 1}}, "AmeideTemplateMissingPath"),
         ({"k": 1.5}, "AmeideTemplateMissingPath"),
         ({"k": ""}, "AmeideTemplateEmpty"),
+        ({"k": " \t"}, "AmeideTemplateEmpty"),
         ({"k": "x" * (LONGEST_KEY + 1)}, "KeyTooLong"),
     ],
 )

@@ -1,10 +1,13 @@
 """The settings of the one channel, and when it warns."""
 
 import logging
+import os
+import socket
+from pathlib import Path
 
 import pytest
 
-from verbworker.engines.zeebe.channel import channel_options, open_channel
+from verbworker.engines.zeebe.channel import channel_options, cut_connections, open_channel
 from verbworker.engines.zeebe.connection import Basic, Connection
 
 SETTINGS = dict(channel_options(Connection(max_message_bytes=1_000_000)))
@@ -39,3 +42,43 @@ async def test_credentials_on_a_plain_channel_to_another_machine_are_warned_abou
 
     assert len(caplog.records) == warnings
     assert "s3cret" not in caplog.text
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_connections_to_the_gateway_are_cut_and_no_others(family: socket.AddressFamily) -> None:
+    host = "127.0.0.1" if family is socket.AF_INET else "::1"
+    with _listening(family, host) as gateway, _listening(family, host) as other:
+        port = gateway.getsockname()[1]
+        with (
+            socket.create_connection((host, port)) as ours,
+            socket.create_connection(other.getsockname()[:2]) as theirs,
+        ):
+            there, _ = gateway.accept()
+            elsewhere, _ = other.accept()
+            with there, elsewhere:
+                cut = cut_connections(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+                ended = there.recv(1)
+                theirs.sendall(b"x")
+
+                assert (cut, ended, ours.recv(1), elsewhere.recv(1)) == (1, b"", b"", b"x")
+
+
+def test_cutting_leaves_no_descriptor_behind(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w"), _listening(socket.AF_INET, "127.0.0.1"):
+        before = len(os.listdir("/dev/fd"))
+        for _ in range(5):
+            cut_connections("127.0.0.1:1")
+
+        assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_gateway_that_nothing_is_connected_to_has_nothing_to_cut() -> None:
+    assert cut_connections("127.0.0.1:1") == 0
+    assert cut_connections("no-such-host.invalid:26500") == 0
+
+
+def _listening(family: socket.AddressFamily, host: str) -> socket.socket:
+    try:
+        return socket.create_server((host, 0), family=family)
+    except OSError:
+        pytest.skip(f"there is no {host} here")

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from verbworker.errors import NotFound, Refused, RequestConflict
+from verbworker.errors import MessageInvalid, NotFound, Refused, RequestConflict
 from verbworker.event import Kind
 from verbworker.message import Undeliverable
 from verbworker.stores._database import Connection, Database
@@ -99,6 +99,8 @@ class DeadLetters:
         self, letter_id: UUID, tenant_id: str, *, by: str, reason: str, key: str | None = None
     ) -> DeadLetter:
         """Have a message delivered again, once; `RequestConflict` says who decided otherwise and when."""
+        if key is not None and not key.strip():
+            raise MessageInvalid("the correlation key is blank: give the one of the case, or none to keep the old one")
         letter = await self.read(letter_id, tenant_id)
         if letter.message_id is None:
             raise Refused("this letter could not be read, so it cannot be redelivered: send it in the right form")

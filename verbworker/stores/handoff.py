@@ -30,7 +30,7 @@ async def hand_off(
     """
     fields = {
         "message_name": message_name,
-        "message_id": message_id or _id(call, message_name, correlation_key),
+        "message_id": _id(call, message_name, correlation_key) if message_id is None else message_id,
         "correlation_key": correlation_key,
         "tenant_id": call.tenant_id,
         "correlation_id": str(call.entry_id),

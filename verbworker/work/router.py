@@ -39,6 +39,11 @@ class Caller:
     provenance: Mapping[str, Any] | None = None
     traceparent: str | None = None
 
+    def __post_init__(self) -> None:
+        # As a key a blank text would make one request of all that come with it; as no key it would be done twice.
+        if self.request_key is not None and not self.request_key.strip():
+            raise InvocationInvalid("the request key is blank: give one of your own, or none at all")
+
 
 class Router:
     """Turns an invocation into an entry of the runbook that is carried out."""

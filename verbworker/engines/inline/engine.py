@@ -161,7 +161,7 @@ class InlineEngine:
         return [self._hand_out(known, ask) for known in ready[:limit]]
 
     async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
-        """Push jobs as they arise. Like Zeebe it pushes none that timed out or was given back: poll beside it."""
+        """Push jobs as they arise. It pushes none that timed out or was given back: poll beside it."""
         self._strike("stream", lambda: None)
         stream = _Stream(ask)
         self._streams.append(stream)

@@ -68,11 +68,18 @@ def cut_connections(address: str) -> int:
 
 
 def _shut_down(number: int, wanted: set[tuple[str, int]]) -> bool:
-    # Its own descriptor of the same connection: the number may be closed and given anew at any moment.
-    with suppress(OSError), socket.socket(fileno=os.dup(number)) as connection:
-        if connection.family in (socket.AF_INET, socket.AF_INET6) and _endpoint(connection.getpeername()) in wanted:
-            connection.shutdown(socket.SHUT_RDWR)
-            return True
+    with suppress(OSError):
+        # Its own descriptor of the same connection: the number may be closed and given anew at any moment.
+        own = os.dup(number)
+        try:
+            connection = socket.socket(fileno=own)
+        except OSError:
+            os.close(own)  # a file or a pipe
+            return False
+        with connection:
+            if connection.family in (socket.AF_INET, socket.AF_INET6) and _endpoint(connection.getpeername()) in wanted:
+                connection.shutdown(socket.SHUT_RDWR)
+                return True
     return False
 
 

@@ -53,7 +53,7 @@ def send(
     settings = config.load(dsn=dsn, engine_id=engine_id, tenant=tenant)
     wanted: dict[str, Any] = {
         "message_name": name,
-        "message_id": message_id or str(uuid4()),
+        "message_id": str(uuid4()) if message_id is None else message_id,
         "correlation_key": key,
         "tenant_id": settings.tenant,
         "entry_id": entry_id,

@@ -23,7 +23,7 @@ _CANCEL_LISTENERS = (8, 10)
 _ENDED = {(8, 6): "14 April 2026", (8, 7): "13 October 2026"}
 _LISTENING = 0.5
 _TO_THE_SECOND = timedelta(seconds=1)
-_NO_STREAM = "let proxies pass HTTP/2 streams of an hour, or set VERBWORKER_STREAMING=false"
+_NO_STREAM = "let proxies pass HTTP/2 streams of a quarter of a minute, or set VERBWORKER_STREAMING=false"
 
 
 async def name(patient: Patient) -> Sequence[Finding]:

@@ -180,10 +180,11 @@ def _message(body: bytes, limit: int, *, tenant_id: str, given_id: str | None) -
         problems = error.errors(include_url=False, include_input=False)
         fields = {".".join(map(str, one["loc"])): one["msg"].removeprefix("Value error, ") for one in problems}
         raise MessageInvalid("the message does not fit", fields) from None
+    given = wanted.message_id if wanted.message_id is not None else given_id
     return validate(
         {
             "message_name": wanted.message_name,
-            "message_id": wanted.message_id or given_id or str(uuid4()),
+            "message_id": str(uuid4()) if given is None else given,
             "correlation_key": wanted.correlation_key,
             "tenant_id": tenant_id,
             "payload": wanted.variables,

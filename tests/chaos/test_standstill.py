@@ -1,0 +1,124 @@
+"""Workers that stand still and do not end: the others get their work, and nothing is done twice.
+
+Zeebe 8.6.0 pushes jobs to any open stream, also to that of a stopped process, and pushes those that time out again, to
+any stream; a poll beside it gets none of them. So a stopped worker gets a share of every job until its streams end.
+"""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from tests.chaos.crew import Hand, last_words
+from tests.chaos.load import Load
+from tests.chaos.oracle import Findings, consult
+from tests.chaos.site import Site
+from tests.chaos.stuck import at_rest
+from tests.chaos.verbs import BLOCK, WORK
+from tests.support.eventually import eventually
+from tests.support.zeebe import Broker
+
+pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(900)]
+
+CASES = 30
+# As a worker has them that was told nothing.
+_DEFAULTS = {"VERBWORKER_LEASE": "30", "VERBWORKER_ENGINE_TIMEOUT": "60", "VERBWORKER_POLL_WAIT": "5", WORK: "0:0.05"}
+_BROKER_LOST_IT = 60.0
+
+
+async def _arrive(load: Load, count: int, cluster: Broker) -> tuple[float, int]:
+    """Have so many instances arrive; returns after how many seconds, and how often the broker had to be restarted.
+
+    8.6.0 now and then forgets the timeout of a job for ever (camunda #29735). One that was never claimed is known to
+    no worker, and only a restart of the broker hands it out again.
+    """
+    loop = asyncio.get_running_loop()
+    began, restarts = loop.time(), 0
+    while load.arrived < count:
+        before = load.arrived
+        try:
+            async with asyncio.timeout(_BROKER_LOST_IT), load.moved:
+                await load.moved.wait_for(lambda: load.arrived > before)  # noqa: B023
+        except TimeoutError:
+            assert restarts < 2, f"{load.arrived} of {count} arrived, whatever is restarted"
+            restarts += 1
+            await asyncio.to_thread(cluster.restart)
+    return loop.time() - began, restarts
+
+
+async def _says(hand: Hand, words: str) -> bool:
+    return words in hand.log.read_text()
+
+
+def _assert_everything_happened_once(found: Findings) -> None:
+    assert (found.lost, found.booked_twice, found.differing) == (0, 0, 0)
+    assert found.provider.most_keys == 1
+    assert (found.spent_retries, found.incidents) == (0, 0)
+    assert found.acknowledged == found.completed == found.frames
+
+
+@pytest.mark.req("JOB-01", "M-04")
+async def test_with_one_of_two_workers_stopped_the_other_does_its_work(site: Site, cluster: Broker) -> None:
+    crew = site.crew(2, "book", "send", **_DEFAULTS)
+    stopped = crew.hands[0]
+    try:
+        async with site.load("book", "send") as load:
+            crew.start_all()
+            await crew.all_ready()
+            await load.start(4)
+            await load.reach(4)
+            await at_rest(crew, site.harness_dsn, [load])
+            os.kill(stopped.pid, signal.SIGSTOP)
+            await load.start(CASES)
+            seconds, restarts = await _arrive(load, CASES + 4, cluster)
+            print(f"\none of two workers stopped: {CASES} cases in {seconds:.1f} s, timeouts lost by 8.6.0: {restarts}")
+            os.kill(stopped.pid, signal.SIGCONT)
+            await at_rest(crew, site.harness_dsn, [load])
+            code = await crew.dismiss(stopped)
+            found = await consult(load, site.provider, site.harness_dsn)
+    finally:
+        crew.end_all()
+
+    _assert_everything_happened_once(found)
+    assert code == 0, last_words(stopped.log, lines=60)
+    assert crew.bugs() == []
+
+
+@pytest.mark.req("JOB-01", "M-04")
+async def test_a_worker_whose_loop_is_blocked_is_cut_off_and_comes_back(site: Site, cluster: Broker) -> None:
+    crew = site.crew(2, "book", "send", VERBWORKER_LEASE="6", VERBWORKER_ENGINE_TIMEOUT="20", **{WORK: "0:0.05"})
+    blocked, other = crew.hands
+    try:
+        async with site.load("book", "send") as load:
+            crew.start(blocked, **{BLOCK: "30"})
+            crew.start(other)
+            await crew.all_ready()
+            while "blocks the loop" not in blocked.log.read_text():
+                await load.start(1, pause=0.2)
+            await load.start(CASES)
+            # One stands in the blocked loop, and what it had claimed beside it waits for its lease.
+            seconds, restarts = await _arrive(load, len(load.started) - 8, cluster)
+            print(f"\nloop of one of two workers blocked: {seconds:.1f} s, timeouts lost by 8.6.0: {restarts}")
+            log = blocked.log.read_text()
+            await _arrive(load, len(load.started), cluster)
+            await eventually(lambda: _says(blocked, "runs again"), patience=120)
+            stalls = (await crew.read_metrics(blocked)).get("verbworker_loop_stalls_total")
+            # Alone it must do everything, so it is connected again.
+            await crew.dismiss(other)
+            await load.start(3)
+            await _arrive(load, len(load.started), cluster)
+            await at_rest(crew, site.harness_dsn, [load])
+            code = await crew.dismiss(blocked)
+            found = await consult(load, site.provider, site.harness_dsn)
+    finally:
+        crew.end_all()
+
+    assert "the event loop stands still" in log
+    assert "runs again" not in log
+    assert "tests/chaos/verbs.py" in log
+    assert "connections=0" not in log
+    assert stalls is not None
+    assert stalls >= 1
+    _assert_everything_happened_once(found)
+    assert code == 0, last_words(blocked.log, lines=60)
