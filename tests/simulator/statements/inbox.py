@@ -1,0 +1,270 @@
+"""Messages from outside, and what became of those that could not be delivered."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from tests.simulator.store import Session, Values, statement
+
+_RECEIVED = (
+    *("tenant_id", "message_id", "message_name", "correlation_key", "body_hash", "payload", "entry_id"),
+    *("correlation_id", "causation_id", "traceparent", "sent_by", "engine_id", "ttl", "owner"),
+)
+_CLAIMED = (
+    *("tenant_id", "message_id", "message_name", "correlation_key", "entry_id", "state", "instance_uid", "ttl"),
+    *("generation", "attempts", "sent_by", "traceparent"),
+)
+_CONSUMED = (
+    *("tenant_id", "message_id", "message_name", "correlation_key", "payload", "entry_id", "correlation_id"),
+    *("causation_id", "traceparent", "generation", "received_at"),
+)
+
+
+@statement("inbox", "receive")
+async def receive(s: Session, *given: Any) -> list[Values]:
+    row = dict(zip(_RECEIVED, given[:-1], strict=True))
+    key = (row["tenant_id"], row["message_id"])
+    if await s.lock("inbox_message", key) is not None:
+        return []
+    now = s.now
+    kept = {
+        **row,
+        "state": "received",
+        "instance_uid": None,
+        "generation": 0,
+        "attempts": 0,
+        "next_at": now + given[-1],
+        "last_error": None,
+        "received_at": now,
+        "queued_at": now,
+        "expires_at": now + row["ttl"],
+        "published_at": None,
+        "consumed_at": None,
+    }
+    s.put("inbox_message", key, kept)
+    return [{"message_id": row["message_id"]}]
+
+
+@statement("inbox", "read")
+async def read(s: Session, tenant_id: str, message_id: str) -> list[Values]:
+    row = s.get("inbox_message", (tenant_id, message_id))
+    return [] if row is None else [{name: row[name] for name in ("body_hash", "state", "received_at")}]
+
+
+def _is_first(s: Session, due: Values) -> bool:
+    for other in s.rows("inbox_message"):
+        same = all(other[name] == due[name] for name in ("tenant_id", "message_name", "correlation_key"))
+        order = (other["queued_at"], other["message_id"]) < (due["queued_at"], due["message_id"])
+        if same and other["state"] == "received" and order:
+            return False
+    return True
+
+
+@statement("inbox", "claim")
+async def claim(s: Session, engine_id: str, owner: UUID, limit: int, patience: timedelta) -> list[Values]:
+    now = s.now
+    due = [
+        row
+        for row in s.rows("inbox_message")
+        if row["engine_id"] == engine_id
+        and row["state"] in ("received", "published")
+        and row["next_at"] <= now
+        and not s.is_locked("inbox_message", (row["tenant_id"], row["message_id"]))
+        and (row["state"] == "published" or _is_first(s, row))
+    ]
+    due.sort(key=lambda row: row["next_at"])
+    claimed = []
+    for row in due[:limit]:
+        key = (row["tenant_id"], row["message_id"])
+        taken = await s.change(
+            "inbox_message", key, attempts=row["attempts"] + 1, owner=owner, next_at=s.now + patience
+        )
+        assert taken is not None
+        claimed.append({**{name: taken[name] for name in _CLAIMED}, "is_over": taken["expires_at"] <= s.now})
+    return claimed
+
+
+@statement("inbox", "candidates")
+async def candidates(
+    s: Session, engine_id: str, correlation_key: str, verbs: list[str], names: list[str]
+) -> list[Values]:
+    found = [
+        row
+        for verb, name in zip(verbs, names, strict=True)
+        for row in s.rows("workflow_instance")
+        if row["engine_id"] == engine_id and row["verb"] == verb and row["correlation"].get(name) == correlation_key
+    ]
+    found.sort(key=lambda row: row["created_at"], reverse=True)
+    found.sort(key=lambda row: (row["ended_at"] is not None, row["ended_at"] or row["created_at"]))
+    return [
+        {
+            **{name: row[name] for name in ("instance_uid", "tenant_id", "entry_id")},
+            "has_ended": row["ended_at"] is not None,
+        }
+        for row in found[:20]
+    ]
+
+
+async def _fenced(
+    s: Session, tenant_id: str, message_id: str, owner: UUID, generation: int, *states: str
+) -> Values | None:
+    row = await s.lock("inbox_message", (tenant_id, message_id))
+    if row is None or (row["owner"], row["generation"]) != (owner, generation) or row["state"] not in states:
+        return None
+    return row
+
+
+async def _change(s: Session, row: Values | None, **values: Any) -> list[Values]:
+    if row is None:
+        return []
+    s.put("inbox_message", (row["tenant_id"], row["message_id"]), {**row, **values})
+    return [{"message_id": row["message_id"]}]
+
+
+@statement("inbox", "aim")
+async def aim(s: Session, tenant_id: str, message_id: str, owner: UUID, generation: int, uid: UUID) -> list[Values]:
+    row = await _fenced(s, tenant_id, message_id, owner, generation, "received")
+    return await _change(s, row, instance_uid=uid)
+
+
+@statement("inbox", "sent")
+async def sent(
+    s: Session, tenant_id: str, message_id: str, owner: UUID, generation: int, slack: timedelta
+) -> list[Values]:
+    row = await _fenced(s, tenant_id, message_id, owner, generation, "received")
+    now = s.now
+    until = now if row is None else now + row["ttl"] + slack
+    return await _change(
+        s,
+        row,
+        state="published",
+        published_at=now,
+        expires_at=until,
+        next_at=until,
+        attempts=0,
+        last_error=None,
+    )
+
+
+@statement("inbox", "postpone")
+async def postpone(
+    s: Session, tenant_id: str, message_id: str, owner: UUID, generation: int, by: timedelta, reason: str
+) -> list[Values]:
+    row = await _fenced(s, tenant_id, message_id, owner, generation, "received")
+    return await _change(s, row, next_at=s.now + by, last_error=reason)
+
+
+@statement("inbox", "bury")
+async def bury(s: Session, tenant_id: str, message_id: str, owner: UUID, generation: int, reason: str) -> list[Values]:
+    row = await _fenced(s, tenant_id, message_id, owner, generation, "received", "published")
+    return await _change(s, row, state="dead", last_error=reason)
+
+
+@statement("inbox", "strand")
+async def strand(s: Session, engine_id: str) -> list[Values]:
+    now = s.now
+    for row in list(s.rows("inbox_message")):
+        instance = s.get("workflow_instance", (row["instance_uid"],))
+        is_waiting = row["engine_id"] == engine_id and row["state"] == "published" and row["next_at"] > now
+        if is_waiting and instance is not None and instance["ended_at"] is not None:
+            await s.change("inbox_message", (row["tenant_id"], row["message_id"]), next_at=s.now)
+    return []
+
+
+@statement("inbox", "consume")
+async def consume(s: Session, uid: UUID, name: str, correlation_key: str) -> list[Values]:
+    waiting = []
+    for row in list(s.rows("inbox_message")):
+        if (row["instance_uid"], row["message_name"], row["correlation_key"]) != (uid, name, correlation_key):
+            continue
+        standing = await s.lock("inbox_message", (row["tenant_id"], row["message_id"]))
+        if standing is not None and (standing["state"] in ("received", "published") or _has_letter(s, standing)):
+            waiting.append(standing)
+    waiting.sort(key=lambda row: (row["state"] == "dead", row["queued_at"], row["message_id"]))
+    for row in waiting[:1]:
+        s.put(
+            "inbox_message",
+            (row["tenant_id"], row["message_id"]),
+            {**row, "state": "consumed", "consumed_at": s.now},
+        )
+        return [{**{name: row[name] for name in _CONSUMED}, "was_dead": row["state"] == "dead"}]
+    return []
+
+
+def _letter(s: Session, message: Values) -> Values | None:
+    names = ("tenant_id", "message_id", "generation")
+    wanted = [message[name] for name in names]
+    found = (row for row in s.rows("dead_letter") if [row[name] for name in names] == wanted and row["state"] == "open")
+    return next(found, None)
+
+
+def _has_letter(s: Session, message: Values) -> bool:
+    return message["state"] == "dead" and _letter(s, message) is not None
+
+
+@statement("inbox", "lift")
+async def lift(s: Session, tenant_id: str, message_id: str, generation: int) -> list[Values]:
+    message = {"tenant_id": tenant_id, "message_id": message_id, "generation": generation}
+    letter = _letter(s, message)
+    if letter is not None:
+        await s.change("dead_letter", (letter["letter_id"],), state="consumed", resolved_at=s.now)
+    return []
+
+
+@statement("inbox", "entry_of")
+async def entry_of(s: Session, uid: UUID) -> list[Values]:
+    instance = s.get("workflow_instance", (uid,))
+    return [] if instance is None else [{"entry_id": instance["entry_id"]}]
+
+
+@statement("inbox", "backlog")
+async def backlog(s: Session, engine_id: str) -> list[Values]:
+    waiting = [row for row in s.rows("inbox_message") if row["engine_id"] == engine_id and row["state"] == "received"]
+    oldest = min((row["queued_at"] for row in waiting), default=None)
+    return [{"waiting": len(waiting), "oldest": None if oldest is None else (s.now - oldest).total_seconds()}]
+
+
+@statement("dead_letters", "entry_of")
+async def letter_entry(
+    s: Session, named: UUID | None, meant: UUID | None, uid: UUID | None, tenant_id: str
+) -> list[Values]:
+    instance = s.get("workflow_instance", (uid,))
+    for entry_id in (named, meant, None if instance is None else instance["entry_id"]):
+        entry = s.get("runbook_entry", (entry_id,))
+        if entry is not None and entry["tenant_id"] == tenant_id:
+            return [{"entry_id": entry_id}]
+    return []
+
+
+@statement("dead_letters", "write")
+async def write(
+    s: Session,
+    tenant_id: str,
+    message_id: str,
+    message_name: str,
+    correlation_key: str,
+    entry_id: UUID | None,
+    code: str,
+    reason: str,
+    sent_by: str,
+    generation: int,
+) -> list[Values]:
+    letter_id = s.store.uuids()
+    await s.lock("dead_letter", (letter_id,))
+    row = {
+        "letter_id": letter_id,
+        "tenant_id": tenant_id,
+        "message_id": message_id,
+        "message_name": message_name,
+        "correlation_key": correlation_key,
+        "entry_id": entry_id,
+        "code": code,
+        "reason": reason,
+        "sent_by": sent_by,
+        "generation": generation,
+        "state": "open",
+        "created_at": s.now,
+        "resolved_at": None,
+    }
+    s.put("dead_letter", (letter_id,), row)
+    return [{"letter_id": letter_id}]

@@ -1,0 +1,336 @@
+"""Instances, their payloads, and the requests to start them."""
+
+import json
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from tests.simulator.shapes import DEFINITION_KEYS, SHAPES, drawn
+from tests.simulator.statements.triggers import append_event, close_token, dumps, instances_of, loads, tell_start
+from tests.simulator.store import Session, Values, refuse, statement
+from verbworker.waiting import as_json
+
+_KNOWN = (*("tenant_id", "entry_id", "verb", "verb_version", "engine_id", "instance_key", "definition_key", "status"),)
+
+
+@statement("instances", "open")
+async def open_(
+    s: Session,
+    uid: UUID,
+    tenant_id: str,
+    entry_id: UUID,
+    verb: str,
+    verb_version: str,
+    payload_schema: str,
+    engine_id: str,
+    process_id: str,
+    business_key: str | None,
+    correlation: str,
+) -> list[Values]:
+    if await s.lock("workflow_instance", (uid,)) is not None:
+        raise refuse("duplicate key value violates unique constraint")
+    row = {
+        "instance_uid": uid,
+        "tenant_id": tenant_id,
+        "entry_id": entry_id,
+        "verb": verb,
+        "verb_version": verb_version,
+        "payload_schema": payload_schema,
+        "engine_id": engine_id,
+        "process_id": process_id,
+        "process_version": None,
+        "definition_key": None,
+        "instance_key": None,
+        "business_key": business_key,
+        "correlation": loads(correlation),
+        "status": "starting",
+        "created_at": s.now,
+        "started_at": None,
+        "ended_at": None,
+        "probed_at": None,
+        "missed_at": None,
+    }
+    s.put("workflow_instance", (uid,), row)
+    return []
+
+
+def _claim_key(s: Session, uid: UUID, engine_id: str, instance_key: int) -> None:
+    """UNIQUE (engine_id, instance_key)."""
+    for other in s.rows("workflow_instance"):
+        same = (other["engine_id"], other["instance_key"]) == (engine_id, instance_key)
+        if same and other["instance_uid"] != uid:
+            raise refuse(
+                'duplicate key value violates unique constraint "workflow_instance_engine_id_instance_key_key"'
+            )
+
+
+@statement("instances", "pin")
+async def pin(s: Session, uid: UUID, instance_key: int, definition_key: int, version: int) -> list[Values]:
+    instance = await s.lock("workflow_instance", (uid,))
+    if instance is None or instance["instance_key"] is not None or instance["ended_at"] is not None:
+        return []
+    _claim_key(s, uid, instance["engine_id"], instance_key)
+    pinned = {
+        **instance,
+        "instance_key": instance_key,
+        "definition_key": definition_key,
+        "process_version": version,
+        "status": "active",
+        "started_at": s.now,
+    }
+    s.put("workflow_instance", (uid,), pinned)
+    await tell_start(s, pinned)
+    return [{"instance_uid": uid}]
+
+
+@statement("instances", "evict")
+async def evict(s: Session, uid: UUID, instance_key: int) -> list[Values]:
+    own = s.get("workflow_instance", (uid,))
+    evicted = []
+    for row in list(s.rows("workflow_instance")):
+        if own is None or row["engine_id"] != own["engine_id"] or row["instance_uid"] == uid:
+            continue
+        standing = (
+            await s.lock("workflow_instance", (row["instance_uid"],)) if row["instance_key"] == instance_key else None
+        )
+        if standing is not None and standing["instance_key"] == instance_key:
+            status = "starting" if standing["ended_at"] is None else standing["status"]
+            changed = {**standing, "instance_key": None, "missed_at": None, "status": status}
+            s.put("workflow_instance", (row["instance_uid"],), changed)
+            evicted.append(standing["entry_id"])
+    for entry_id in evicted:
+        once, said = f"unpinned:{instance_key}:{uid}", {"instance_key": instance_key}
+        await append_event(s, entry_id, "InstanceUnpinned", once, said)
+    return [{"entry_id": entry_id} for entry_id in evicted]
+
+
+@statement("instances", "adopt")
+async def adopt(
+    s: Session, uid: UUID, instead_of: int, instance_key: int, definition_key: int, version: int
+) -> list[Values]:
+    instance = await s.lock("workflow_instance", (uid,))
+    if instance is None or instance["instance_key"] != instead_of or instance["ended_at"] is not None:
+        return []
+    _claim_key(s, uid, instance["engine_id"], instance_key)
+    pin = {"instance_key": instance_key, "definition_key": definition_key, "process_version": version}
+    s.put("workflow_instance", (uid,), {**instance, **pin, "missed_at": None})
+    for token in list(s.rows("parked_token")):
+        if (token["engine_id"], token["instance_key"]) == (instance["engine_id"], instead_of):
+            await close_token(s, token, "gone")
+    return [{"entry_id": instance["entry_id"]}]
+
+
+@statement("instances", "tell_adoption")
+async def tell_adoption(s: Session, entry_id: UUID, was: int, instance_key: int) -> list[Values]:
+    said = {"instance_key": instance_key, "was": was}
+    return [{"seq": await append_event(s, entry_id, "InstanceAdopted", f"adopted:{was}:{instance_key}", said)}]
+
+
+@statement("instances", "miss")
+async def miss(s: Session, uid: UUID, instance_key: int) -> list[Values]:
+    instance = await s.lock("workflow_instance", (uid,))
+    if instance is not None and instance["instance_key"] == instance_key and instance["ended_at"] is None:
+        s.put("workflow_instance", (uid,), {**instance, "missed_at": instance["missed_at"] or s.now})
+    return []
+
+
+def _correlation(instance: Values) -> Values:
+    return {**{name: instance[name] for name in _KNOWN}, "correlation": json.dumps(instance["correlation"])}
+
+
+@statement("instances", "known")
+async def known(s: Session, uid: UUID) -> list[Values]:
+    instance = s.get("workflow_instance", (uid,))
+    return [] if instance is None else [_correlation(instance)]
+
+
+@statement("instances", "hold")
+async def hold(s: Session, uid: UUID) -> list[Values]:
+    instance = await s.lock("workflow_instance", (uid,))
+    return [] if instance is None else [_correlation(instance)]
+
+
+@statement("instances", "hold_carrier")
+async def hold_carrier(s: Session, entry_id: UUID) -> list[Values]:
+    return [_carrier(await s.lock("workflow_instance", (row["instance_uid"],))) for row in instances_of(s, entry_id)]
+
+
+def _carrier(instance: Values | None) -> Values:
+    assert instance is not None
+    return {name: instance[name] for name in ("instance_uid", "engine_id", "instance_key", "status")}
+
+
+@statement("instances", "of_entry")
+async def of_entry(s: Session, entry_id: UUID) -> list[Values]:
+    return [_carrier(row) for row in instances_of(s, entry_id)]
+
+
+@statement("instances", "key_of")
+async def key_of(s: Session, uid: UUID) -> list[Values]:
+    instance = s.get("workflow_instance", (uid,))
+    return [] if instance is None else [{"instance_key": instance["instance_key"]}]
+
+
+@statement("instances", "quiet")
+async def quiet(s: Session, engine_id: str, longer: timedelta, limit: int, missed: timedelta) -> list[Values]:
+    now = s.now
+    silent = []
+    for row in s.rows("workflow_instance"):
+        entry = s.get("runbook_entry", (row["entry_id"],))
+        is_open = row["engine_id"] == engine_id and row["ended_at"] is None and row["instance_key"] is not None
+        if entry is None or not is_open or s.is_locked("workflow_instance", (row["instance_uid"],)):
+            continue
+        is_quiet = entry["updated_at"] < now - longer and (row["probed_at"] is None or row["probed_at"] < now - longer)
+        if is_quiet or (row["missed_at"] is not None and row["missed_at"] < now - missed):
+            silent.append(row)
+    silent.sort(key=lambda row: (row["probed_at"] is not None, row["probed_at"] or now, row["created_at"]))
+    found = []
+    for row in silent[:limit]:
+        await s.change("workflow_instance", (row["instance_uid"],), probed_at=s.now, missed_at=None)
+        found.append({name: row[name] for name in ("instance_uid", "entry_id", "instance_key")})
+    return found
+
+
+# ---- payloads ----------------------------------------------------------------------------------------------------
+
+
+@statement("payloads", "open")
+async def open_versions(s: Session, uid: UUID, hash: bytes, content: bytes) -> list[Values]:
+    await s.lock("payload_head", (uid,))
+    s.put("payload_head", (uid,), {"instance_uid": uid, "version": 0, "hash": hash, "content": content})
+    await s.lock("payload_version", (uid, hash))
+    s.put("payload_version", (uid, hash), {"instance_uid": uid, "hash": hash, "version": 0, "job_key": None})
+    return []
+
+
+def _head(head: Values | None) -> list[Values]:
+    return [] if head is None else [{name: head[name] for name in ("content", "hash", "version")}]
+
+
+@statement("payloads", "head")
+async def head(s: Session, uid: UUID) -> list[Values]:
+    return _head(s.get("payload_head", (uid,)))
+
+
+@statement("payloads", "head_for_update")
+async def head_for_update(s: Session, uid: UUID) -> list[Values]:
+    rows = _head(await s.lock("payload_head", (uid,)))
+    instance = s.get("workflow_instance", (uid,))
+    return [] if instance is None else [{**row, "correlation": dumps(instance["correlation"])} for row in rows]
+
+
+@statement("payloads", "is_known")
+async def is_known(s: Session, uid: UUID, hash: bytes) -> list[Values]:
+    return [{"known": s.get("payload_version", (uid, hash)) is not None}]
+
+
+# ---- dispatches --------------------------------------------------------------------------------------------------
+
+
+@statement("dispatches", "add")
+async def add(s: Session, uid: UUID, entry_id: UUID, engine_id: str, process_id: str, variables: bytes) -> list[Values]:
+    await s.lock("dispatch", (uid,))
+    now = s.now
+    row: dict[str, Any] = {
+        "instance_uid": uid,
+        "entry_id": entry_id,
+        "engine_id": engine_id,
+        "process_id": process_id,
+        "variables": variables,
+        "attempts": 0,
+        "next_at": now,
+        "owner": None,
+        "last_error": None,
+        "created_at": now,
+        "done_at": None,
+    }
+    s.put("dispatch", (uid,), row)
+    return []
+
+
+@statement("dispatches", "claim")
+async def claim(s: Session, engine_id: str, owner: UUID, limit: int, patience: timedelta) -> list[Values]:
+    now = s.now
+    due = [
+        row
+        for row in s.rows("dispatch")
+        if row["engine_id"] == engine_id
+        and row["done_at"] is None
+        and row["next_at"] <= now
+        and not s.is_locked("dispatch", (row["instance_uid"],))
+    ]
+    due.sort(key=lambda row: row["next_at"])
+    taken = []
+    for row in due[:limit]:
+        claimed = await s.change(
+            "dispatch",
+            (row["instance_uid"],),
+            attempts=row["attempts"] + 1,
+            owner=owner,
+            next_at=s.now + patience,
+        )
+        assert claimed is not None
+        names = ("instance_uid", "entry_id", "process_id", "variables", "attempts")
+        taken.append({name: claimed[name] for name in names})
+    return taken
+
+
+@statement("dispatches", "postpone")
+async def postpone(s: Session, uid: UUID, owner: UUID, by: timedelta, reason: str, surely: int) -> list[Values]:
+    row = await s.lock("dispatch", (uid,))
+    if row is not None and row["owner"] == owner and row["done_at"] is None:
+        later = {"next_at": s.now + by, "last_error": reason, "attempts": row["attempts"] - surely}
+        s.put("dispatch", (uid,), {**row, **later})
+    return []
+
+
+@statement("dispatches", "doubt")
+async def doubt(s: Session, uid: UUID) -> list[Values]:
+    row = s.get("dispatch", (uid,))
+    return [] if row is None else [{"doubtful": row["attempts"] > 1}]
+
+
+@statement("dispatches", "withdraw")
+async def withdraw(s: Session, uid: UUID) -> list[Values]:
+    row = await s.lock("dispatch", (uid,))
+    if row is None or row["done_at"] is not None:
+        return []
+    s.put("dispatch", (uid,), {**row, "done_at": s.now, "variables": b""})
+    return [{"attempts": row["attempts"]}]
+
+
+@statement("dispatches", "backlog")
+async def backlog(s: Session, engine_id: str) -> list[Values]:
+    waiting = [row for row in s.rows("dispatch") if row["engine_id"] == engine_id and row["done_at"] is None]
+    oldest = min((row["created_at"] for row in waiting), default=None)
+    return [{"waiting": len(waiting), "oldest": None if oldest is None else (s.now - oldest).total_seconds()}]
+
+
+# ---- deployments -------------------------------------------------------------------------------------------------
+
+
+@statement("deployments", "find")
+async def find(s: Session, engine_id: str, definition_key: int) -> list[Values]:
+    shape = next((shape for name, shape in SHAPES.items() if DEFINITION_KEYS[name] == definition_key), None)
+    if shape is None:
+        return []
+    row = {
+        "definition_key": definition_key,
+        "process_id": shape.process,
+        "version": 1,
+        "verb": shape.verb,
+        "resource": f"{shape.process}.bpmn",
+        "authored_sha256": b"",
+        "woven_sha256": b"",
+        "waits": json.dumps(as_json(shape.waits)),
+        "steps": len(shape.nodes),
+        "deployed_by": "simulator",
+        "deployed_at": s.now,
+    }
+    return [row]
+
+
+@statement("deployments", "content")
+async def content(s: Session, engine_id: str, definition_key: int) -> list[Values]:
+    shape = next((shape for name, shape in SHAPES.items() if DEFINITION_KEYS[name] == definition_key), None)
+    return [] if shape is None else [{"woven": drawn(shape)}]

@@ -1,0 +1,121 @@
+"""One boot of a worker: the product's own parts, put together as `ops.app` and `ops.staff` do."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any, cast
+from uuid import UUID
+
+from tests.simulator.client import SimulatedEngine
+from tests.simulator.loop import Loop, Process
+from tests.simulator.shapes import REGISTRY
+from tests.simulator.store import SimulatedDatabase
+from verbworker.job import Job
+from verbworker.poll_loop import Service
+from verbworker.stores._database import Database
+from verbworker.stores.dead_letters import DeadLetters
+from verbworker.stores.deliveries import Deliveries
+from verbworker.stores.deployments import Deployments
+from verbworker.stores.dispatches import Dispatches
+from verbworker.stores.frames import Frames
+from verbworker.stores.inbox import Inbox
+from verbworker.stores.instances import Instances
+from verbworker.stores.leases import Leases
+from verbworker.work.bridge import Bridge
+from verbworker.work.cancelling import Cancelling
+from verbworker.work.completion import Completion
+from verbworker.work.desk import Desk
+from verbworker.work.dispatcher import Dispatcher
+from verbworker.work.duplicate_instances import InstanceIdentity
+from verbworker.work.executor import Databases, Executor
+from verbworker.work.gate_desk import GateDesk
+from verbworker.work.gates import GateRelay
+from verbworker.work.heart import Heart
+from verbworker.work.messenger import Messenger
+from verbworker.work.performance import Performance
+from verbworker.work.reception import Reception
+from verbworker.work.reconciler import Reconciler
+from verbworker.work.relay import Relay
+from verbworker.work.returns import Returns
+from verbworker.work.serving import Serving
+from verbworker.work.stalls import StallDetector
+from verbworker.work.sweep import Sweep
+
+LEASE = timedelta(seconds=30)
+GRACE = timedelta(seconds=5)
+ENGINE_TIMEOUT = timedelta(seconds=60)
+GATE_TIMEOUT = timedelta(seconds=60)
+RECONCILE_AFTER = timedelta(seconds=90)
+STALL_GRACE = timedelta(seconds=20)
+# Looking for work that is not there is most of what a schedule costs.
+_EVERY = 6.0
+
+LEFT_OUT = frozenset({"tick", "reaper", "retention"})
+"""Services that a schedule of minutes has no need of; those of undoing are left out with it."""
+
+
+class Boot:
+    """A running worker process."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        process: Process,
+        control_pool: SimulatedDatabase,
+        verb_pool: SimulatedDatabase,
+        engine: SimulatedEngine,
+        owner: UUID,
+    ) -> None:
+        self.process = process
+        self._loop = loop
+        control = cast(Database, control_pool)
+        pools = Databases(control, cast(Database, verb_pool))
+        engine_id = engine.engine_id
+        frames = Frames(control, engine_id=engine_id, owner=owner, lease=LEASE)
+        heart = Heart(frames, engine, engine_timeout_ms=int(ENGINE_TIMEOUT / timedelta(milliseconds=1)))
+        performance = Performance(cast(Any, None))  # no verb here needs a thread
+        dispatches = Dispatches(control, engine_id=engine_id, owner=owner)
+        identity = InstanceIdentity(Instances(control), engine, dispatches)
+        self._executor = Executor(REGISTRY, engine, frames, pools, heart, performance, identity=identity)
+        inbox = Inbox(control, engine_id=engine_id, owner=owner)
+        reception = Reception(control, engine, identity)
+        cancelling = Cancelling(control, dispatches, engine, every=_EVERY)
+        reconciler = Reconciler(control, engine, cancelling, after=RECONCILE_AFTER)
+        deliveries = Deliveries(control, engine_id=engine_id, owner=owner, lease=LEASE)
+        self._serving = Serving(deliveries, self._executor.give_back)
+        bridge = Bridge(REGISTRY, control, Deployments(control, engine_id=engine_id), inbox, reception)
+        gates = GateDesk(REGISTRY, engine, control, identity=identity, timeout=GATE_TIMEOUT)
+        desks: list[Desk] = [*bridge.desks(), Completion(REGISTRY, control, reception, cancelling), gates]
+        self._desks = {desk.type: desk for desk in desks}
+        dispatcher = Dispatcher(dispatches, Instances(control), engine, every=_EVERY)
+        messenger = Messenger(REGISTRY, inbox, DeadLetters(control), engine, every=_EVERY)
+        self.pokes = (dispatcher.poke, messenger.poke)
+        leases = Leases(control, frames, grace=GRACE)
+        sweep = Sweep(engine, frames, leases, deliveries, reconciler, every=timedelta(seconds=_EVERY))
+        booted_at = loop.now
+        stalls = StallDetector(
+            control,
+            engine,
+            after=ENGINE_TIMEOUT + STALL_GRACE,
+            gates_after=GATE_TIMEOUT + STALL_GRACE,
+            caught_up_for=lambda: loop.now - booted_at,
+        )
+        self.services: tuple[Service, ...] = (
+            *(*frames.services, *heart.services, Relay(frames, Returns(engine, frames)).service),
+            *self._serving.services,
+            *(dispatcher.service, messenger.service, cancelling.service, reconciler.service),
+            *(GateRelay(control, engine, timeout=GATE_TIMEOUT, every=_EVERY).service, sweep.service, stalls.service),
+        )
+
+    def open(self, ended: "Callable[[Process, str, asyncio.Task[None]], None]") -> None:
+        """Start the services; how one ends is told."""
+        for service in self.services:
+            task = self._loop.spawn(self.process, service.run())
+            task.add_done_callback(partial(ended, self.process, service.name))
+
+    def take(self, job: Job) -> None:
+        """Work on a delivery, in a task of its own."""
+        desk = self._desks.get(job.type)
+        work = self._executor.execute(job) if desk is None else self._serving.serve(desk, job)
+        self._loop.create_task(work)
