@@ -42,14 +42,6 @@ EXPECTED = {
         "restored, timeout early",
         seed=718,
     ),
-    "incident not noted": _expect(
-        "an incident that the engine accepted before its worker died stays unreported: the sweep hears 'not active'"
-        " for ever, and the next delivery that a person asks for is answered by the incident again",
-        "report left",
-        _DEATHS,
-        "kill",
-        seed=53,
-    ),
     "asked again": _expect(
         "a gate whose task got another key after it was decided asks the person again",
         "asked again",

@@ -298,7 +298,7 @@ async def test_an_incident_the_engine_has_already_is_not_reported_again_at_every
         await desk.change(job, "lease_until = lease_until - interval '1 minute'")
 
         assert await sweeper(desk.database, desk.engine).sweep() == 0
-        assert (await desk.frame(job)).reported_at is None
+        assert (await desk.frame(job)).reported_at is not None
         assert desk.known(job).state is JobState.INCIDENT
 
 
@@ -602,3 +602,20 @@ async def test_what_the_sweep_leaves_alone(dsn: str) -> None:
 
         assert (await sweep.sweep(), await sweep.ask()) == (0, 0)
         assert (await desk.frame(job)).state is FrameState.COMPLETED
+
+
+async def test_an_incident_that_the_engine_took_before_its_worker_died_counts_as_reported(dsn: str) -> None:
+    agency = Agency()
+    async with house(dsn, trip_registry(agency)) as place:
+        agency.trouble("book-flight", PermanentContract("no such flight", code="NoFlight"))
+        job = await _first_job(place)
+        await place.worker.executor.execute(job)
+        await place.database.execute("UPDATE verbworker.job_frame SET reported_at = NULL")
+        await leases_end(place.database)
+
+        await sweeper(place.database, place.engine).sweep()
+
+        row: Any = await place.database.fetchrow(
+            "SELECT state::text, reported_at IS NOT NULL FROM verbworker.job_frame"
+        )
+        assert tuple(row) == ("incident", True)

@@ -144,6 +144,9 @@ class Sweep:
                 await self._close(self._frames.engine_id, frame.job_key, frame.epoch)
                 if frame.instance_uid is not None:
                     gone.add(frame.instance_uid)
+            case Answer.NOT_ACTIVE if step not in (Step.CLAIM_AGAIN, Step.REPORT_RETRY):
+                # The engine took the incident from a worker that died before it could note that.
+                await self._frames.reported(frame.job_key, frame.epoch)
             case Answer.NOT_ACTIVE:
                 await self._leases.postpone(one, _NOT_ACTIVE)
             case Answer.AWAY:

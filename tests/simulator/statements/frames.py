@@ -103,10 +103,7 @@ _SAME_JOB = ("process_instance_key", "element_instance_key", "instance_uid")
 
 
 def _is_archived(s: Session, engine_id: str, item: Values) -> bool:
-    return any(
-        old["state"] == "completed" and all(old[name] == item[name] for name in _SAME_JOB)
-        for old in archived(s, engine_id, item["job_key"])
-    )
+    return any(all(old[name] == item[name] for name in _SAME_JOB) for old in archived(s, engine_id, item["job_key"]))
 
 
 def _has_twin(s: Session, frame: Values, beside: set[int]) -> bool:
