@@ -95,6 +95,14 @@ EXPECTED = {
         "freeze, restored, keys reused",
         seed=86,
     ),
+    "late delivery of a lost key": _expect(
+        "a delivery from before the records were lost comes late, and the step guard has it succeed the job that the"
+        " engine has now: an incident is taken over by a key that is gone, and the runbook says that nothing waits",
+        "stuck",
+        "records lost",
+        "late, records lost",
+        seed=1164,
+    ),
 }
 
 
