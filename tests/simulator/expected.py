@@ -65,6 +65,36 @@ EXPECTED = {
         "timeout lost, records lost, kill",
         seed=179,
     ),
+    "message forgotten": _expect(
+        "the engine forgets that a message ended a wait and waits again; our inbox has it as read and never sends it",
+        "stuck",
+        "commands lost, restored",
+        "restored",
+        seed=185,
+    ),
+    "evicted for good": _expect(
+        "an instance that the engine forgot and whose key it gave to another is unpinned and then looked at by nothing;"
+        " it is named as stalled with the reason and the remedy of a direct verb",
+        "stuck",
+        "keys reused",
+        "commands lost, keys reused",
+        seed=44,
+    ),
+    "verdict for another job": _expect(
+        "a worker completes a job whose key the engine gave to another instance meanwhile, and with it that one's step",
+        "incident*, effect lost, payload wrong, effect twice, call under two keys, message lost, two instances",
+        "keys reused",
+        "freeze, restored, keys reused",
+        seed=86,
+    ),
+    "late delivery of a lost key": _expect(
+        "a delivery from before the records were lost comes late, and the step guard has it succeed the job that the"
+        " engine has now: an incident is taken over by a key that is gone, and the runbook says that nothing waits",
+        "stuck",
+        "records lost",
+        "late, records lost",
+        seed=1164,
+    ),
 }
 
 
