@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, ClassVar, TypeVar
 
 import pytest
+from pydantic import SecretStr
 
 from tests.support.desk import Desk, one_verb, opened, quick
 from tests.support.ledger import EFFECTS, TABLE, Account
@@ -21,7 +23,10 @@ from verbworker.errors import (
     TransientInfrastructure,
 )
 from verbworker.frame import Claim, FrameState
+from verbworker.ops.app import verb_pool
+from verbworker.ops.config import Settings
 from verbworker.outcome import Incident, Retry, Thrown, Yielded
+from verbworker.stores._database import keyed
 from verbworker.stores.frames import Frames, Verdict
 from verbworker.testing.memory import JobState
 from verbworker.verb import Call
@@ -45,6 +50,20 @@ async def book(account: Account, call: Call) -> Account:
     await call.db.execute(BOOK, call.epoch)
     account.amount += 1
     return account
+
+
+@pytest.mark.req("JOB-13")
+async def test_a_verb_may_think_in_its_transaction_as_long_as_its_policy_lets_it(dsn: str) -> None:
+    registry = one_verb(book, mode="transactional")
+    settings = Settings(dsn=SecretStr(dsn), lease=timedelta(milliseconds=100))
+    async with verb_pool(settings, registry) as database, database.transaction() as connection:
+        await connection.fetchval("SELECT 1")
+        await asyncio.sleep(0.4)
+        assert await connection.fetchval("SELECT 1") == 1
+        await keyed(connection)
+        shown = await connection.fetchval("SHOW idle_in_transaction_session_timeout")
+
+    assert shown == "5s", "what follows the verb is ours, and a worker that freezes there holds locks of ours"
 
 
 # ---- the verb's own transaction ------------------------------------------------------------------------------------

@@ -163,3 +163,25 @@ async def test_an_instance_that_ended_after_a_request_was_cancelled_by_it(
     await Reconciler(database, engine, service, after=SOON).look()
 
     assert (await book.events())[-1].detail["reason"] == "a mistake"
+
+
+async def test_a_cancel_that_is_asked_for_again_is_the_same_one(database: Database, engine: MemoryEngine) -> None:
+    book = await started(database, engine)
+    office = cancelling(database, engine)
+    await office.cancel(book.entry_id, tenant_id="default", by="ada", reason="x")
+
+    again = await office.cancel(book.entry_id, tenant_id="default", by="ada", reason="x")
+
+    assert again.status is Status.CANCELLED
+    for by, reason in (("bob", "x"), ("ada", "y")):
+        with pytest.raises(RequestConflict, match=r"it is cancelled at .*, asked for by ada: x"):
+            await office.cancel(book.entry_id, tenant_id="default", by=by, reason=reason)
+
+
+async def test_a_cancel_of_what_ended_otherwise_is_no_repeat(database: Database, engine: MemoryEngine) -> None:
+    book = await started(database, engine)
+    office = cancelling(database, engine)
+    await office.end_outside(book.entry_id, 1)
+
+    with pytest.raises(RequestConflict, match="it is cancelled at "):
+        await office.cancel(book.entry_id, tenant_id="default", by="ada", reason="x")

@@ -20,6 +20,7 @@ from verbworker.ops.config import Settings
 from verbworker.ops.health import Health
 from verbworker.ops.probes import WorkerProbes
 from verbworker.ops.staff import hire
+from verbworker.policy import DEFAULT_POLICY
 from verbworker.registry import Registry
 from verbworker.stores._database import Database
 from verbworker.stores.deliveries import Deliveries
@@ -42,6 +43,7 @@ _log = logging.getLogger(__name__)
 
 _MOST_VERB_CONNECTIONS = 64
 _MOST_THREADS = 256
+_UNTIL_TIMED_OUT = timedelta(seconds=1)  # for a verb's own timeout to come before the server's
 
 
 def load_app(place: str) -> Registry:
@@ -194,13 +196,18 @@ def engine_pool(settings: Settings) -> Database:
 
 
 def verb_pool(settings: Settings, registry: Registry) -> Database:
-    """The pool for transactional verbs: the server itself ends a session that froze inside its transaction."""
+    """The pool for transactional verbs: the server itself ends a session that froze inside its transaction.
+
+    A verb may idle there until its own time is over: ended sooner, it would be run again without end.
+    """
     wanted = sum(verb.concurrency for verb in registry if verb.mode == "transactional")
+    policies = (DEFAULT_POLICY, *registry.policies.values())
+    longest = timedelta(seconds=max(policy.start_to_close_timeout_seconds for policy in policies))
     return Database(
         settings.database(),
         size=settings.verb_connections or min(max(wanted, 1), _MOST_VERB_CONNECTIONS),
         settings={
-            "idle_in_transaction_session_timeout": _milliseconds(settings.lease),
+            "idle_in_transaction_session_timeout": _milliseconds(max(settings.lease, longest + _UNTIL_TIMED_OUT)),
             "statement_timeout": _milliseconds(settings.statement_timeout),
             "lock_timeout": _milliseconds(settings.lock_timeout),
         },

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from verbworker.engine import Engine
 from verbworker.errors import EngineError, EngineUnavailable, JobGone, NotFound, RequestConflict
-from verbworker.event import Entry, Kind
+from verbworker.event import Entry, Kind, Status
 from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.dispatches import Dispatches
@@ -40,7 +40,8 @@ class Cancelling:
     async def cancel(self, entry_id: UUID, *, tenant_id: str, by: str, reason: str) -> Entry:
         """Ask for the end of an entry and return it: cancelled, or still open while the engine is away.
 
-        Raises `NotFound`, or `RequestConflict` when it has ended or cannot be cancelled.
+        The same person with the same reason asks for the same cancel again and hears the same answer. Raises
+        `NotFound`, or `RequestConflict` when the entry ended otherwise or cannot be cancelled.
         """
         entry = await self._entry(entry_id, tenant_id)
         async with self._database.transaction() as connection:
@@ -51,10 +52,14 @@ class Cancelling:
             if is_open and carrier is not None and carrier.instance_key is None:
                 await self._dispatches.withdraw_in(connection, carrier.instance_uid)
                 await self._end_in(connection, entry_id, {"by": by, "reason": reason})
-        if not is_open:
-            raise RequestConflict(_ended(await self._entry(entry_id, tenant_id)))
-        await self.carry_out(entry_id)
-        return await self._entry(entry_id, tenant_id)
+            asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
+        if is_open:
+            await self.carry_out(entry_id)
+        ended = await self._entry(entry_id, tenant_id)
+        is_repeat = ended.status is Status.CANCELLED and asked == {"by": by, "reason": reason}
+        if not is_open and not is_repeat:
+            raise RequestConflict(_told(ended, asked))
+        return ended
 
     async def carry_out(self, entry_id: UUID) -> bool:
         """Have the engine end an entry that somebody wants to end; False when nobody does or it could not be told."""
@@ -107,6 +112,11 @@ class Cancelling:
         return entry
 
 
-def _ended(entry: Entry) -> str:
+def _told(entry: Entry, asked: Mapping[str, Any] | None) -> str:
     at = "" if entry.ended_at is None else f" at {entry.ended_at:%Y-%m-%d %H:%M:%S} UTC"
-    return f"the entry has ended before: it is {entry.status}{at}"
+    by = (
+        ""
+        if asked is None or entry.status is not Status.CANCELLED
+        else f", asked for by {asked['by']}: {asked['reason']}"
+    )
+    return f"the entry has ended before: it is {entry.status}{at}{by}"
