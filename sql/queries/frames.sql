@@ -595,15 +595,6 @@ SELECT $1, $2, coalesce((
   LIMIT 1
 ), '{}'), $3::jsonb;
 
--- name: is_displaced
--- Whether the instance of a delivery vouches for it with a payload of its own: then the engine gave an old key out again,
--- and the frame that stands there is another job's.
-SELECT EXISTS (
-  SELECT 1
-  FROM verbworker.payload_version
-  WHERE instance_uid = $1 AND hash = $2
-) AS is_displaced;
-
 -- name: displace
 -- Move a frame out of the way of a job that the engine gave its key to. Only one that is acknowledged is moved, and the
 -- archive keeps it: its step may be handed out again under another key.

@@ -25,6 +25,7 @@ from verbworker.stores._frame_rows import (
     unacknowledged_of,
 )
 from verbworker.stores._sql import query
+from verbworker.stores.payloads import is_known_in
 
 MAX_INFRASTRUCTURE_RUNS = 100
 _ACK_INTERVAL = 0.1
@@ -294,12 +295,14 @@ class Frames:
     async def displace(self, frame: Frame, delivery: Delivery) -> bool:
         """Make room for a job that the engine gave this frame's key to; False when the delivery is not vouched for.
 
-        A broker that lost its last records gives keys out again, and a recreated one too.
+        A broker that lost its last records gives keys out again, and a recreated one too. Its instance vouches for a
+        delivery with a payload of its own.
         """
-        uid = delivery.instance_uid
-        row = await self._database.fetchrow(query("frames", "is_displaced"), uid, delivery.input_hash)
-        if frame.archived or row is None or not row["is_displaced"]:
+        if frame.archived or delivery.instance_uid is None:
             return False
+        async with self._database.acquire() as connection:
+            if not await is_known_in(connection, delivery.instance_uid, delivery.input_hash):
+                return False
         epoch = frame.epoch
         if frame.state is FrameState.COMPLETED:
             await self.acknowledge_in(self._database, {frame.job_key: "displaced"})

@@ -108,11 +108,6 @@ async def is_cleared(s: Session, engine_id: str, job_key: int) -> list[Values]:
 # ---- a key that was given out again ------------------------------------------------------------------------------
 
 
-@statement("frames", "is_displaced")
-async def is_displaced(s: Session, uid: UUID | None, input_hash: bytes) -> list[Values]:
-    return [{"is_displaced": uid is not None and s.get("payload_version", (uid, input_hash)) is not None}]
-
-
 @statement("frames", "archive_months")
 async def archive_months(s: Session, older: timedelta) -> list[Values]:
     return []
