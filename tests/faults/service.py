@@ -70,6 +70,8 @@ class Service:
             return
         if number == signal.SIGKILL:
             self._expected = "kill"
+        if number == signal.SIGTERM and self._expected == "term":
+            self._expected = "kill"  # the help promises that a second one ends a worker at once
         if number == signal.SIGTERM and self._expected is None:
             self._expected, self._term_at = "term", time.monotonic()
         with contextlib.suppress(ProcessLookupError):
