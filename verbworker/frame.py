@@ -79,6 +79,8 @@ class Claim:
     input_is_head: bool = False
     # Whether another job of the same step may have a frame: only then is it worth a look.
     may_have_twin: bool = False
+    # Whether another job of the same element has a frame, with whatever input: the same step if it is entered once.
+    is_element_visited: bool = False
     # Whether an earlier run of the step, under another job key, may have reached the outside.
     follows_twin: bool = False
 

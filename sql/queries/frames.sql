@@ -45,12 +45,12 @@ SELECT
     OFFSET 0
   ) AS input_known,
   known.hash IS NOT DISTINCT FROM claimed.input_hash AS input_is_head,
-  EXISTS (
-    SELECT 1
+  (
+    -- True for another job of the same step, false for one of the same element with another input.
+    SELECT bool_or(other.input_hash = claimed.input_hash)
     FROM verbworker.job_frame AS other
-    WHERE other.instance_uid = claimed.instance_uid AND other.input_hash = claimed.input_hash
-      AND other.element_id = claimed.element_id AND other.engine_id = $1 AND other.job_key <> claimed.job_key
-    OFFSET 0
+    WHERE other.instance_uid = claimed.instance_uid AND other.element_id = claimed.element_id
+      AND other.engine_id = $1 AND other.job_key <> claimed.job_key
   ) AS has_twin
 FROM claimed
 LEFT JOIN LATERAL (

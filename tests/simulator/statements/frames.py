@@ -106,13 +106,15 @@ def _is_archived(s: Session, engine_id: str, item: Values) -> bool:
     return any(all(old[name] == item[name] for name in _SAME_JOB) for old in archived(s, engine_id, item["job_key"]))
 
 
-def _has_twin(s: Session, frame: Values, beside: set[int]) -> bool:
-    """Whether another frame has the same step; those opened by the same statement are not seen by it."""
-    names = ("instance_uid", "input_hash", "element_id", "engine_id")
-    return frame["instance_uid"] is not None and any(
-        other["job_key"] not in beside and all(other[name] == frame[name] for name in names)
+def _has_twin(s: Session, frame: Values, beside: set[int]) -> bool | None:
+    """Whether another frame of the element has the same input; those opened by the same statement are not seen by it."""
+    names = ("instance_uid", "element_id", "engine_id")
+    inputs = [
+        other["input_hash"]
         for other in s.rows("job_frame")
-    )
+        if other["job_key"] not in beside and all(other[name] == frame[name] for name in names)
+    ]
+    return None if frame["instance_uid"] is None or not inputs else frame["input_hash"] in inputs
 
 
 @statement("frames", "open")
