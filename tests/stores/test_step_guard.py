@@ -257,6 +257,26 @@ async def test_a_branch_that_comes_again_with_what_another_branch_wrote_is_repea
     assert verdict.payload == b'{"step":1}'
 
 
+async def test_a_branch_that_is_in_the_archive_is_repeated_with_what_another_branch_wrote(guarded: Guarded) -> None:
+    await guarded.deploy(_BRANCHES)
+    await guarded.done(1)
+    for _ in range(2):
+        await guarded.frames.archive(older_than=timedelta(0), settled=timedelta(0))
+    head = sha256(await guarded.done_beside(10, base=b'{"step":1}')).digest()
+    young = await guarded.claim(3, input_hash=head)
+    await guarded.place.database.execute(
+        "UPDATE verbworker.workflow_instance SET created_at = created_at - interval '2 minutes'"
+    )
+    await guarded.place.database.execute("DELETE FROM verbworker.job_frame WHERE job_key = 3")
+    claim = await guarded.claim(2, input_hash=head)
+    verdict = await guarded.admit(2, claim, input_hash=head)
+
+    assert await guarded.place.column("state", 1) is None
+    assert (young.may_have_archived, claim.may_have_archived) == (False, True)
+    assert (claim.may_have_twin, claim.is_element_visited) == (False, False)
+    assert isinstance(verdict, Completed)
+
+
 async def test_a_step_whose_result_came_back_with_the_job_is_held_until_a_person_lets_it_go(guarded: Guarded) -> None:
     await guarded.deploy(_PLAIN)
     await guarded.done(1)

@@ -147,6 +147,7 @@ def opened(row: Row, delivery: Delivery, owner: UUID) -> Claim:
         input_is_head=row["input_is_head"],
         may_have_twin=bool(row["has_twin"]) or not row["input_is_head"],
         is_element_visited=row["has_twin"] is not None,
+        may_have_archived=bool(row["is_instance_old"]),
     )
 
 

@@ -29,7 +29,7 @@ from verbworker.stores._sql import query
 
 MAX_INFRASTRUCTURE_RUNS = 100
 _ACK_INTERVAL = 0.1
-# Longer than any statement may take: after this nobody looks at a snapshot from before the copy.
+# Longer than any statement may take: after this nobody looks at a snapshot from before the copy. `open` counts on it.
 _SETTLED = timedelta(minutes=1)
 
 

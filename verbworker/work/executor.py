@@ -216,8 +216,7 @@ class Executor:
         try:
             terms = await self._terms.require(job)
             claim = replace(claim, instance=await self._identity.admit(job, luggage, claim.instance))
-            has_doubt = claim.may_have_twin or claim.is_element_visited
-            if self._guard is not None and has_doubt and luggage.instance_uid is not None:
+            if self._guard is not None and claim.has_doubt and luggage.instance_uid is not None:
                 admitted = await self._guard.admit(job, claim, luggage.instance_uid, luggage.hash)
                 if isinstance(admitted, Completed):
                     return admitted

@@ -80,7 +80,7 @@ class StepGuard:
         known whether the step may run.
         """
         place = await self._place_of(job)
-        if not claim.may_have_twin and not place.is_once:
+        if not claim.may_have_twin and not _may_be_visited(place, claim):
             return claim
         twins = await self._steps.twins(job, instance_uid, input_hash, is_once=place.is_once)
         if place.is_shared:
@@ -181,6 +181,15 @@ class StepGuard:
             else:
                 self._models[key] = _places_in(content, job.process_id)
         return self._models.get(key, {}).get(job.element_id, _UNKNOWN)
+
+
+def _may_be_visited(place: _Place, claim: Claim) -> bool:
+    """Whether a job that came with the payload of record may be of an element that was entered before.
+
+    Only what another branch wrote can bring the payload of record to a step that is done, so elsewhere the archive is
+    spared.
+    """
+    return place.is_once and (claim.is_element_visited or (claim.may_have_archived and place.is_concurrent))
 
 
 def _check_late(job: Job, claim: Claim, twins: list[Twin], pinned: int | None) -> None:

@@ -135,9 +135,19 @@ async def open_(s: Session, engine_id: str, owner: UUID, lease: timedelta, *colu
     names = ("job_key", "first_run_at", "lease_until")
     beside = {frame["job_key"] for frame in opened}
     return [
-        {**{name: frame[name] for name in names}, **_known(s, frame), "has_twin": _has_twin(s, frame, beside)}
+        {
+            **{name: frame[name] for name in names},
+            **_known(s, frame),
+            "has_twin": _has_twin(s, frame, beside),
+            "is_instance_old": _is_instance_old(s, frame),
+        }
         for frame in opened
     ]
+
+
+def _is_instance_old(s: Session, frame: Values) -> bool | None:
+    instance = None if frame["instance_uid"] is None else s.get("workflow_instance", (frame["instance_uid"],))
+    return None if instance is None else instance["created_at"] < s.now - timedelta(minutes=1)
 
 
 @statement("frames", "push")
