@@ -163,7 +163,7 @@ def random_body(dice: Random) -> str:
 def entered_twice(scope: Scope) -> set[str]:
     """The nodes that some run enters more than once, as far as a bounded number of states shows."""
     first = (Counter({"start": 1}), Counter({"start": 1}))
-    seen = set()
+    seen: set[object] = set()
     pending = [first]
     found: set[str] = set()
     while pending and len(seen) < _MOST_STATES:

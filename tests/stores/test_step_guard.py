@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.frames import ENGINE, FIRST, INCIDENT, RETRY, Place, claimed, make_delivery, make_job, opened, working
+from tests.support.frames import (
+    ENGINE,
+    FIRST,
+    INCIDENT,
+    RETRY,
+    Place,
+    claimed,
+    make_delivery,
+    make_job,
+    opened,
+    working,
+)
 from verbworker.errors import Fenced, PermanentContract, TransientInfrastructure
 from verbworker.frame import Claim
 from verbworker.job import Job
@@ -81,7 +92,9 @@ class Guarded:
         job = make_job(key, element_id="beside")
         delivery = make_delivery(job, self.place.instance, input_hash=sha256(base).digest())
         made = b'{"beside":%d}' % key
-        await self.frames.pop_completed(self.place.verdict(await claimed(self.frames, delivery), base=base, output=made))
+        await self.frames.pop_completed(
+            self.place.verdict(await claimed(self.frames, delivery), base=base, output=made)
+        )
         return made
 
     async def done_with(self, key: int, content: bytes) -> bytes:

@@ -152,7 +152,7 @@ def opened(row: Row, delivery: Delivery, owner: UUID) -> Claim:
 
 
 def mark_twins(claims: dict[int, Claim], deliveries: Iterable[Delivery]) -> dict[int, Claim]:
-    """The claims of one statement, which cannot see its own rows: of the jobs of one element all but the latest look."""
+    """Mark the claims of one statement, which does not see its own rows: of an element's jobs all but one look."""
     groups: dict[object, list[Delivery]] = {}
     for delivery in deliveries:
         if delivery.instance_uid is not None and delivery.job.key in claims:

@@ -1,9 +1,9 @@
 """Keep a step from running twice when the engine hands it out under another job key.
 
-A broker that lost its last records (camunda #59177) creates a job again with a new key. A step is its instance and its
-element where the model lets an instance enter that once: branches that the engine completes again in another order bring
-it another input. Elsewhere the input belongs to the step: a completed step has moved the payload on, so the same input at
-the same element is the same step unless the element can hold two tokens at once.
+A broker that lost its last records (camunda #59177) creates a job again with a new key. Where an instance can enter an
+element once only, a step is its instance and its element: branches that the engine completes again in another order
+bring it another input. Elsewhere the input belongs to the step: a completed step has moved the payload on, so the same
+input at the same element is the same step unless the element can hold two tokens at once.
 """
 
 import asyncio

@@ -107,7 +107,7 @@ def _is_archived(s: Session, engine_id: str, item: Values) -> bool:
 
 
 def _has_twin(s: Session, frame: Values, beside: set[int]) -> bool | None:
-    """Whether another frame of the element has the same input; those opened by the same statement are not seen by it."""
+    """Whether another frame of the element has the same input; those of the same statement are not seen by it."""
     names = ("instance_uid", "element_id", "engine_id")
     inputs = [
         other["input_hash"]
