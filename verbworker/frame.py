@@ -79,8 +79,17 @@ class Claim:
     input_is_head: bool = False
     # Whether another job of the same step may have a frame: only then is it worth a look.
     may_have_twin: bool = False
+    # Whether another job of the same element has a frame, with whatever input: the same step if it is entered once.
+    is_element_visited: bool = False
+    # Whether the instance is old enough to have frames in the archive, where that was not looked for.
+    may_have_archived: bool = False
     # Whether an earlier run of the step, under another job key, may have reached the outside.
     follows_twin: bool = False
+
+    @property
+    def has_doubt(self) -> bool:
+        """Whether the step may have been done under another job key."""
+        return self.may_have_twin or self.is_element_visited or self.may_have_archived
 
 
 @dataclass(frozen=True, slots=True)

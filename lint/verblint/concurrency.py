@@ -58,6 +58,11 @@ def shared_nodes(process: Process) -> frozenset[str]:
     return frozenset(found)
 
 
+def concurrent_nodes(process: Process) -> frozenset[str]:
+    """The nodes that can be busy while another node is, at every depth, or TooEntangled."""
+    return frozenset(node.id for fork in forks(process) for arm in fork.arms for node in arm)
+
+
 def _begins(scope: Scope, node: FlowNode) -> list[FlowNode]:
     """Where the tokens go that leave a node at the same time."""
     if node.kind is Kind.BOUNDARY_EVENT and not node.is_interrupting and node.attached_to in scope.by_id:

@@ -45,19 +45,21 @@ SELECT
     OFFSET 0
   ) AS input_known,
   known.hash IS NOT DISTINCT FROM claimed.input_hash AS input_is_head,
-  EXISTS (
-    SELECT 1
+  (
+    -- True for another job of the same step, false for one of the same element with another input.
+    SELECT bool_or(other.input_hash = claimed.input_hash)
     FROM verbworker.job_frame AS other
-    WHERE other.instance_uid = claimed.instance_uid AND other.input_hash = claimed.input_hash
-      AND other.element_id = claimed.element_id AND other.engine_id = $1 AND other.job_key <> claimed.job_key
-    OFFSET 0
-  ) AS has_twin
+    WHERE other.instance_uid = claimed.instance_uid AND other.element_id = claimed.element_id
+      AND other.engine_id = $1 AND other.job_key <> claimed.job_key
+  ) AS has_twin,
+  -- No frame leaves the hot table sooner.
+  known.created_at < clock_timestamp() - interval '1 minute' AS is_instance_old
 FROM claimed
 LEFT JOIN LATERAL (
   SELECT
     instance.instance_uid, instance.tenant_id, instance.entry_id, instance.verb AS workflow_verb,
     instance.verb_version, instance.engine_id AS instance_engine_id, instance.instance_key, instance.definition_key,
-    instance.correlation, instance.status AS instance_status, head.hash
+    instance.correlation, instance.status AS instance_status, instance.created_at, head.hash
   FROM verbworker.workflow_instance AS instance
   LEFT JOIN verbworker.payload_head AS head ON head.instance_uid = instance.instance_uid
   WHERE instance.instance_uid = claimed.instance_uid

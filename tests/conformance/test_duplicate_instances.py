@@ -168,6 +168,29 @@ async def test_a_step_that_runs_is_waited_for_under_its_new_key_and_goes_on_with
     assert await book.status(entry_id) == "completed"
 
 
+@pytest.mark.req("JOB-05")
+async def test_a_delivery_from_before_the_records_were_lost_runs_nothing_and_leaves_the_job_that_is_there(
+    book: Casebook,
+) -> None:
+    await book.deploy(models.line, "first")
+    entry_id = await book.ask()
+    (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
+    await book.dispatcher.start(dispatch)
+    late = await book.take("first")
+    again = await recreate(book, entry_id, dict(dispatch.variables))
+    now = await book.take("first")
+    assert await Instances(book.database).adopt(dispatch.instance_uid, now, instead_of=late.process_instance_key)
+    claim = await book.frames.push(await book.executor._delivery(now, Luggage.of(now)))
+    await book.expire(now)
+    await book.deliver(late)
+
+    closed, left = await book.frame(late), await book.frame(now)
+    assert claim is not None
+    assert (closed.state, closed.fail_code, closed.acked_at is None) == (FrameState.FAILED, "StepMovedOn", False)
+    assert (left.state, left.epoch, left.process_instance_key) == (FrameState.STARTED, claim.epoch, again.instance_key)
+    assert await book.events(entry_id, Kind.STEP_COMPLETED) == []
+
+
 async def test_a_verb_of_an_instance_that_was_replaced_meanwhile_changes_nothing(book: Casebook) -> None:
     await book.deploy(models.line, "first")
     entry_id = await book.ask()

@@ -34,14 +34,6 @@ _RECORDS = "records lost, commands lost, restored, keys reused"
 _DEATHS = "kill, freeze, store lost, store down, store slow, control away, engine lost, engine slow, engine down, late"
 
 EXPECTED = {
-    "branches in another order": _expect(
-        "after lost records the engine completes two branches in another order, so the step behind their join comes"
-        " with another version of the payload: the step guard takes it for another step",
-        "effect twice, payload wrong, call under two keys",
-        _RECORDS,
-        "restored, timeout early",
-        seed=718,
-    ),
     "asked again": _expect(
         "a gate whose task got another key after it was decided asks the person again",
         "asked again",
@@ -86,14 +78,6 @@ EXPECTED = {
         "keys reused",
         "freeze, restored, keys reused",
         seed=86,
-    ),
-    "late delivery of a lost key": _expect(
-        "a delivery from before the records were lost comes late, and the step guard has it succeed the job that the"
-        " engine has now: an incident is taken over by a key that is gone, and the runbook says that nothing waits",
-        "stuck",
-        "records lost",
-        "late, records lost",
-        seed=1164,
     ),
 }
 

@@ -6,7 +6,7 @@ What the product decides in SQL is taken out of the statement's double, which is
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Any
@@ -26,7 +26,7 @@ from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Connection
 from verbworker.stores._guard import GuardedConnection
 from verbworker.stores.instances import Instances
-from verbworker.work import messenger
+from verbworker.work import messenger, step_guard
 from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.executor import Executor
 from verbworker.work.popping import Popping
@@ -157,6 +157,18 @@ async def _checks_nothing(self: StepGuard, *given: object) -> None:
     return
 
 
+def _refuses_nothing(*given: object) -> None:
+    return
+
+
+_admit = StepGuard.admit
+
+
+async def _admits_strangers(self: StepGuard, job: Job, claim: Claim, *given: Any) -> Claim | Completed:
+    admitted = await _admit(self, job, replace(claim, instance=None), *given)
+    return replace(admitted, instance=claim.instance) if isinstance(admitted, Claim) else admitted
+
+
 async def _adopts_nothing(self: InstanceIdentity, *given: object) -> bool:
     return False
 
@@ -250,6 +262,21 @@ MUTANTS = {
         1,
         _replace(StepGuard, "admit", _admits_all),
         _replace(StepGuard, "check_in", _checks_nothing),
+    ),
+    "input in every step": _mutant(
+        "a step that comes again behind branches in another order, with another input, runs again",
+        "effect twice, payload wrong, call under two keys",
+        "restored, timeout early",
+        718,
+        _replace(step_guard, "once_nodes", lambda process: frozenset()),
+    ),
+    "late delivery goes on": _mutant(
+        "a delivery from before the records were lost takes the step from the job that the engine has now",
+        "stuck",
+        "late, records lost",
+        1164,
+        _replace(step_guard, "_check_late", _refuses_nothing),
+        _replace(StepGuard, "admit", _admits_strangers),
     ),
     "no adoption": _mutant(
         "issue 14, 6: an instance that comes again under another key stops for ever",

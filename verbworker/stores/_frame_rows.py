@@ -1,8 +1,8 @@
 """Frames on their way to Postgres and back: deliveries and verdicts as columns, rows as values."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from uuid import UUID
 
 from verbworker.frame import Claim, Correlation, Delivery, Frame, FrameState
@@ -145,8 +145,33 @@ def opened(row: Row, delivery: Delivery, owner: UUID) -> Claim:
         instance=_instance(row),
         input_known=row["input_known"],
         input_is_head=row["input_is_head"],
-        may_have_twin=row["has_twin"] or not row["input_is_head"],
+        may_have_twin=bool(row["has_twin"]) or not row["input_is_head"],
+        is_element_visited=row["has_twin"] is not None,
+        may_have_archived=bool(row["is_instance_old"]),
     )
+
+
+def mark_twins(claims: dict[int, Claim], deliveries: Iterable[Delivery]) -> dict[int, Claim]:
+    """Mark the claims of one statement, which does not see its own rows: of an element's jobs all but one look."""
+    groups: dict[object, list[Delivery]] = {}
+    for delivery in deliveries:
+        if delivery.instance_uid is not None and delivery.job.key in claims:
+            groups.setdefault((delivery.instance_uid, delivery.job.element_id), []).append(delivery)
+    if len(groups) == len(claims):
+        return claims
+    return claims | {
+        claim.job_key: claim for group in groups.values() if len(group) > 1 for claim in _marked(claims, group)
+    }
+
+
+def _marked(claims: Mapping[int, Claim], group: list[Delivery]) -> Iterator[Claim]:
+    latest, *others = sorted(group, key=lambda one: (one.job.activated_ms, one.job.key), reverse=True)
+    inputs = {latest.input_hash}
+    for delivery in others:
+        claim = claims[delivery.job.key]
+        has_twin = claim.may_have_twin or delivery.input_hash in inputs
+        inputs.add(delivery.input_hash)
+        yield replace(claim, may_have_twin=has_twin, is_element_visited=True)
 
 
 def claim_of(row: Row) -> Claim:

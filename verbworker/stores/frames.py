@@ -17,6 +17,7 @@ from verbworker.stores._frame_rows import Verdict as Verdict
 from verbworker.stores._frame_rows import (
     claim_of,
     frame_of,
+    mark_twins,
     opened,
     opening,
     popping,
@@ -29,7 +30,7 @@ from verbworker.stores.payloads import is_known_in
 
 MAX_INFRASTRUCTURE_RUNS = 100
 _ACK_INTERVAL = 0.1
-# Longer than any statement may take: after this nobody looks at a snapshot from before the copy.
+# Longer than any statement may take: after this nobody looks at a snapshot from before the copy. `open` counts on it.
 _SETTLED = timedelta(minutes=1)
 
 
@@ -85,7 +86,8 @@ class Frames:
             *opening(ordered.values()),
             self._look_into_archive,
         )
-        claims = {row["job_key"]: opened(row, ordered[row["job_key"]], self.owner) for row in rows}
+        made = {row["job_key"]: opened(row, ordered[row["job_key"]], self.owner) for row in rows}
+        claims = mark_twins(made, ordered.values()) if len(made) > 1 else made
         return [claims.get(delivery.job.key) for delivery in deliveries]
 
     async def _push_many(self, deliveries: list[Delivery]) -> list[Claim | None]:

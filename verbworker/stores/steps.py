@@ -28,24 +28,27 @@ class Twin:
     fail_code: str | None
     keyed_at: datetime
     acked_at: datetime | None
+    process_instance_key: int
+    activated_ms: int
+    is_heard: bool  # whether what it made, or something later, came with the job
 
 
 class Steps:
-    """The steps of one engine. A step is an instance, an element and an input."""
+    """The steps of one engine. A step is an instance, an element and, unless that is entered once, an input."""
 
     def __init__(self, database: Database, *, engine_id: str) -> None:
         self._database = database
         self._engine_id = engine_id
 
-    async def twins(self, job: Job, instance_uid: UUID, input_hash: bytes) -> list[Twin]:
-        """Return the frames of other jobs of this job's step."""
-        return await self.twins_in(self._database, job, instance_uid, input_hash)
+    async def twins(self, job: Job, instance_uid: UUID, input_hash: bytes, *, is_once: bool) -> list[Twin]:
+        """Return the frames of other jobs of this job's step; of an element entered once, whatever their input."""
+        return await self.twins_in(self._database, job, instance_uid, input_hash, is_once=is_once)
 
     async def twins_in(
-        self, connection: Connection | Database, job: Job, instance_uid: UUID, input_hash: bytes
+        self, connection: Connection | Database, job: Job, instance_uid: UUID, input_hash: bytes, *, is_once: bool
     ) -> list[Twin]:
         """Return them as a transaction sees them."""
-        place = self._engine_id, instance_uid, job.key, job.element_id, input_hash
+        place = self._engine_id, instance_uid, job.key, job.element_id, input_hash, is_once
         rows = await connection.fetch(query("steps", "twins"), *place)
         return [Twin(**{**row, "state": FrameState(row["state"])}) for row in rows]
 

@@ -48,7 +48,7 @@ from verbworker.work.popping import Popping, verdict
 from verbworker.work.redelivery import Redelivery
 from verbworker.work.reporting import Reporting
 from verbworker.work.returns import Returns
-from verbworker.work.step_guard import StepDone, StepGuard
+from verbworker.work.step_guard import StepDone, StepGuard, StepMovedOn
 from verbworker.work.terms import TermsDesk
 from verbworker.work.transactional import Transactional
 
@@ -127,7 +127,7 @@ class Executor:
                 await self._return(life, stored)
                 span.ended(type(stored).__name__.lower())
                 reach(Point.RETURNED)
-        except (DuplicateInstance, JobVanished) as error:
+        except (DuplicateInstance, JobVanished, StepMovedOn) as error:
             span.ended("job gone")
             await self._close(claim, error)
         except Fenced:
@@ -151,7 +151,7 @@ class Executor:
     async def _close(self, claim: Claim | None, error: VerbworkerError) -> None:
         """End the frame of a job that the engine has dropped; the sweep ends it when the database is away."""
         assert claim is not None, "only a claimed job is run"
-        code = error.code if isinstance(error, DuplicateInstance) else "JobGone"
+        code = error.code if isinstance(error, DuplicateInstance | StepMovedOn) else "JobGone"
         await self._quietly(self._frames.close(claim.job_key, claim.epoch, code=code, message=str(error)))
 
     async def give_back(self, job: Job, reason: str = "the worker is shutting down") -> None:
@@ -216,7 +216,7 @@ class Executor:
         try:
             terms = await self._terms.require(job)
             claim = replace(claim, instance=await self._identity.admit(job, luggage, claim.instance))
-            if self._guard is not None and claim.may_have_twin and luggage.instance_uid is not None:
+            if self._guard is not None and claim.has_doubt and luggage.instance_uid is not None:
                 admitted = await self._guard.admit(job, claim, luggage.instance_uid, luggage.hash)
                 if isinstance(admitted, Completed):
                     return admitted
@@ -231,7 +231,7 @@ class Executor:
             if entered.verb.mode is Mode.TRANSACTIONAL:
                 return await self._transactional.run(entered, claim, life, policy)
             return await self._run_external(entered, claim, life, policy)
-        except (Fenced, Abandoned, DuplicateInstance, JobVanished):
+        except (Fenced, Abandoned, DuplicateInstance, JobVanished, StepMovedOn):
             raise
         except StepDone as error:
             return await error.guard.repeat(job, claim, error.twin)

@@ -1,17 +1,20 @@
 """Keep a step from running twice when the engine hands it out under another job key.
 
-A broker that lost its last records (camunda #59177) creates a job again with a new key. A step is its instance, its
-element and its input: a completed step has moved the payload on, so the same input at the same element is the same step
-unless the element can hold two tokens at once.
+A broker that lost its last records (camunda #59177) creates a job again with a new key. Where an instance can enter an
+element once only, a step is its instance and its element: branches that the engine completes again in another order
+bring it another input. Elsewhere the input belongs to the step: a completed step has moved the payload on, so the same
+input at the same element is the same step unless the element can hold two tokens at once.
 """
 
+import asyncio
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from verblint.assembly import assemble
-from verblint.concurrency import TooEntangled, shared_nodes
+from verblint.concurrency import TooEntangled, concurrent_nodes, shared_nodes
 from verblint.reader import ModelError, read
+from verblint.visits import once_nodes
 from verbworker import metrics
 from verbworker.errors import PermanentContract, TransientInfrastructure, VerbworkerError
 from verbworker.frame import Claim, FrameState
@@ -20,8 +23,31 @@ from verbworker.outcome import Completed
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.steps import Steps, Twin
+from verbworker.work.performance import JobVanished
 
 _log = logging.getLogger(__name__)
+
+# A model is put on record when it is deployed; one that is not there yet is not asked for with every job.
+_LOOK_AGAIN_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a model says of an element; of one that is not on record nothing is sure."""
+
+    is_known: bool = False
+    is_shared: bool = True  # two tokens may stand there at once
+    is_once: bool = False  # an instance enters it once
+    is_concurrent: bool = False  # another element may be busy meanwhile
+
+
+_UNKNOWN = _Place()
+
+
+class StepMovedOn(VerbworkerError):
+    """A delivery lay about while the engine lost its job and handed the step out under another key; nothing was run."""
+
+    code = "StepMovedOn"
 
 
 class StepDone(VerbworkerError):
@@ -39,7 +65,8 @@ class StepGuard:
     def __init__(self, steps: Steps, deployments: Deployments) -> None:
         self._steps = steps
         self._deployments = deployments
-        self._shared: dict[int, frozenset[str]] = {}
+        self._models: dict[int, dict[str, _Place]] = {}
+        self._missing_until: dict[int, float] = {}
 
     @classmethod
     def of(cls, database: Database, engine_id: str) -> "StepGuard":
@@ -52,24 +79,38 @@ class StepGuard:
         Raises `TransientInfrastructure` while another job of the step runs, and `PermanentContract` when it cannot be
         known whether the step may run.
         """
-        twins = await self._steps.twins(job, instance_uid, input_hash)
-        if not twins:
+        place = await self._place_of(job)
+        if not claim.may_have_twin and not _may_be_visited(place, claim):
             return claim
-        if await self._can_be_shared(job):
-            await self._check_shared(job, claim, twins, is_known=job.process_definition_key in self._shared)
+        twins = await self._steps.twins(job, instance_uid, input_hash, is_once=place.is_once)
+        if place.is_shared:
+            await self._check_shared(job, claim, twins, is_known=place.is_known)
             return claim
-        for twin in twins:
-            if twin.state is FrameState.COMPLETED:
+        pinned = claim.instance.instance_key if claim.instance is not None else None
+        if pinned not in (None, job.process_instance_key):
+            # Such a job is refused as soon as it is read; what the pinned instance has stays as it is.
+            _check_late(job, claim, twins, pinned)
+            return claim
+        completed = [twin for twin in twins if twin.state is FrameState.COMPLETED]
+        for twin in completed:
+            if not _is_other_visit(place, twin):
                 return await self.repeat(job, claim, twin)
-        for twin in sorted(twins, key=lambda twin: twin.keyed_at, reverse=True):
+        if completed:
+            await self._check_visited(job, claim, completed[0])
+        stopped = [twin for twin in twins if twin.state is not FrameState.COMPLETED]
+        _check_late(job, claim, stopped, job.process_instance_key)
+        for twin in sorted(stopped, key=lambda twin: twin.keyed_at, reverse=True):
             # The oldest comes last: its idempotency key is the one the outside saw first.
             claim = await self._succeed(job, claim, twin)
         return claim
 
     async def check_in(self, connection: Connection, job: Job, instance_uid: UUID, input_hash: bytes) -> None:
         """Raise `StepDone` when the step was completed while it ran. The caller holds the payload's head."""
-        for twin in await self._steps.twins_in(connection, job, instance_uid, input_hash):
-            if twin.state is FrameState.COMPLETED and not await self._can_be_shared(job):
+        place = await self._place_of(job)
+        if place.is_shared:
+            return
+        for twin in await self._steps.twins_in(connection, job, instance_uid, input_hash, is_once=place.is_once):
+            if twin.state is FrameState.COMPLETED and not _is_other_visit(place, twin):
                 raise StepDone(self, twin)
 
     async def repeat(self, job: Job, claim: Claim, twin: Twin) -> Completed:
@@ -118,25 +159,67 @@ class StepGuard:
                     code="StepAmbiguous",
                 )
 
-    async def _can_be_shared(self, job: Job) -> bool:
-        """Return whether two tokens may stand at a job's element at once; True for a model that is not on record."""
-        key = job.process_definition_key
-        if key not in self._shared:
+    async def _check_visited(self, job: Job, claim: Claim, twin: Twin) -> None:
+        """Hold a job that brought what its step made before, unless a person let it go.
+
+        A person moved the token back in the engine, or the engine lost records and then took another way.
+        """
+        if not await self._steps.is_cleared(claim):
+            raise PermanentContract(
+                f"job {twin.job_key} did this step, and what it made came with this job: release this job if"
+                f" {job.element_id} is to be done again, else complete it by hand",
+                code="StepAmbiguous",
+            )
+
+    async def _place_of(self, job: Job) -> _Place:
+        """Return what the deployed model says of a job's element."""
+        key, now = job.process_definition_key, asyncio.get_running_loop().time()
+        if key not in self._models and now >= self._missing_until.get(key, now):
             content = await self._deployments.content(key)
             if content is None:
-                return True
-            self._shared[key] = _shared_in(content, job.process_id)
-        return job.element_id in self._shared[key]
+                self._missing_until[key] = now + _LOOK_AGAIN_S
+            else:
+                self._models[key] = _places_in(content, job.process_id)
+        return self._models.get(key, {}).get(job.element_id, _UNKNOWN)
 
 
-def _shared_in(content: bytes, process_id: str) -> frozenset[str]:
-    """The elements of a model that can hold two tokens; all of them when that is too hard to tell."""
+def _may_be_visited(place: _Place, claim: Claim) -> bool:
+    """Whether a job that came with the payload of record may be of an element that was entered before.
+
+    Only what another branch wrote can bring the payload of record to a step that is done, so elsewhere the archive is
+    spared.
+    """
+    return place.is_once and (claim.is_element_visited or (claim.may_have_archived and place.is_concurrent))
+
+
+def _check_late(job: Job, claim: Claim, twins: list[Twin], pinned: int | None) -> None:
+    """Refuse a delivery that is older than one of another job of its step: the engine has that job now.
+
+    A job that the engine has all the same is handed out again later, and then it is the latest.
+    """
+    for twin in twins:
+        if twin.process_instance_key == pinned and twin.activated_ms > job.activated_ms:
+            words = f"the engine has handed the step out under job {twin.job_key} since"
+            # An earlier run of this job may have reached the outside; the job that goes on has to know.
+            raise StepMovedOn(words) if claim.claimed_from == "new" else JobVanished(words)
+
+
+def _is_other_visit(place: _Place, twin: Twin) -> bool:
+    """Whether the engine must have heard a twin's verdict, because nothing else could bring what it made."""
+    return twin.is_heard and not place.is_concurrent
+
+
+def _places_in(content: bytes, process_id: str) -> dict[str, _Place]:
+    """What a model says of its elements; that all may be shared when it is too hard to tell."""
     try:
         model = assemble(read(content))
         process = next(process for process in model.processes if process.id == process_id)
     except (ModelError, StopIteration) as error:
-        raise PermanentContract(f"the deployed model cannot be read: {error}", code="ModelUnreadable") from error
+        _log.error("a deployed model cannot be read", extra={"process_id": process_id, "reason": repr(error)})
+        return {}
+    names = [node.id for _, node in process.walk()]
     try:
-        return shared_nodes(process)
+        shared, once, concurrent = shared_nodes(process), once_nodes(process), concurrent_nodes(process)
     except TooEntangled:
-        return frozenset(node.id for _, node in process.walk())
+        return dict.fromkeys(names, _Place(is_known=True))
+    return {name: _Place(True, name in shared - once, name in once, name in concurrent) for name in names}

@@ -220,7 +220,8 @@ async def note(hands: Hands) -> None:
 async def close(hands: Hands) -> None:
     key, epoch, boot = hands.key(), hands.dice.randint(1, 4), hands.boot()
     if hands.dice.random() < 0.3:
-        await hands.both(lambda stores: stores.frames[boot].close(key, epoch, code="JobGone", message="gone"))
+        code = hands.dice.choice(("JobGone", "StepMovedOn"))
+        await hands.both(lambda stores: stores.frames[boot].close(key, epoch, code=code, message="gone"))
 
 
 @operation
@@ -246,7 +247,10 @@ async def read_archived(hands: Hands) -> None:
 async def twins(hands: Hands) -> None:
     delivery = hands.delivery()
     uid = hands.uids[hands.place()]
-    twins, _ = await hands.both(lambda stores: in_order(stores.steps.twins(delivery.job, uid, delivery.input_hash)))
+    is_once = hands.dice.random() < 0.5
+    twins, _ = await hands.both(
+        lambda stores: in_order(stores.steps.twins(delivery.job, uid, delivery.input_hash, is_once=is_once))
+    )
     for twin in twins:
         act = hands.dice.choice(("repeat", "succeed"))
         await hands.of_claim(partial(_follow, act, twin))

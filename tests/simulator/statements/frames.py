@@ -106,13 +106,15 @@ def _is_archived(s: Session, engine_id: str, item: Values) -> bool:
     return any(all(old[name] == item[name] for name in _SAME_JOB) for old in archived(s, engine_id, item["job_key"]))
 
 
-def _has_twin(s: Session, frame: Values, beside: set[int]) -> bool:
-    """Whether another frame has the same step; those opened by the same statement are not seen by it."""
-    names = ("instance_uid", "input_hash", "element_id", "engine_id")
-    return frame["instance_uid"] is not None and any(
-        other["job_key"] not in beside and all(other[name] == frame[name] for name in names)
+def _has_twin(s: Session, frame: Values, beside: set[int]) -> bool | None:
+    """Whether another frame of the element has the same input; those of the same statement are not seen by it."""
+    names = ("instance_uid", "element_id", "engine_id")
+    inputs = [
+        other["input_hash"]
         for other in s.rows("job_frame")
-    )
+        if other["job_key"] not in beside and all(other[name] == frame[name] for name in names)
+    ]
+    return None if frame["instance_uid"] is None or not inputs else frame["input_hash"] in inputs
 
 
 @statement("frames", "open")
@@ -133,9 +135,19 @@ async def open_(s: Session, engine_id: str, owner: UUID, lease: timedelta, *colu
     names = ("job_key", "first_run_at", "lease_until")
     beside = {frame["job_key"] for frame in opened}
     return [
-        {**{name: frame[name] for name in names}, **_known(s, frame), "has_twin": _has_twin(s, frame, beside)}
+        {
+            **{name: frame[name] for name in names},
+            **_known(s, frame),
+            "has_twin": _has_twin(s, frame, beside),
+            "is_instance_old": _is_instance_old(s, frame),
+        }
         for frame in opened
     ]
+
+
+def _is_instance_old(s: Session, frame: Values) -> bool | None:
+    instance = None if frame["instance_uid"] is None else s.get("workflow_instance", (frame["instance_uid"],))
+    return None if instance is None else instance["created_at"] < s.now - timedelta(minutes=1)
 
 
 @statement("frames", "push")

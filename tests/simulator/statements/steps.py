@@ -8,21 +8,26 @@ from tests.simulator.statements.frames import PUSHED, archived, new_frame
 from tests.simulator.statements.triggers import dumps, write_frame
 from tests.simulator.store import Session, Values, refuse, statement
 
-_TWIN = ("job_key", "state", "mode", "on_unknown", "epoch", "runs", "fail_code", "keyed_at", "acked_at")
+_TWIN = (
+    *("job_key", "state", "mode", "on_unknown", "epoch", "runs", "fail_code", "keyed_at", "acked_at"),
+    *("process_instance_key", "activated_ms"),
+)
 _VERDICT = ("output", "output_hash", "output_seal", "flags", "correlation")
 
 
 @statement("steps", "twins")
 async def twins(
-    s: Session, engine_id: str, uid: UUID, job_key: int, element_id: str, input_hash: bytes
+    s: Session, engine_id: str, uid: UUID, job_key: int, element_id: str, input_hash: bytes, is_once: bool
 ) -> list[Values]:
-    step, now = (engine_id, uid, element_id, input_hash), s.now
-    names = ("engine_id", "instance_uid", "element_id", "input_hash")
+    step, now = (engine_id, uid, element_id) + (() if is_once else (input_hash,)), s.now
+    names = ("engine_id", "instance_uid", "element_id", *(() if is_once else ("input_hash",)))
+    given = s.get("payload_version", (uid, input_hash))
     found = [
         {
             **{name: frame[name] for name in _TWIN},
             "is_live": frame["lease_until"] >= now,
             "is_remembered": frame["keyed_at"] > now - frame["idempotency_window"],
+            "is_heard": _is_heard(given, s.get("payload_version", (uid, frame["output_hash"]))),
         }
         for frame in s.rows("job_frame")
         if tuple(frame[name] for name in names) == step
@@ -30,16 +35,26 @@ async def twins(
         and frame["outcome"] != "bpmn_error"
         and frame["repeats"] is None
         and frame["fail_code"] != "DuplicateInstance"
+        and (frame["state"], frame["fail_code"]) != ("failed", "StepMovedOn")
     ]
     for version in list(s.rows("payload_version")):
         if version["instance_uid"] != uid or version["job_key"] is None:
             continue
         found += [
-            {**{name: old[name] for name in _TWIN}, "is_live": False, "is_remembered": True}
+            {
+                **{name: old[name] for name in _TWIN},
+                "is_live": False,
+                "is_remembered": True,
+                "is_heard": _is_heard(given, version),
+            }
             for old in archived(s, engine_id, version["job_key"])
             if tuple(old[name] for name in names) == step and _is_only_archived(s, old)
         ]
     return found
+
+
+def _is_heard(given: Values | None, made: Values | None) -> bool:
+    return given is not None and made is not None and bool(given["version"] >= made["version"])
 
 
 def _is_only_archived(s: Session, old: Values) -> bool:
