@@ -6,8 +6,7 @@ One case makes every call of an engine. Each row loses the answer to one of them
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 import pytest
@@ -16,18 +15,16 @@ from tests.support.gateway_proxy import proxied_gateway
 from tests.support.lost_answers import Arrival, Loss, Losses, lossy, lossy_commits, lossy_gateway
 from tests.support.lost_world import ENGINE_ID, TENANT, USER_TASK, LostWorld, lost_world
 from tests.support.proxy import proxied
-from verbworker.crossing import Luggage
 from verbworker.engine import Engine
 from verbworker.engines.embedded.engine import EmbeddedEngine
 from verbworker.engines.inline import InlineEngine
 from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.engine import ZeebeEngine
 from verbworker.engines.zeebe.gateway import Gateway
-from verbworker.frame import Correlation
-from verbworker.job import Job
 from verbworker.stores._database import Database
 from verbworker.weaving import COMPLETE, PARK
 from verbworker.work import messenger
+from verbworker.work.dispatcher import Dispatcher
 from verbworker.work.duplicate_instances import InstanceIdentity
 
 BEGINNING = ["DurableTaskStarted", "StepCompleted", "Parked"]
@@ -224,14 +221,15 @@ async def test_without_an_id_a_message_that_is_published_again_is_read_twice(
         assert "unread messages" in await damage(world, "publish")
 
 
-async def test_without_the_check_of_its_instance_a_case_that_is_started_again_leaves_a_twin(
+async def test_where_duplicates_are_not_cancelled_a_case_that_is_started_again_leaves_a_twin(
     request: pytest.FixtureRequest, dsn: str, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def admit(self: InstanceIdentity, job: Job, luggage: Luggage, known: Correlation | None) -> Any:
-        return known and replace(known, instance_key=job.process_instance_key, status="active")
+    async def let_be(*_: object) -> None:
+        return None
 
-    monkeypatch.setattr(InstanceIdentity, "admit", admit)
+    monkeypatch.setattr(InstanceIdentity, "_refuse", let_be)
+    monkeypatch.setattr(Dispatcher, "_cancel_twin", let_be)
     async with world_on("inline", request, dsn, unique("lost")) as world:
-        world.losses.lose(Loss("start", Arrival.BEFORE))
+        world.losses.lose(Loss("start", Arrival.BESIDE))
 
         assert "instances" in await damage(world, "start")
