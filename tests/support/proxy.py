@@ -1,25 +1,40 @@
-"""A proxy before Postgres that breaks a connection exactly where the test wants it: before or after a statement."""
+"""A proxy before Postgres that breaks a connection exactly where the test wants it: before or after a statement.
+
+A late statement is the one between: its connection is broken, and the server hears it when the test lets it go on.
+"""
 
 import asyncio
 import socket
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.support.ports import LOOPBACK
 
-When = Literal["before", "after"]
+When = Literal["before", "after", "late"]
 
 
 @dataclass(slots=True)
 class Cut:
-    """The next break: at the next message with these words, before the server hears it or after it answered."""
+    """The next break: at the next message with these words, before the server hears it or after it answered.
+
+    With a port only on the connection that comes to the server from there.
+    """
 
     words: bytes
     when: When
+    port: int | None = None
+    may_arrive: asyncio.Event = field(default_factory=asyncio.Event)
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def land(self) -> None:
+        """Let the server hear a late message, and return when it has answered."""
+        self.may_arrive.set()
+        async with asyncio.timeout(10):
+            await self.answered.wait()
 
 
 class Proxy:
@@ -35,9 +50,10 @@ class Proxy:
         self._open: set[asyncio.StreamWriter] = set()
         self.cuts = 0
 
-    def cut(self, words: str, when: When) -> None:
+    def cut(self, words: str, when: When, *, port: int | None = None) -> Cut:
         """Break the connection over which these words come next, as a peer does that is gone: with a reset."""
-        self._cut = Cut(words.encode(), when)
+        self._cut = Cut(words.encode(), when, port)
+        return self._cut
 
     @property
     def dsn(self) -> str:
@@ -55,7 +71,7 @@ class Proxy:
         if self._server is not None:
             self._server.close()
         for writer in self._open:
-            _reset(writer)
+            reset(writer)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await asyncio.open_connection(*self._target)
@@ -63,31 +79,37 @@ class Proxy:
         try:
             async with asyncio.TaskGroup() as pumps:
                 back = pumps.create_task(_pump(server_reader, writer))
-                await self._forward(reader, server_writer, server_reader, back)
+                await self._forward(reader, writer, server_writer, server_reader, back)
                 back.cancel()
         finally:
             self._open.discard(writer)
-            _reset(writer)
+            reset(writer)
             server_writer.close()
 
     async def _forward(
         self,
         reader: asyncio.StreamReader,
+        client: asyncio.StreamWriter,
         server: asyncio.StreamWriter,
         answers: asyncio.StreamReader,
         back: "asyncio.Task[None]",
     ) -> None:
+        port = server.get_extra_info("sockname")[1]
         with suppress(OSError):
             while said := await reader.read(65536):
                 cut = self._cut
-                if cut is not None and cut.words in said:
+                if cut is not None and cut.words in said and cut.port in (None, port):
                     self._cut = None
                     self.cuts += 1
-                    if cut.when == "after":
+                    if cut.when != "before":
                         back.cancel()
                         await asyncio.wait([back])
+                        if cut.when == "late":
+                            reset(client)
+                            await cut.may_arrive.wait()
                         server.write(said)
                         await answers.read(1)
+                        cut.answered.set()
                     return
                 server.write(said)
                 await server.drain()
@@ -101,7 +123,8 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.close()
 
 
-def _reset(writer: asyncio.StreamWriter) -> None:
+def reset(writer: asyncio.StreamWriter) -> None:
+    """End a connection as a peer does that is gone."""
     sock: socket.socket | None = writer.get_extra_info("socket")
     if sock is not None and not writer.is_closing():
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
