@@ -3,7 +3,7 @@
 import pytest
 
 from verblint.assembly import assemble
-from verblint.concurrency import shared_nodes
+from verblint.concurrency import concurrent_nodes, shared_nodes
 from verblint.reader import read
 
 _SHELL = """<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" id="d" targetNamespace="t">
@@ -64,3 +64,18 @@ def test_the_nodes_that_can_hold_two_tokens(name: str) -> None:
     (process,) = assemble(read(_SHELL.format(body=body).encode())).processes
 
     assert shared_nodes(process) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a line", set()),
+        ("branches that are joined", {"a", "b"}),
+        ("an event that interrupts", set()),
+        ("an event that may fire again", {"a", "remind", "b", "end"}),
+    ],
+)
+def test_the_nodes_that_can_be_busy_while_another_is(name: str, expected: set[str]) -> None:
+    (process,) = assemble(read(_SHELL.format(body=CASES[name][0]).encode())).processes
+
+    assert concurrent_nodes(process) == expected
