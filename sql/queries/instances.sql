@@ -112,6 +112,36 @@ FROM silent
 WHERE instance.instance_uid = silent.instance_uid
 RETURNING instance.instance_uid, instance.entry_id, instance.instance_key;
 
+-- name: lingering
+-- Instances that should have ended with their entries a while ago and that the engine was not asked for since, each
+-- looked at by one reconciler at a time. What ended long ago is left alone.
+WITH ended AS (
+  SELECT instance.instance_uid
+  FROM verbworker.workflow_instance AS instance
+  WHERE instance.engine_id = $1 AND instance.ended_at IS NOT NULL AND instance.gone_at IS NULL
+    AND instance.instance_key IS NOT NULL
+    AND instance.ended_at < statement_timestamp() - $2::interval
+    AND instance.ended_at > statement_timestamp() - $4::interval
+    AND (
+      instance.probed_at IS NULL OR instance.probed_at < instance.ended_at
+      OR instance.probed_at < statement_timestamp() - $2::interval
+    )
+  ORDER BY instance.ended_at
+  LIMIT $3
+  FOR UPDATE SKIP LOCKED
+)
+UPDATE verbworker.workflow_instance AS instance
+SET probed_at = clock_timestamp()
+FROM ended
+WHERE instance.instance_uid = ended.instance_uid
+RETURNING instance.instance_uid, instance.entry_id, instance.instance_key;
+
+-- name: gone
+-- The engine does not have the instance of an entry that ended.
+UPDATE verbworker.workflow_instance
+SET gone_at = clock_timestamp()
+WHERE instance_uid = $1 AND instance_key = $2 AND ended_at IS NOT NULL;
+
 -- name: key_of
 -- The engine's key of an instance, when it has one.
 SELECT instance_key

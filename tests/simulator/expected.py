@@ -49,14 +49,6 @@ EXPECTED = {
         "commands lost",
         seed=67,
     ),
-    "ended entry, living instance": _expect(
-        "an instance that the engine brings back after its entry ended is left: at a wait no job tells of it, at a gate"
-        " it is parked again, and a step of a completed entry stops in an incident instead of being cancelled",
-        "instance left",
-        _RECORDS,
-        "cancel, restored",
-        seed=4,
-    ),
     "locked before it was known": _expect(
         "the engine locks the first job of an instance for ever before anything of ours knows the instance: a second"
         " start is left in the engine, and an entry whose instance was made again is taken for ended",

@@ -330,7 +330,7 @@ class World:
             process = self.engine.state.instances[job.instance][0]
             if job.state == "incident" and SHAPES[process].stops_with is not None and job.node == "two":
                 instance = self.store.tables["workflow_instance"].get((self._uid(job.instance),))
-                if instance is not None:
+                if instance is not None and instance["ended_at"] is None:
                     found[instance["instance_uid"]] = instance["entry_id"]
         return found
 
@@ -342,7 +342,7 @@ class World:
         return {
             row["instance_uid"]: row["entry_id"]
             for row in self.store.tables["workflow_instance"].values()
-            if row["correlation"].get("corr_number") in dead
+            if row["correlation"].get("corr_number") in dead and row["ended_at"] is None
         }
 
     def _uid(self, instance: int) -> UUID:

@@ -92,6 +92,7 @@ class GateDesk:
         instance = None if uid is None else await self._instances.known(uid)
         try:
             known, instance_uid = correlated(job, luggage, await self._identity.admit(job, luggage, instance))
+            await self._identity.refuse_ended(job, known)
         except DuplicateInstance:
             return
         except PermanentContract as error:

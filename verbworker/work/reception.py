@@ -25,6 +25,7 @@ from verbworker.outcome import told
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
+from verbworker.weaving import COMPLETE
 from verbworker.work.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
@@ -125,8 +126,11 @@ class Reception:
                 token = visit.token(Wait.INCIDENT, "")
                 await self._runbook.let_go_in(connection, token, _once(job), _about(job))
                 return await act(connection, visit)
-        # It ended meanwhile: a cancelled entry has no job to complete, and `admit` cancels the instance.
+        # A cancelled entry has no job to complete, and `admit` cancels the instance; of a completed one the engine may
+        # not have heard that its last job was done.
         await self._identity.admit(job, luggage, instance)
+        if job.type != COMPLETE:
+            await self._identity.refuse_ended(job, instance)
         return True
 
     # ---- what stops -----------------------------------------------------------------------------------------------

@@ -1,0 +1,5 @@
+-- When the engine was asked for the instance of an entry that had ended, and did not have it. An engine that lost its last
+-- records, or came back from a backup, may have forgotten the end: such an instance is cancelled.
+ALTER TABLE verbworker.workflow_instance ADD COLUMN gone_at timestamptz;
+CREATE INDEX workflow_instance_unsettled ON verbworker.workflow_instance (engine_id, ended_at)
+WHERE ended_at IS NOT NULL AND gone_at IS NULL AND instance_key IS NOT NULL;
