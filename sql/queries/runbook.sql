@@ -50,11 +50,11 @@ SELECT verbworker.append_event($1, $2, $3, $4) AS seq;
 -- What an entry waits for. One that came before only says that it is still waiting.
 INSERT INTO verbworker.parked_token AS token (
   tenant_id, entry_id, instance_uid, engine_id, instance_key, element_instance_key, element_id, kind, reason,
-  gate, message_name, correlation_key, job_key, detail, due_at, due_beside
+  gate, message_name, correlation_key, job_key, detail, due_at, due_beside, input_hash
 )
 VALUES (
   $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
-  least(clock_timestamp() + $15::interval, $16::timestamptz), $17::text[]
+  least(clock_timestamp() + $15::interval, $16::timestamptz), $17::text[], $18
 )
 ON CONFLICT (engine_id, element_instance_key, kind) DO UPDATE SET
   seen_at = clock_timestamp(), job_key = coalesce(excluded.job_key, token.job_key)

@@ -42,13 +42,6 @@ EXPECTED = {
         "restored, timeout early",
         seed=718,
     ),
-    "asked again": _expect(
-        "a gate whose task got another key after it was decided asks the person again",
-        "asked again",
-        _RECORDS,
-        "commands lost",
-        seed=67,
-    ),
     "locked before it was known": _expect(
         "the engine locks the first job of an instance for ever before anything of ours knows the instance: a second"
         " start is left in the engine, and an entry whose instance was made again is taken for ended",

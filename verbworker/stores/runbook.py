@@ -143,6 +143,7 @@ class Runbook:
             token.due.after,
             token.due.at,
             list(token.due.beside),
+            token.input_hash,
         )
         assert row is not None
         return row["token_id"], row["is_new"]

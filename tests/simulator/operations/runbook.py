@@ -96,6 +96,27 @@ async def decide(hands: Hands) -> None:
 
 
 @operation
+async def move_gate(hands: Hands) -> None:
+    token = replace(hands.token(hands.place()), kind=Wait.HUMAN_GATE)
+
+    async def move(stores: Stores) -> Any:
+        earlier = await stores.gates.earlier(token)
+        if earlier is None:
+            return None
+        async with stores.database.transaction() as connection:
+            return earlier.element_instance_key, await stores.gates.move_in(connection, earlier, token)
+
+    await hands.both(move)
+
+    async def reopen(stores: Stores, token_id: UUID) -> Any:
+        async with stores.database.transaction() as connection:
+            return await stores.gates.reopen_in(connection, token_id), await stores.gates.get_in(connection, token_id)
+
+    if hands.dice.random() < 0.3:
+        await hands.of_gate(reopen)
+
+
+@operation
 async def tell_gate(hands: Hands) -> None:
     gone, pause = hands.dice.random() < 0.5, hands.pause()
     await hands.of_gate(lambda stores, token_id: stores.gates.count_telling(token_id, patience=pause))

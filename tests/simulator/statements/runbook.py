@@ -92,7 +92,7 @@ async def append(s: Session, entry_id: UUID, kind: str, once: str, detail: str) 
 @statement("runbook", "park")
 async def park(s: Session, *given: Any) -> list[Values]:
     row = dict(zip(_PARKED, given[:13], strict=True))
-    detail, after, at, beside = given[13:]
+    detail, after, at, beside, input_hash = given[13:]
     key = token_key(row)
     standing = await s.lock("parked_token", key)
     now = s.now
@@ -100,7 +100,7 @@ async def park(s: Session, *given: Any) -> list[Values]:
         blank = blank_token(s, row, {**row, "process_instance_key": row["instance_key"]}, row["reason"])
         due = min((moment for moment in (None if after is None else now + after, at) if moment), default=None)
         token = {**blank, **row, "detail": json.loads(detail), "opened_at": now, "seen_at": now}
-        token |= {"due_at": due, "due_beside": beside}
+        token |= {"due_at": due, "due_beside": beside, "input_hash": input_hash}
     else:
         kept = standing["job_key"] if row["job_key"] is None else row["job_key"]
         token = {**standing, "seen_at": now, "job_key": kept}

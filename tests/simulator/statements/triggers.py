@@ -174,6 +174,7 @@ def blank_token(s: Session, known: Values, job: Values, reason: str) -> Values:
         "closed_at": None,
         "closed_as": None,
         "due_at": None,
+        "input_hash": None,
         "due_beside": [],
     }
 

@@ -3,3 +3,7 @@
 ALTER TABLE verbworker.workflow_instance ADD COLUMN gone_at timestamptz;
 CREATE INDEX workflow_instance_unsettled ON verbworker.workflow_instance (engine_id, ended_at)
 WHERE ended_at IS NOT NULL AND gone_at IS NULL AND instance_key IS NOT NULL;
+
+-- The payload with which a wait was reached. Together with the element it names the visit, where no token comes back
+-- without a step: a gate whose task got another key is the same gate.
+ALTER TABLE verbworker.parked_token ADD COLUMN input_hash bytea;
