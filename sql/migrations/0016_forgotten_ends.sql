@@ -7,3 +7,10 @@ WHERE ended_at IS NOT NULL AND gone_at IS NULL AND instance_key IS NOT NULL;
 -- The payload with which a wait was reached. Together with the element it names the visit, where no token comes back
 -- without a step: a gate whose task got another key is the same gate.
 ALTER TABLE verbworker.parked_token ADD COLUMN input_hash bytea;
+
+-- The wait that a message ended, where the payload names the visit. When that wait opens again the engine forgot the
+-- message: it is sent once more from `resend_at` on, under its id.
+ALTER TABLE verbworker.inbox_message ADD COLUMN ended_element text;
+ALTER TABLE verbworker.inbox_message ADD COLUMN ended_input bytea;
+ALTER TABLE verbworker.inbox_message ADD COLUMN resend_at timestamptz;
+CREATE INDEX inbox_message_resend ON verbworker.inbox_message (engine_id, resend_at) WHERE resend_at IS NOT NULL;

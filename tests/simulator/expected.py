@@ -50,13 +50,6 @@ EXPECTED = {
         "timeout lost, records lost, kill",
         seed=179,
     ),
-    "message forgotten": _expect(
-        "the engine forgets that a message ended a wait and waits again; our inbox has it as read and never sends it",
-        "stuck",
-        "commands lost, restored",
-        "restored",
-        seed=185,
-    ),
     "evicted for good": _expect(
         "an instance that the engine forgot and whose key it gave to another is unpinned and then looked at by nothing;"
         " it is named as stalled with the reason and the remedy of a direct verb",

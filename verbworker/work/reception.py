@@ -12,6 +12,7 @@ from verbworker.errors import (
     DuplicateInstance,
     EngineError,
     JobGone,
+    JobNotActive,
     PermanentContract,
     StoreConflict,
     StoreError,
@@ -111,6 +112,18 @@ class Reception:
         except Exception:
             _log.exception("a bug in the bridge; the job is delivered again", extra={"job_key": job.key})
             return False
+        return True
+
+    async def has(self, job: Job) -> bool:
+        """Return whether the engine has a job; raises `TransientInfrastructure` while it cannot be asked."""
+        try:
+            await self._engine.extend(job.key, job.timeout_ms)
+        except JobGone:
+            return False
+        except JobNotActive:
+            return True
+        except EngineError as error:
+            raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
         return True
 
     async def _settle(self, job: Job, luggage: Luggage, act: Act) -> bool:

@@ -15,7 +15,7 @@ from tests.simulator.statements.triggers import (
 )
 from tests.simulator.store import Session, Values, statement
 
-_CLOSED = ("token_id", "entry_id", "kind", "reason", "gate", "message_name", "correlation_key")
+_CLOSED = ("token_id", "entry_id", "kind", "reason", "gate", "message_name", "correlation_key", "input_hash")
 _ENTRY = (
     *("entry_id", "tenant_id", "request_key", "verb", "verb_version", "mode", "sentence", "invocation", "args"),
     *("asked_by", "status", "outcome", "process_id", "process_version", "definition_key", "provenance"),
@@ -111,6 +111,27 @@ async def park(s: Session, *given: Any) -> list[Values]:
 async def _close(s: Session, tokens: list[Values], closed_as: str) -> list[Values]:
     closed = [await close_token(s, token, closed_as) for token in tokens]
     return [{name: token[name] for name in _CLOSED} for token in closed if token is not None]
+
+
+@statement("runbook", "reopen")
+async def reopen(
+    s: Session, engine_id: str, entry_id: UUID, element: int, kind: str, element_id: str, input_hash: bytes | None
+) -> list[Values]:
+    twins = [
+        row
+        for row in s.rows("parked_token")
+        if (row["entry_id"], row["kind"], row["element_id"]) == (entry_id, kind, element_id)
+        and input_hash is not None
+        and row["input_hash"] == input_hash
+        and (row["engine_id"], row["element_instance_key"]) != (engine_id, element)
+        and row["closed_at"] is None
+    ]
+    await _close(s, twins, "gone")
+    token = await s.lock("parked_token", (engine_id, element, kind))
+    if token is None or token["entry_id"] != entry_id or token["closed_at"] is None:
+        return []
+    s.put("parked_token", token_key(token), {**token, "closed_at": None, "closed_as": None})
+    return [{"token_id": token["token_id"]}]
 
 
 @statement("runbook", "unpark")
