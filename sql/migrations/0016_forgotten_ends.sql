@@ -14,3 +14,24 @@ ALTER TABLE verbworker.inbox_message ADD COLUMN ended_element text;
 ALTER TABLE verbworker.inbox_message ADD COLUMN ended_input bytea;
 ALTER TABLE verbworker.inbox_message ADD COLUMN resend_at timestamptz;
 CREATE INDEX inbox_message_resend ON verbworker.inbox_message (engine_id, resend_at) WHERE resend_at IS NOT NULL;
+
+-- An engine that lost its last records may give the key of an element instance to another case. The wait that had it gives
+-- way: it keeps its own id, and a key that no engine gives out.
+CREATE FUNCTION verbworker.displace_token() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE verbworker.parked_token AS token SET
+    element_instance_key = least(0, (
+      SELECT min(other.element_instance_key)
+      FROM verbworker.parked_token AS other
+      WHERE other.engine_id = NEW.engine_id
+    )) - 1,
+    closed_at = coalesce(token.closed_at, clock_timestamp()),
+    closed_as = coalesce(token.closed_as, 'gone')
+  WHERE token.engine_id = NEW.engine_id AND token.element_instance_key = NEW.element_instance_key
+    AND token.kind = NEW.kind AND token.instance_uid <> NEW.instance_uid;
+  RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER key_is_its_own BEFORE INSERT ON verbworker.parked_token
+FOR EACH ROW EXECUTE FUNCTION verbworker.displace_token();

@@ -26,17 +26,28 @@ RETURNING instance.instance_uid;
 
 -- name: evict
 -- Take a key from the instances that have it, because the engine now says that it is another one's: a broker that lost
--- its last records gives keys out again. Each is pinned anew by its next job.
+-- its last records gives keys out again. Each is pinned anew by its next job; what it waited for under the key is over.
 WITH evicted AS (
   UPDATE verbworker.workflow_instance AS instance
   SET instance_key = NULL, missed_at = NULL, status = CASE WHEN instance.ended_at IS NULL THEN 'starting' ELSE instance.status END
   WHERE instance.engine_id = (SELECT engine_id FROM verbworker.workflow_instance WHERE instance_uid = $1)
     AND instance.instance_key = $2 AND instance.instance_uid <> $1
-  RETURNING instance.entry_id
+  RETURNING instance.entry_id, instance.engine_id, instance.instance_uid
+),
+closed AS (
+  UPDATE verbworker.parked_token AS token
+  SET closed_at = clock_timestamp(), closed_as = 'gone'
+  FROM evicted
+  WHERE token.engine_id = evicted.engine_id AND token.instance_key = $2 AND token.instance_uid = evicted.instance_uid
+    AND token.closed_at IS NULL
 )
-SELECT entry_id, verbworker.append_event(
-  entry_id, 'InstanceUnpinned', 'unpinned:' || $2::bigint || ':' || $1::uuid, jsonb_build_object('instance_key', $2::bigint))
+SELECT entry_id
 FROM evicted;
+
+-- name: tell_eviction
+-- In a statement of its own, so that the entry's status is derived after its old waits are closed.
+SELECT verbworker.append_event($1, 'InstanceUnpinned', 'unpinned:' || $3::bigint || ':' || $2::uuid, jsonb_build_object(
+  'instance_key', $3::bigint));
 
 -- name: adopt
 -- The engine created an instance again under another key: pin it there. What it waited for under the old key is closed;

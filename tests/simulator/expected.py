@@ -50,14 +50,6 @@ EXPECTED = {
         "timeout lost, records lost, kill",
         seed=179,
     ),
-    "evicted for good": _expect(
-        "an instance that the engine forgot and whose key it gave to another is unpinned and then looked at by nothing;"
-        " it is named as stalled with the reason and the remedy of a direct verb",
-        "stuck",
-        "keys reused",
-        "commands lost, keys reused",
-        seed=44,
-    ),
     "verdict for another job": _expect(
         "a worker completes a job whose key the engine gave to another instance meanwhile, and with it that one's step",
         "incident*, effect lost, payload wrong, effect twice, call under two keys, message lost, two instances",

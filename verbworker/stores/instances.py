@@ -110,8 +110,12 @@ class Instances:
                     "another instance has this key; was the engine recreated under its old id?", code="InstanceMismatch"
                 ) from error
         async with self._database.transaction() as connection:
-            await connection.fetch(query("instances", "evict"), instance_uid, instance_key)
+            await self._evict_in(connection, instance_uid, instance_key)
             return await connection.fetchrow(query("instances", "pin"), *what) is not None
+
+    async def _evict_in(self, connection: Connection, instance_uid: UUID, instance_key: int) -> None:
+        for row in await connection.fetch(query("instances", "evict"), instance_uid, instance_key):
+            await connection.fetch(query("instances", "tell_eviction"), row["entry_id"], instance_uid, instance_key)
 
     async def pin_in(self, connection: Connection, started: Mapping[UUID, Started]) -> set[UUID]:
         """Pin instances inside the transaction that starts them, and return those that were pinned."""
@@ -123,7 +127,7 @@ class Instances:
         """Pin an instance to the engine instance of a job instead of one that is gone; False when it moved on."""
         key = job.process_instance_key
         async with self._database.transaction() as connection:
-            await connection.fetch(query("instances", "evict"), instance_uid, key)
+            await self._evict_in(connection, instance_uid, key)
             row = await connection.fetchrow(
                 query("instances", "adopt"),
                 instance_uid,

@@ -98,11 +98,21 @@ async def evict(s: Session, uid: UUID, instance_key: int) -> list[Values]:
             status = "starting" if standing["ended_at"] is None else standing["status"]
             changed = {**standing, "instance_key": None, "missed_at": None, "status": status}
             s.put("workflow_instance", (row["instance_uid"],), changed)
-            evicted.append(standing["entry_id"])
-    for entry_id in evicted:
-        once, said = f"unpinned:{instance_key}:{uid}", {"instance_key": instance_key}
-        await append_event(s, entry_id, "InstanceUnpinned", once, said)
-    return [{"entry_id": entry_id} for entry_id in evicted]
+            evicted.append(standing)
+    for instance in evicted:
+        wanted = (instance["engine_id"], instance_key, instance["instance_uid"])
+        for token in list(s.rows("parked_token")):
+            if (token["engine_id"], token["instance_key"], token["instance_uid"]) == wanted:
+                await close_token(s, token, "gone")
+    return [{"entry_id": instance["entry_id"]} for instance in evicted]
+
+
+@statement("instances", "tell_eviction")
+async def tell_eviction(s: Session, entry_id: UUID, uid: UUID, instance_key: int) -> list[Values]:
+    said = {"instance_key": instance_key}
+    return [
+        {"seq": await append_event(s, entry_id, "InstanceUnpinned", f"unpinned:{instance_key}:{uid}", said)},
+    ]
 
 
 @statement("instances", "adopt")

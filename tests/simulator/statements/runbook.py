@@ -9,6 +9,7 @@ from tests.simulator.statements.triggers import (
     append_event,
     blank_token,
     close_token,
+    displaced,
     instances_of,
     open_tokens,
     token_key,
@@ -94,7 +95,7 @@ async def park(s: Session, *given: Any) -> list[Values]:
     row = dict(zip(_PARKED, given[:13], strict=True))
     detail, after, at, beside, input_hash = given[13:]
     key = token_key(row)
-    standing = await s.lock("parked_token", key)
+    standing = await displaced(s, key, row["instance_uid"])
     now = s.now
     if standing is None:
         blank = blank_token(s, row, {**row, "process_instance_key": row["instance_key"]}, row["reason"])
@@ -202,7 +203,7 @@ async def hold_up(
     job_key: int,
 ) -> list[Values]:
     key = (engine_id, element_instance_key, "incident")
-    standing = await s.lock("parked_token", key)
+    standing = await displaced(s, key, instance_uid)
     if standing is None:
         known = {"tenant_id": tenant_id, "entry_id": entry_id, "instance_uid": instance_uid}
         job = {
