@@ -64,6 +64,14 @@ def overdue_remedy(version: str, instance_key: int) -> str:
     return f"restart the broker that leads partition {instance_key >> _KEY_BITS}: it then looks at every due time anew"
 
 
+def lost_remedy(version: str) -> str:
+    """Say what an operator does about an instance that the engine has under no key that is known."""
+    end = "if nothing comes of it, end it and ask for it anew: verbworker runbook cancel"
+    if _number(version) is None:
+        return f"see that a worker serves its jobs; {end}"
+    return f"restart the brokers one by one, so that each hands out again what it has; {end}"
+
+
 def _number(version: str) -> tuple[int, int, int] | None:
     found = _VERSION.match(version)
     return None if found is None else (int(found[1]), int(found[2]), int(found[3]))

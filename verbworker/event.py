@@ -131,6 +131,7 @@ class Token:
     job_key: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
     due: Due = Due()
+    input_hash: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

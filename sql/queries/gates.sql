@@ -67,6 +67,43 @@ SET closed_at = clock_timestamp(), closed_as = $2
 WHERE token_id = $1 AND closed_at IS NULL
 RETURNING token_id;
 
+-- name: reopen
+-- A gate that was closed because its task was gone: the task is there again, and nobody decided.
+UPDATE verbworker.parked_token
+SET closed_at = NULL, closed_as = NULL
+WHERE token_id = $1 AND closed_as = 'gone'
+RETURNING token_id;
+
+-- name: earlier
+-- The gate of a task that is new, under the key it had before: one that was decided first, else one that is open.
+SELECT token.token_id, token.element_instance_key
+FROM verbworker.parked_token AS token
+WHERE token.token_id IN (
+    SELECT decision.token_id
+    FROM verbworker.gate_decision AS decision
+    WHERE decision.instance_uid = $1
+    UNION ALL
+    SELECT standing.token_id
+    FROM verbworker.parked_token AS standing
+    WHERE standing.entry_id = $2 AND standing.closed_at IS NULL
+  )
+  AND token.kind = 'human_gate' AND token.instance_uid = $1 AND token.engine_id = $3 AND token.element_id = $4
+  AND token.input_hash = $5
+  AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.parked_token AS known
+    WHERE known.engine_id = $3 AND known.element_instance_key = $6 AND known.kind = 'human_gate'
+  )
+ORDER BY token.closed_at NULLS LAST, token.opened_at
+LIMIT 1;
+
+-- name: move
+-- The task of a gate got another key.
+UPDATE verbworker.parked_token
+SET element_instance_key = $3, job_key = $4, instance_key = $5, seen_at = clock_timestamp()
+WHERE token_id = $1 AND element_instance_key = $2
+RETURNING token_id;
+
 -- name: tell
 -- The engine is about to be told of a decision, once more.
 UPDATE verbworker.gate_decision

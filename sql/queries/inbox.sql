@@ -100,7 +100,8 @@ RETURNING message_id;
 
 -- name: consume
 -- A wait of an instance ended: it was the oldest message under way. All are locked, so that two waits take two.
--- One that was given up after it was sent may have been read after all, when we hear of it late.
+-- One that was given up after it was sent may have been read after all, when we hear of it late. A wait that ended before
+-- has its message.
 WITH waiting AS MATERIALIZED (
   SELECT message.tenant_id, message.message_id, message.state, message.queued_at
   FROM verbworker.inbox_message AS message
@@ -111,11 +112,17 @@ WITH waiting AS MATERIALIZED (
       WHERE letter.tenant_id = message.tenant_id AND letter.message_id = message.message_id
         AND letter.generation = message.generation AND letter.state = 'open'
     ))
+    AND NOT EXISTS (
+      SELECT 1
+      FROM verbworker.inbox_message AS known
+      WHERE known.instance_uid = $1 AND known.state = 'consumed' AND known.message_name = $2
+        AND known.ended_element = $4 AND known.ended_input = $5
+    )
   ORDER BY message.queued_at, message.message_id
   FOR UPDATE
 )
 UPDATE verbworker.inbox_message AS message
-SET state = 'consumed', consumed_at = clock_timestamp()
+SET state = 'consumed', consumed_at = clock_timestamp(), ended_element = $4, ended_input = $5
 FROM (
   SELECT waiting.tenant_id, waiting.message_id, waiting.state
   FROM waiting
@@ -126,6 +133,51 @@ WHERE message.tenant_id = oldest.tenant_id AND message.message_id = oldest.messa
 RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.payload,
   message.entry_id, message.correlation_id, message.causation_id, message.traceparent, message.generation,
   message.received_at, oldest.state = 'dead' AS was_dead;
+
+-- name: has_ended
+-- Whether a message ended this very wait before.
+SELECT EXISTS (
+  SELECT 1
+  FROM verbworker.inbox_message
+  WHERE instance_uid = $1 AND state = 'consumed' AND message_name = $2 AND ended_element = $3 AND ended_input = $4
+) AS has_ended;
+
+-- name: forget
+-- The engine waits again where this message ended the wait: it is to be sent once more.
+UPDATE verbworker.inbox_message
+SET resend_at = clock_timestamp()
+WHERE instance_uid = $1 AND state = 'consumed' AND message_name = $2 AND ended_element = $3 AND ended_input = $4;
+
+-- name: claim_forgotten
+-- What is to be sent once more, if its wait is still open; the rest is forgotten with the same look.
+WITH due AS (
+  SELECT message.tenant_id, message.message_id, EXISTS (
+    SELECT 1
+    FROM verbworker.workflow_instance AS instance
+    JOIN verbworker.parked_token AS token ON token.entry_id = instance.entry_id
+    WHERE instance.instance_uid = message.instance_uid AND token.instance_uid = message.instance_uid
+      AND token.closed_at IS NULL AND token.message_name = message.message_name
+      AND token.element_id = message.ended_element AND token.input_hash = message.ended_input
+  ) AS is_open
+  FROM verbworker.inbox_message AS message
+  WHERE message.engine_id = $1 AND message.resend_at <= statement_timestamp()
+  ORDER BY message.resend_at
+  LIMIT $2
+  FOR UPDATE OF message SKIP LOCKED
+)
+UPDATE verbworker.inbox_message AS message
+SET resend_at = CASE WHEN due.is_open THEN clock_timestamp() + $3::interval END
+FROM due
+WHERE message.tenant_id = due.tenant_id AND message.message_id = due.message_id
+RETURNING message.tenant_id, message.message_id, message.message_name, message.correlation_key, message.entry_id,
+  message.state, message.instance_uid, message.ttl, message.generation, message.attempts, message.sent_by,
+  message.traceparent, NOT due.is_open AS is_over;
+
+-- name: resent
+-- The engine has it again.
+UPDATE verbworker.inbox_message
+SET resend_at = NULL
+WHERE tenant_id = $1 AND message_id = $2;
 
 -- name: lift
 -- A letter whose message was read after all needs nobody any more.

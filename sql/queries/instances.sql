@@ -26,17 +26,28 @@ RETURNING instance.instance_uid;
 
 -- name: evict
 -- Take a key from the instances that have it, because the engine now says that it is another one's: a broker that lost
--- its last records gives keys out again. Each is pinned anew by its next job.
+-- its last records gives keys out again. Each is pinned anew by its next job; what it waited for under the key is over.
 WITH evicted AS (
   UPDATE verbworker.workflow_instance AS instance
   SET instance_key = NULL, missed_at = NULL, status = CASE WHEN instance.ended_at IS NULL THEN 'starting' ELSE instance.status END
   WHERE instance.engine_id = (SELECT engine_id FROM verbworker.workflow_instance WHERE instance_uid = $1)
     AND instance.instance_key = $2 AND instance.instance_uid <> $1
-  RETURNING instance.entry_id
+  RETURNING instance.entry_id, instance.engine_id, instance.instance_uid
+),
+closed AS (
+  UPDATE verbworker.parked_token AS token
+  SET closed_at = clock_timestamp(), closed_as = 'gone'
+  FROM evicted
+  WHERE token.engine_id = evicted.engine_id AND token.instance_key = $2 AND token.instance_uid = evicted.instance_uid
+    AND token.closed_at IS NULL
 )
-SELECT entry_id, verbworker.append_event(
-  entry_id, 'InstanceUnpinned', 'unpinned:' || $2::bigint || ':' || $1::uuid, jsonb_build_object('instance_key', $2::bigint))
+SELECT entry_id
 FROM evicted;
+
+-- name: tell_eviction
+-- In a statement of its own, so that the entry's status is derived after its old waits are closed.
+SELECT verbworker.append_event($1, 'InstanceUnpinned', 'unpinned:' || $3::bigint || ':' || $2::uuid, jsonb_build_object(
+  'instance_key', $3::bigint));
 
 -- name: adopt
 -- The engine created an instance again under another key: pin it there. What it waited for under the old key is closed;
@@ -111,6 +122,36 @@ SET probed_at = clock_timestamp(), missed_at = NULL
 FROM silent
 WHERE instance.instance_uid = silent.instance_uid
 RETURNING instance.instance_uid, instance.entry_id, instance.instance_key;
+
+-- name: lingering
+-- Instances that should have ended with their entries a while ago and that the engine was not asked for since, each
+-- looked at by one reconciler at a time. What ended long ago is left alone.
+WITH ended AS (
+  SELECT instance.instance_uid
+  FROM verbworker.workflow_instance AS instance
+  WHERE instance.engine_id = $1 AND instance.ended_at IS NOT NULL AND instance.gone_at IS NULL
+    AND instance.instance_key IS NOT NULL
+    AND instance.ended_at < statement_timestamp() - $2::interval
+    AND instance.ended_at > statement_timestamp() - $4::interval
+    AND (
+      instance.probed_at IS NULL OR instance.probed_at < instance.ended_at
+      OR instance.probed_at < statement_timestamp() - $2::interval
+    )
+  ORDER BY instance.ended_at
+  LIMIT $3
+  FOR UPDATE SKIP LOCKED
+)
+UPDATE verbworker.workflow_instance AS instance
+SET probed_at = clock_timestamp()
+FROM ended
+WHERE instance.instance_uid = ended.instance_uid
+RETURNING instance.instance_uid, instance.entry_id, instance.instance_key;
+
+-- name: gone
+-- The engine does not have the instance of an entry that ended.
+UPDATE verbworker.workflow_instance
+SET gone_at = clock_timestamp()
+WHERE instance_uid = $1 AND instance_key = $2 AND ended_at IS NOT NULL;
 
 -- name: key_of
 -- The engine's key of an instance, when it has one.

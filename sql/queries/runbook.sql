@@ -50,22 +50,35 @@ SELECT verbworker.append_event($1, $2, $3, $4) AS seq;
 -- What an entry waits for. One that came before only says that it is still waiting.
 INSERT INTO verbworker.parked_token AS token (
   tenant_id, entry_id, instance_uid, engine_id, instance_key, element_instance_key, element_id, kind, reason,
-  gate, message_name, correlation_key, job_key, detail, due_at, due_beside
+  gate, message_name, correlation_key, job_key, detail, due_at, due_beside, input_hash
 )
 VALUES (
   $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
-  least(clock_timestamp() + $15::interval, $16::timestamptz), $17::text[]
+  least(clock_timestamp() + $15::interval, $16::timestamptz), $17::text[], $18
 )
 ON CONFLICT (engine_id, element_instance_key, kind) DO UPDATE SET
   seen_at = clock_timestamp(), job_key = coalesce(excluded.job_key, token.job_key)
 RETURNING token_id, closed_as, xmax = 0 AS is_new;
+
+-- name: reopen
+-- A wait that had ended is there again: the engine forgot its end. The same wait under another key is over.
+WITH closed AS (
+  UPDATE verbworker.parked_token
+  SET closed_at = clock_timestamp(), closed_as = 'gone'
+  WHERE entry_id = $2 AND closed_at IS NULL AND kind = $4 AND element_id = $5 AND input_hash = $6
+    AND (engine_id, element_instance_key) <> ($1, $3)
+)
+UPDATE verbworker.parked_token
+SET closed_at = NULL, closed_as = NULL
+WHERE engine_id = $1 AND element_instance_key = $3 AND kind = $4 AND entry_id = $2 AND closed_at IS NOT NULL
+RETURNING token_id;
 
 -- name: unpark
 -- The wait of one element instance is over.
 UPDATE verbworker.parked_token
 SET closed_at = clock_timestamp(), closed_as = $3
 WHERE engine_id = $1 AND element_instance_key = $2 AND kind <> 'incident' AND closed_at IS NULL
-RETURNING token_id, entry_id, kind, reason, gate, message_name, correlation_key;
+RETURNING token_id, entry_id, kind, reason, gate, message_name, correlation_key, input_hash;
 
 -- name: unpark_elements
 -- Every wait at some places of an instance is over: a boundary event fired, or another branch of a choice was taken.

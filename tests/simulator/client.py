@@ -12,6 +12,8 @@ from verbworker.engine import Ask, Deployed, EngineFacts, Resource, Signal, Star
 from verbworker.errors import EngineUnavailable
 from verbworker.job import Job
 
+VERSION = "8.6.0"
+
 Lose = Callable[[str], Awaitable[None]]
 
 
@@ -40,7 +42,7 @@ class SimulatedEngine:
 
     async def facts(self) -> EngineFacts:
         """What it is."""
-        return EngineFacts(version="8.6.0", brokers=1, partitions=1)
+        return EngineFacts(version=VERSION, brokers=1, partitions=1)
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Everything is deployed."""

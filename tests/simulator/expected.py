@@ -34,21 +34,6 @@ _RECORDS = "records lost, commands lost, restored, keys reused"
 _DEATHS = "kill, freeze, store lost, store down, store slow, control away, engine lost, engine slow, engine down, late"
 
 EXPECTED = {
-    "asked again": _expect(
-        "a gate whose task got another key after it was decided asks the person again",
-        "asked again",
-        _RECORDS,
-        "commands lost",
-        seed=67,
-    ),
-    "ended entry, living instance": _expect(
-        "an instance that the engine brings back after its entry ended is left: at a wait no job tells of it, at a gate"
-        " it is parked again, and a step of a completed entry stops in an incident instead of being cancelled",
-        "instance left",
-        _RECORDS,
-        "cancel, restored",
-        seed=4,
-    ),
     "locked before it was known": _expect(
         "the engine locks the first job of an instance for ever before anything of ours knows the instance: a second"
         " start is left in the engine, and an entry whose instance was made again is taken for ended",
@@ -56,21 +41,6 @@ EXPECTED = {
         "timeout lost",
         "timeout lost, records lost, kill",
         seed=179,
-    ),
-    "message forgotten": _expect(
-        "the engine forgets that a message ended a wait and waits again; our inbox has it as read and never sends it",
-        "stuck",
-        "commands lost, restored",
-        "restored",
-        seed=185,
-    ),
-    "evicted for good": _expect(
-        "an instance that the engine forgot and whose key it gave to another is unpinned and then looked at by nothing;"
-        " it is named as stalled with the reason and the remedy of a direct verb",
-        "stuck",
-        "keys reused",
-        "commands lost, keys reused",
-        seed=44,
     ),
     "verdict for another job": _expect(
         "a worker completes a job whose key the engine gave to another instance meanwhile, and with it that one's step",

@@ -125,6 +125,7 @@ class Hands:
             message_name="paper" if kind is Wait.EXTERNAL_SIGNAL else None,
             job_key=self.dice.choice((self.key(), None)) if kind is not Wait.INCIDENT else self.key(),
             detail={"decisions": ["yes", "no"]} if kind is Wait.HUMAN_GATE else {},
+            input_hash=self.dice.choice((None, sha256(b"first").digest(), sha256(b"first").digest())),
         )
 
     async def of_gate(self, act: Callable[[Stores, UUID], Awaitable[Any]]) -> None:

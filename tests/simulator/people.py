@@ -118,9 +118,16 @@ class People:
                     self._world.tell(f"{by} did not decide: {error}")
             await asyncio.sleep(1.5)
 
+    def end(self, entry_id: UUID) -> None:
+        """Cancel an entry, as an operator is told to."""
+        self._do(self._cancel_entry(entry_id))
+
     async def _cancel(self, place: int, delay: float) -> None:
         entry_id = await self._entry(place)
         await asyncio.sleep(delay)
+        await self._cancel_entry(entry_id)
+
+    async def _cancel_entry(self, entry_id: UUID) -> None:
         try:
             await self._insist(
                 lambda: self._cancelling.cancel(entry_id, tenant_id=TENANT, by="ann", reason="not needed")

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.simulator import statements as statements
-from tests.simulator.client import SimulatedEngine
+from tests.simulator.client import VERSION, SimulatedEngine
 from tests.simulator.decisions import Decisions, Fault
 from tests.simulator.determined import determined, words_of
 from tests.simulator.engine import EngineModel
@@ -17,6 +17,7 @@ from tests.simulator.people import People
 from tests.simulator.shapes import OUTSIDE, SHAPES, Outside
 from tests.simulator.store import SimulatedDatabase, Store
 from tests.simulator.worker import Boot
+from verbworker.engine_faults import lost_remedy
 from verbworker.errors import EngineUnavailable, StoreUnavailable
 from verbworker.job import Job
 
@@ -25,6 +26,7 @@ LONGEST = 600.0
 FORGETS = frozenset({"commands lost", "restored"})
 """Classes of faults in which the engine forgets what it had answered to, for good."""
 
+LOST = lost_remedy(VERSION)
 _IDLE_IN_TRANSACTION = 30.0
 _SERVICES_AHEAD = 0.5
 _UNCOMMITTED = 2.0  # how long a starved raft thread may take to commit
@@ -71,6 +73,7 @@ class World:
         self.slow_verbs = dice.choice((0.01, 0.01, 1.0, 20.0, 58.0))
         self._next_look = 0.0
         self._restarted_at = 0.0
+        self._restarted_for: set[UUID] = set()
         self.restarts = 0
         self.door = Process("door")
         self.people = People(self, dice)
@@ -300,6 +303,15 @@ class World:
             self._restarted_at = self.loop.now
             self.restarts += 1
             self._strike("crash", 0.0)
+            self._end_lost()
+
+    def _end_lost(self) -> None:
+        """Do the rest of what the operator is told: end what a restart did not bring back."""
+        for stall in list(self.store.tables["stall"].values()):
+            if stall["remedy"] == LOST and stall["entry_id"] in self._restarted_for:
+                self.tell(f"OPERATOR ends {stall['entry_id']}, because the engine lost it")
+                self.people.end(stall["entry_id"])
+            self._restarted_for.add(stall["entry_id"])
 
     def _are_faults_ahead(self) -> bool:
         return any(at + amount > self.loop.now for at, _, amount in self.plan.timed)
@@ -330,7 +342,7 @@ class World:
             process = self.engine.state.instances[job.instance][0]
             if job.state == "incident" and SHAPES[process].stops_with is not None and job.node == "two":
                 instance = self.store.tables["workflow_instance"].get((self._uid(job.instance),))
-                if instance is not None:
+                if instance is not None and instance["ended_at"] is None:
                     found[instance["instance_uid"]] = instance["entry_id"]
         return found
 
@@ -342,7 +354,7 @@ class World:
         return {
             row["instance_uid"]: row["entry_id"]
             for row in self.store.tables["workflow_instance"].values()
-            if row["correlation"].get("corr_number") in dead
+            if row["correlation"].get("corr_number") in dead and row["ended_at"] is None
         }
 
     def _uid(self, instance: int) -> UUID:

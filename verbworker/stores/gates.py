@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from verbworker.canonical import parse
-from verbworker.event import Kind
+from verbworker.event import Kind, Token
 from verbworker.payload import HARD_LIMIT
 from verbworker.stores._database import Connection, Database, Row
 from verbworker.stores._sql import query
@@ -77,6 +77,14 @@ class Silent:
     gate: str
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A gate by the key that its task had."""
+
+    token_id: UUID
+    element_instance_key: int
+
+
 class GateBook:
     """The gates of every tenant, and what was decided at them."""
 
@@ -109,10 +117,33 @@ class GateBook:
         row = await connection.fetchrow(query("gates", "get"), token_id, tenant_id)
         return None if row is None else _gate(row)
 
-    async def verdict_in(self, connection: Connection, token_id: UUID) -> Verdict | None:
-        """What was decided at a gate."""
+    async def get_in(self, connection: Connection, token_id: UUID) -> HumanGate | None:
+        """One gate, inside the caller's transaction."""
         row = await connection.fetchrow(query("gates", "get"), token_id, None)
-        return None if row is None else _verdict(row)
+        return None if row is None else _gate(row)
+
+    async def reopen_in(self, connection: Connection, token_id: UUID) -> bool:
+        """Open a gate again that was closed because its task was gone; False when it is open or closed otherwise."""
+        return await connection.fetchval(query("gates", "reopen"), token_id) is not None
+
+    async def earlier(self, token: Token) -> Earlier | None:
+        """The gate that the task of a new token may have stood at under another key: decided, or open."""
+        row = await self._database.fetchrow(
+            query("gates", "earlier"),
+            token.instance_uid,
+            token.entry_id,
+            token.engine_id,
+            token.element_id,
+            token.input_hash,
+            token.element_instance_key,
+        )
+        return None if row is None else Earlier(row["token_id"], row["element_instance_key"])
+
+    async def move_in(self, connection: Connection, earlier: Earlier, token: Token) -> bool:
+        """Have a gate stand at another task; False when it was moved meanwhile."""
+        where = earlier.token_id, earlier.element_instance_key
+        to = token.element_instance_key, token.job_key, token.instance_key
+        return await connection.fetchval(query("gates", "move"), *where, *to) is not None
 
     async def claim_in(self, connection: Connection, token_id: UUID, by: str) -> datetime:
         """Note who takes a gate that is held."""

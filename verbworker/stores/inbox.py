@@ -49,6 +49,17 @@ class Claimed:
     is_over: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A wait by its element and the payload it was reached with, where these name one visit."""
+
+    element_id: str | None
+    input_hash: bytes | None
+
+
+UNNAMED = Ended(None, None)
+
+
 class Inbox:
     """The messages for one engine. Every write of a delivery holds only while the claim is ours."""
 
@@ -138,13 +149,21 @@ class Inbox:
         await self._database.execute(query("inbox", "strand"), self._engine_id)
 
     async def consume_in(
-        self, connection: Connection, instance_uid: UUID, message_name: str, correlation_key: str
+        self,
+        connection: Connection,
+        instance_uid: UUID,
+        message_name: str,
+        correlation_key: str,
+        *,
+        ended: Ended = UNNAMED,
     ) -> ReceivedMessage | None:
         """A wait of an instance has ended: the message that ended it, told to its entry once.
 
-        None when no message of ours was under way; the caller makes sure that each wait asks once.
+        None when no message of ours was under way, or when one had ended this very wait before; of a wait without a
+        name the caller makes sure that it asks once.
         """
-        row = await connection.fetchrow(query("inbox", "consume"), instance_uid, message_name, correlation_key)
+        what = instance_uid, message_name, correlation_key, ended.element_id, ended.input_hash
+        row = await connection.fetchrow(query("inbox", "consume"), *what)
         if row is None:
             return None
         if row["was_dead"]:
@@ -156,6 +175,25 @@ class Inbox:
                 connection, entry_id, Kind.MESSAGE_RECEIVED, once=f"message:{row['message_id']}", detail=_told(row)
             )
         return _received(row)
+
+    async def has_ended_in(self, connection: Connection, instance_uid: UUID, message_name: str, ended: Ended) -> bool:
+        """Return whether a message ended this very wait before."""
+        what = instance_uid, message_name, ended.element_id, ended.input_hash
+        return bool(await connection.fetchval(query("inbox", "has_ended"), *what))
+
+    async def forget_in(self, connection: Connection, instance_uid: UUID, message_name: str, ended: Ended) -> None:
+        """The engine waits again where a message ended the wait: have that message sent once more."""
+        what = instance_uid, message_name, ended.element_id, ended.input_hash
+        await connection.execute(query("inbox", "forget"), *what)
+
+    async def claim_forgotten(self, limit: int, *, patience: timedelta) -> list[Claimed]:
+        """Take the messages that the engine forgot and waits for."""
+        rows = await self._database.fetch(query("inbox", "claim_forgotten"), self._engine_id, limit, patience)
+        return [Claimed(**row) for row in rows if not row["is_over"]]
+
+    async def resent(self, claimed: Claimed) -> None:
+        """The engine has a message again that it had forgotten."""
+        await self._database.execute(query("inbox", "resent"), claimed.tenant_id, claimed.message_id)
 
     async def received(self, instance_uid: UUID) -> list[ReceivedMessage]:
         """The messages that an instance has read, in the order in which it read them."""

@@ -18,6 +18,8 @@ from verbworker.stores.payloads import open_versions
 
 # A broker that lost its last records hands an instance out again as soon as it is back, under another key.
 _MISSED_FOR = timedelta(minutes=1)
+# How long after its end an entry's instance is still asked for, when the engine could not be asked before.
+_LOOKED_AFTER = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Carrier:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """A running instance of which nothing was heard for long."""
+    """An instance of which nothing was heard for long, or whose entry has ended."""
 
     instance_uid: UUID
     entry_id: UUID
@@ -108,8 +110,12 @@ class Instances:
                     "another instance has this key; was the engine recreated under its old id?", code="InstanceMismatch"
                 ) from error
         async with self._database.transaction() as connection:
-            await connection.fetch(query("instances", "evict"), instance_uid, instance_key)
+            await self._evict_in(connection, instance_uid, instance_key)
             return await connection.fetchrow(query("instances", "pin"), *what) is not None
+
+    async def _evict_in(self, connection: Connection, instance_uid: UUID, instance_key: int) -> None:
+        for row in await connection.fetch(query("instances", "evict"), instance_uid, instance_key):
+            await connection.fetch(query("instances", "tell_eviction"), row["entry_id"], instance_uid, instance_key)
 
     async def pin_in(self, connection: Connection, started: Mapping[UUID, Started]) -> set[UUID]:
         """Pin instances inside the transaction that starts them, and return those that were pinned."""
@@ -121,7 +127,7 @@ class Instances:
         """Pin an instance to the engine instance of a job instead of one that is gone; False when it moved on."""
         key = job.process_instance_key
         async with self._database.transaction() as connection:
-            await connection.fetch(query("instances", "evict"), instance_uid, key)
+            await self._evict_in(connection, instance_uid, key)
             row = await connection.fetchrow(
                 query("instances", "adopt"),
                 instance_uid,
@@ -162,6 +168,17 @@ class Instances:
         """Running instances without news, and those missed in the engine; each is given to one caller at a time."""
         rows = await self._database.fetch(query("instances", "quiet"), engine_id, longer_than, limit, missed_for)
         return [Quiet(row["instance_uid"], row["entry_id"], row["instance_key"]) for row in rows]
+
+    async def lingering(
+        self, engine_id: str, *, longer_than: timedelta, limit: int, within: timedelta = _LOOKED_AFTER
+    ) -> list[Quiet]:
+        """Instances of entries that ended so long ago, to ask whether the engine has them still; claimed likewise."""
+        rows = await self._database.fetch(query("instances", "lingering"), engine_id, longer_than, limit, within)
+        return [Quiet(row["instance_uid"], row["entry_id"], row["instance_key"]) for row in rows]
+
+    async def gone(self, instance_uid: UUID, instance_key: int) -> None:
+        """Note that the engine does not have the instance of an entry that ended."""
+        await self._database.execute(query("instances", "gone"), instance_uid, instance_key)
 
     async def pin_to(self, instance_uid: UUID, job: Job, payload_hash: bytes) -> bool:
         """Pin an instance by one of its jobs, when its starter has not done so; False when another pin stands.

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -45,6 +45,7 @@ class Closed:
     gate: str | None
     message_name: str | None
     correlation_key: str | None
+    input_hash: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,7 @@ class Runbook:
             token.due.after,
             token.due.at,
             list(token.due.beside),
+            token.input_hash,
         )
         assert row is not None
         return row["token_id"], row["is_new"]
@@ -152,7 +154,13 @@ class Runbook:
     ) -> list[Closed]:
         """Close the token of one element instance; nothing comes back when none was open."""
         rows = await connection.fetch(query("runbook", "unpark"), engine_id, element_instance_key, closed_as)
-        return [_closed(row) for row in rows]
+        return [replace(_closed(row), input_hash=row["input_hash"]) for row in rows]
+
+    async def reopen_in(self, connection: Connection, token: Token) -> bool:
+        """Open a wait again whose end the engine forgot; False when it is open. Its other keys are over."""
+        what = token.engine_id, token.entry_id, token.element_instance_key, token.kind.value
+        row = await connection.fetchrow(query("runbook", "reopen"), *what, token.element_id, token.input_hash)
+        return row is not None
 
     async def unpark_elements_in(
         self,

@@ -6,17 +6,18 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from verbworker.errors import TransientInfrastructure
-from verbworker.event import Kind, Wait
+from verbworker.event import Kind, Token, Wait
 from verbworker.frame import Correlation
 from verbworker.registry import Registry
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.inbox import Inbox
+from verbworker.stores.inbox import UNNAMED, Ended, Inbox
 from verbworker.stores.runbook import Closed, Runbook
 from verbworker.waiting import Waiting, Waits, due, ends
 from verbworker.weaving import FIRED, PARK, START, UNPARK
 from verbworker.work.desk import Desk, with_texts
 from verbworker.work.reception import Listener, Reception, Visit
+from verbworker.work.visit_identity import VisitIdentity
 
 
 class Bridge:
@@ -31,6 +32,7 @@ class Bridge:
         self._reception = reception
         self._runbook = Runbook(database)
         self._known: dict[int, Waits] = {}
+        self._visits = VisitIdentity(deployments)
 
     def desks(self) -> list[Desk]:
         """The desks of all listeners but the last one, which ends an entry."""
@@ -45,25 +47,41 @@ class Bridge:
         reason, key = f"Awaiting {here.name}", self._key(here, visit.instance)
         token = visit.token(_kind(here), reason, message=here.message, key=key)
         known = due(waits, visit.job.element_id, visit.job.variables, datetime.now(UTC))
-        await self._runbook.park_in(connection, replace(token, due=known))
+        is_certain = here.message is not None and await self._visits.is_certain(visit.job)
+        token = replace(token, due=known, input_hash=visit.luggage.hash if is_certain else None)
+        await self._runbook.park_in(connection, token)
+        is_back = is_certain and await self._wait_again(connection, visit, token)
         detail = _detail(visit, here, wait=token.kind.value, reason=reason, correlation_key=key)
-        await self._append(connection, visit, Kind.PARKED, detail)
+        await self._append(connection, visit, Kind.PARKED, detail, again=is_back)
         return True
+
+    async def _wait_again(self, connection: Connection, visit: Visit, token: Token) -> bool:
+        """See whether the engine forgot the message that ended this wait, and have it sent once more."""
+        uid, name, ended = visit.instance_uid, token.message_name or "", Ended(token.element_id, token.input_hash)
+        # A late delivery of a listener job that is gone opens nothing.
+        if not await self._inbox.has_ended_in(connection, uid, name, ended) or not await self._reception.has(visit.job):
+            return False
+        await self._inbox.forget_in(connection, uid, name, ended)
+        return await self._runbook.reopen_in(connection, token)
 
     async def unpark(self, connection: Connection, visit: Visit) -> bool:
         """What was waited for has come."""
         waits = await self._waits(visit)
         here = waits[visit.job.element_id]
-        if await self._runbook.is_told_in(connection, visit.instance.entry_id, _once(visit, Kind.RESUMED)):
-            return True
-        await self._runbook.unpark_in(
+        is_told = await self._runbook.is_told_in(connection, visit.instance.entry_id, _once(visit, Kind.RESUMED))
+        closed = await self._runbook.unpark_in(
             connection, visit.instance.engine_id, visit.job.element_instance_key, closed_as="resumed"
         )
+        if is_told and not closed:
+            return True
         if here.behind is not None:
             await self._close(connection, visit, [here.behind], closed_as="resumed")
-        await self._came(connection, visit, here)
+        if not is_told:
+            known = next((token.input_hash for token in closed if token.input_hash is not None), None)
+            ended = UNNAMED if known is None else Ended(visit.job.element_id, known)
+            await self._came(connection, visit, here, ended)
         detail = _detail(visit, here, wait=_kind(here).value)
-        await self._append(connection, visit, Kind.RESUMED, detail)
+        await self._append(connection, visit, Kind.RESUMED, detail, again=is_told)
         return True
 
     async def fired(self, connection: Connection, visit: Visit) -> bool:
@@ -98,12 +116,12 @@ class Bridge:
 
     # ---- what came ------------------------------------------------------------------------------------------------
 
-    async def _came(self, connection: Connection, visit: Visit, here: Waiting) -> None:
+    async def _came(self, connection: Connection, visit: Visit, here: Waiting, ended: Ended = UNNAMED) -> None:
         if here.kind == Wait.TIMER:
             await self._append(connection, visit, Kind.TIMER_FIRED, _detail(visit, here))
         key = self._key(here, visit.instance)
         if here.message is not None and key is not None:
-            await self._inbox.consume_in(connection, visit.instance_uid, here.message, key)
+            await self._inbox.consume_in(connection, visit.instance_uid, here.message, key, ended=ended)
 
     async def _close(
         self, connection: Connection, visit: Visit, places: Iterable[str], *, closed_as: str
@@ -113,9 +131,13 @@ class Bridge:
             connection, engine_id, instance_key, list(places), closed_as=closed_as
         )
 
-    async def _append(self, connection: Connection, visit: Visit, kind: Kind, detail: Mapping[str, object]) -> None:
+    async def _append(
+        self, connection: Connection, visit: Visit, kind: Kind, detail: Mapping[str, object], *, again: bool = False
+    ) -> None:
+        """Tell something once; what is so again, because the engine forgot it, once more."""
         entry_id: UUID = visit.instance.entry_id
-        await self._runbook.append_in(connection, entry_id, kind, once=_once(visit, kind), detail=detail)
+        once = _once(visit, kind) + (f":{visit.job.activated_ms}" if again else "")
+        await self._runbook.append_in(connection, entry_id, kind, once=once, detail=detail)
 
     def _key(self, here: Waiting, instance: Correlation) -> str | None:
         """The current value of the key by which the awaited message finds its case."""

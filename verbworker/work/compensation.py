@@ -127,6 +127,7 @@ class CompensationDesk:
         known = None if uid is None else await self._instances.known(uid)
         try:
             instance, uid = correlated(job, luggage, await self._identity.admit(job, luggage, known))
+            await self._identity.refuse_ended(job, instance)
         except DuplicateInstance:
             return True
         workflow = owner(job, instance, self._registry)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from verbworker import metrics
 from verbworker.crossing import Luggage
-from verbworker.errors import DuplicateInstance, EngineError, JobGone, TransientInfrastructure
+from verbworker.errors import DuplicateInstance, EngineError, JobGone, JobNotActive, TransientInfrastructure
 from verbworker.frame import Correlation
 from verbworker.job import Job
 from verbworker.stores.dispatches import Dispatches
@@ -24,7 +24,10 @@ _ROUNDS = 5
 
 
 class InstanceEngine(Protocol):
-    """The two engine calls that identity needs; every engine has them."""
+    """The engine calls that identity needs; every engine has them."""
+
+    async def extend(self, job_key: int, timeout_ms: int) -> None:
+        """Change the timeout of a job; `JobGone` when there is none."""
 
     async def cancel(self, instance_key: int) -> None:
         """Cancel an instance; `JobGone` when it has ended."""
@@ -73,6 +76,24 @@ class InstanceIdentity:
                 return known
             known = await self._instances.known(uid)
         raise TransientInfrastructure("the instance is being pinned by others again and again", code="PinContended")
+
+    async def refuse_ended(self, job: Job, known: Correlation) -> None:
+        """Cancel the instance of a job whose entry has ended: the engine forgot its end. Raises `DuplicateInstance`.
+
+        Not for the job that ends an instance: it comes again when the engine did not hear that it was done. A late
+        delivery of any other job that was done is refused, and its instance left to end by itself.
+        """
+        if self._engine is None or not known.has_ended:
+            return
+        try:
+            await self._engine.extend(job.key, job.timeout_ms)
+        except JobGone:
+            raise DuplicateInstance("the entry has ended, and the job is gone", code="InstanceEnded") from None
+        except JobNotActive:
+            pass
+        except EngineError as error:
+            raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
+        await self._refuse(job, known)
 
     async def _admit_own(self, job: Job, known: Correlation) -> Correlation:
         # An entry that completed has an instance that is just ending; a cancelled entry must have none.

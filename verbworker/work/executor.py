@@ -221,6 +221,8 @@ class Executor:
                 if isinstance(admitted, Completed):
                     return admitted
                 claim = admitted
+            if claim.instance is not None:
+                await self._identity.refuse_ended(job, claim.instance)
             head = None
             if claim.input_known and not claim.input_is_head and luggage.instance_uid is not None:
                 head = (await payloads.head(self._databases.control, luggage.instance_uid)).content

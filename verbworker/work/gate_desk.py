@@ -11,6 +11,8 @@ from verbworker.engine import Engine
 from verbworker.errors import (
     DuplicateInstance,
     EngineError,
+    JobGone,
+    JobNotActive,
     PermanentContract,
     StoreConflict,
     StoreError,
@@ -21,15 +23,16 @@ from verbworker.event import Kind, Token, Wait
 from verbworker.frame import Correlation
 from verbworker.job import Job
 from verbworker.registry import Registry
-from verbworker.stores._database import Database
+from verbworker.stores._database import Connection, Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.gates import GateBook, Silent
+from verbworker.stores.gates import Earlier, GateBook, Silent
 from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
 from verbworker.waiting import Waits, due
 from verbworker.work.desk import with_texts
 from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.gates import Teller
+from verbworker.work.visit_identity import VisitIdentity
 from verbworker.workflow import Gate, WorkflowVerb
 
 _log = logging.getLogger(__name__)
@@ -63,6 +66,7 @@ class GateDesk:
         self._instances = Instances(database)
         self._deployments = Deployments(database, engine_id=engine.engine_id)
         self._waits: dict[int, Waits] = {}
+        self._visits = VisitIdentity(self._deployments)
         self._teller = Teller(database, engine)
         self._identity = identity or InstanceIdentity(self._instances)
         self.timeout: timedelta | None = timeout
@@ -92,6 +96,7 @@ class GateDesk:
         instance = None if uid is None else await self._instances.known(uid)
         try:
             known, instance_uid = correlated(job, luggage, await self._identity.admit(job, luggage, instance))
+            await self._identity.refuse_ended(job, known)
         except DuplicateInstance:
             return
         except PermanentContract as error:
@@ -103,7 +108,8 @@ class GateDesk:
             return await self._extend(job, job.timeout_ms)
         waits = await self._deployed(job.process_definition_key)
         token = self._token(job, known, instance_uid, self._gate(job, workflow, waits))
-        await self._park(job, replace(token, due=due(waits, job.element_id, job.variables, datetime.now(UTC))))
+        ends = due(waits, job.element_id, job.variables, datetime.now(UTC))
+        await self._park(job, replace(token, due=ends, input_hash=luggage.hash))
 
     def _gate(self, job: Job, workflow: WorkflowVerb, waits: Waits) -> Gate:
         """The gate at a task: as the contract declares it, else as its model names it, and then it takes any word."""
@@ -124,31 +130,49 @@ class GateDesk:
         return self._waits[definition_key]
 
     async def _park(self, job: Job, token: Token) -> None:
-        gate = token.gate or ""
+        earlier = await self._book.earlier(token)
+        if earlier is not None and await self._visits.is_certain(job):
+            return await self._move(job, token, earlier)
         async with self._database.transaction() as connection:
             token_id, is_new = await self._runbook.park_in(connection, token)
-            if is_new:
-                await self._runbook.append_in(
-                    connection,
-                    token.entry_id,
-                    Kind.PARKED,
-                    once=f"parked:{job.element_instance_key}",
-                    detail={
-                        "wait": token.kind.value,
-                        "reason": token.reason,
-                        "gate": gate,
-                        "token_id": str(token_id),
-                    },
-                )
-            verdict = None if is_new else await self._book.verdict_in(connection, token_id)
+            standing = None if is_new else await self._book.get_in(connection, token_id)
+            verdict = None if standing is None else standing.verdict
+            is_ours = standing is not None and standing.entry_id == token.entry_id
+            is_back = is_ours and verdict is None and await self._book.reopen_in(connection, token_id)
+            if is_new or is_back:
+                await self._tell(connection, job, token, token_id, is_back=is_back)
         if verdict is not None:
             await self._teller.again(token_id, job.key)
-        elif is_new:
+        elif is_new or is_back:
             # Its time may have been up before we parked: whoever told so then found nothing to close.
-            gate_now = Silent(token_id, token.entry_id, job.element_instance_key, job.key, gate)
+            gate_now = Silent(token_id, token.entry_id, job.element_instance_key, job.key, token.gate or "")
             await self._teller.probe(gate_now, job.timeout_ms)
         else:
             await self._extend(job, job.timeout_ms)
+
+    async def _tell(self, connection: Connection, job: Job, token: Token, token_id: UUID, *, is_back: bool) -> None:
+        once = f"parked:{job.element_instance_key}" + (f":{job.activated_ms}" if is_back else "")
+        said = {"wait": token.kind.value, "reason": token.reason, "gate": token.gate or "", "token_id": str(token_id)}
+        await self._runbook.append_in(connection, token.entry_id, Kind.PARKED, once=once, detail=said)
+
+    async def _move(self, job: Job, token: Token, earlier: Earlier) -> None:
+        """The engine lost a task and made it anew: the gate stays, and a decision counts for the task that is there."""
+        try:
+            await self._engine.extend(job.key, job.timeout_ms)
+        except JobGone:
+            return  # a late delivery of the task that was lost
+        except JobNotActive:
+            pass
+        except EngineError as error:
+            raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
+        async with self._database.transaction() as connection:
+            if not await self._book.move_in(connection, earlier, token):
+                raise StoreConflict("the gate is being moved by another worker")
+            gate = await self._book.get_in(connection, earlier.token_id)
+        said = {"job_key": job.key, "token_id": str(earlier.token_id)}
+        _log.warning("the engine made the task of a gate anew under another key", extra=said)
+        if gate is not None and gate.verdict is not None:
+            await self._teller.again(gate.token_id, job.key)
 
     def _token(self, job: Job, known: Correlation, instance_uid: UUID, gate: Gate) -> Token:
         return Token(

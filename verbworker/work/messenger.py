@@ -53,8 +53,11 @@ class Messenger:
         self.service.poke()
 
     async def tidy(self) -> None:
-        """Look for messages whose case has ended, and say how many wait."""
+        """Look for messages whose case has ended or whose end of a wait was forgotten, and say how many wait."""
         await self._inbox.strand()
+        await self.service.for_each(
+            await self._inbox.claim_forgotten(_AT_ONCE, patience=_PATIENCE), _AT_ONCE, self._send_again
+        )
         waiting, oldest = await self._inbox.backlog()
         metrics.INBOX.set(waiting)
         metrics.INBOX_AGE.set(oldest)
@@ -80,16 +83,8 @@ class Messenger:
                 await self._wait(claimed, "no case has its key yet", cap=_SLOWEST_LOOK)
 
     async def _publish(self, claimed: Claimed) -> None:
-        signal = Signal(
-            name=claimed.message_name,
-            correlation_key=claimed.correlation_key,
-            message_id=engine_message_id(claimed.tenant_id, claimed.message_id, claimed.generation),
-            ttl_ms=max(1, round(claimed.ttl / timedelta(milliseconds=1))),
-            variables={},
-            tenant_id=self._tenant,
-        )
         try:
-            await self._engine.publish(signal)
+            await self._engine.publish(self._signal(claimed))
         except CommandInvalid as error:
             await self.bury(claimed, Undeliverable(Burial.REFUSED, f"the engine refused it: {error}"))
         except EngineError as error:
@@ -102,6 +97,23 @@ class Messenger:
             metrics.MESSAGES.labels("published").inc()
             await self._inbox.sent(claimed, slack=self._slack)
             _log.info("message published", extra=_who(claimed))
+
+    async def _send_again(self, claimed: Claimed) -> None:
+        """Send a message that was read once more, because the engine forgot it and waits again."""
+        # Under the id it had: an engine that has it still takes no second one.
+        await self._engine.publish(self._signal(claimed))
+        await self._inbox.resent(claimed)
+        _log.warning("the engine had forgotten a message; it was sent again", extra=_who(claimed))
+
+    def _signal(self, claimed: Claimed) -> Signal:
+        return Signal(
+            name=claimed.message_name,
+            correlation_key=claimed.correlation_key,
+            message_id=engine_message_id(claimed.tenant_id, claimed.message_id, claimed.generation),
+            ttl_ms=max(1, round(claimed.ttl / timedelta(milliseconds=1))),
+            variables={},
+            tenant_id=self._tenant,
+        )
 
     async def bury(self, claimed: Claimed, why: Undeliverable) -> None:
         """Make a dead letter of a message, and have its entry say so."""

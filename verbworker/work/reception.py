@@ -12,6 +12,7 @@ from verbworker.errors import (
     DuplicateInstance,
     EngineError,
     JobGone,
+    JobNotActive,
     PermanentContract,
     StoreConflict,
     StoreError,
@@ -25,6 +26,7 @@ from verbworker.outcome import told
 from verbworker.stores._database import Connection, Database
 from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
+from verbworker.weaving import COMPLETE
 from verbworker.work.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
@@ -112,6 +114,18 @@ class Reception:
             return False
         return True
 
+    async def has(self, job: Job) -> bool:
+        """Return whether the engine has a job; raises `TransientInfrastructure` while it cannot be asked."""
+        try:
+            await self._engine.extend(job.key, job.timeout_ms)
+        except JobGone:
+            return False
+        except JobNotActive:
+            return True
+        except EngineError as error:
+            raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
+        return True
+
     async def _settle(self, job: Job, luggage: Luggage, act: Act) -> bool:
         """Act on a job; False when the engine is not to go on by it. Raises `DuplicateInstance`."""
         uid = luggage.instance_uid
@@ -125,8 +139,11 @@ class Reception:
                 token = visit.token(Wait.INCIDENT, "")
                 await self._runbook.let_go_in(connection, token, _once(job), _about(job))
                 return await act(connection, visit)
-        # It ended meanwhile: a cancelled entry has no job to complete, and `admit` cancels the instance.
+        # A cancelled entry has no job to complete, and `admit` cancels the instance; of a completed one the engine may
+        # not have heard that its last job was done.
         await self._identity.admit(job, luggage, instance)
+        if job.type != COMPLETE:
+            await self._identity.refuse_ended(job, instance)
         return True
 
     # ---- what stops -----------------------------------------------------------------------------------------------

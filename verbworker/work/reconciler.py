@@ -1,14 +1,20 @@
 """The reconciler: what ended in the engine without a word to us is found and told, never left standing.
 
+And the other way round: an engine that lost its last records may have forgotten the end of an instance. Each is asked
+for once more after its entry ended, and cancelled if it is there. An engine in our own database forgets nothing alone.
+
 Plain gRPC has no search, so it asks for each quiet instance whether it is still there. A cluster with the search of
 REST could be asked for many at once, and for the waits of each; gates are looked after by their own relay.
 """
 
 import logging
+from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
 
-from verbworker.engine import Engine
+from verbworker import metrics
+from verbworker.engine import Engine, SameDatabase
+from verbworker.errors import JobGone
 from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Database
 from verbworker.stores.instances import Instances, Quiet
@@ -36,13 +42,19 @@ class Reconciler:
         self._cancelling = cancelling
         self._instances = Instances(database)
         self._after = after
+        self._forgets = not (isinstance(engine, SameDatabase) and engine.shares(database))
         self.service = PollLoop("reconciler", self.look, every=every)
 
     async def look(self) -> int:
-        """Ask for each quiet instance once; returns how many there were."""
-        quiet = await self._instances.quiet(self._engine.engine_id, longer_than=self._after, limit=_BATCH)
+        """Ask once for each quiet instance and for each that should have ended; returns how many there were."""
+        engine_id = self._engine.engine_id
+        quiet = await self._instances.quiet(engine_id, longer_than=self._after, limit=_BATCH)
         await self.service.for_each(quiet, _CONCURRENT_CALLS, self._ask)
-        return len(quiet)
+        if not self._forgets:
+            return len(quiet)
+        ended = await self._instances.lingering(engine_id, longer_than=self._after, limit=_BATCH)
+        await self.service.for_each(ended, _CONCURRENT_CALLS, self._see_off)
+        return len(quiet) + len(ended)
 
     async def check(self, instance_uid: UUID) -> None:
         """Look at one instance soon, because a job of it is gone.
@@ -62,3 +74,14 @@ class Reconciler:
         if await self._cancelling.end_outside(instance.entry_id, instance.instance_key):
             said = {"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)}
             _log.warning("an instance ended outside", extra=said)
+
+    async def _see_off(self, instance: Quiet) -> None:
+        """Cancel an instance whose entry has ended, if the engine has it."""
+        if not await self._engine.alive(instance.instance_key):
+            await self._instances.gone(instance.instance_uid, instance.instance_key)
+            return
+        said = {"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)}
+        _log.warning("the engine brought back an instance whose entry has ended; it is cancelled", extra=said)
+        with suppress(JobGone):
+            await self._engine.cancel(instance.instance_key)
+        metrics.DUPLICATES.inc()

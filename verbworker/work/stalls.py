@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from verbworker import metrics
 from verbworker.engine import Engine, SameDatabase
-from verbworker.engine_faults import overdue_remedy, stall_remedy
+from verbworker.engine_faults import lost_remedy, overdue_remedy, stall_remedy
 from verbworker.event import StallKind
 from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Database
@@ -86,6 +86,10 @@ class StallDetector:
     async def _explain(self, still: Standstill, version: str) -> tuple[str, str]:
         """What is known of a standstill, and what an operator can do."""
         key = still.instance_key
+        if key is None and still.engine_id:
+            so_far = _so_far(still, await self._stalls.last_step(still.entry_id))
+            words = f"{so_far}; {_called(version)} lost the instance and gave its key to another instance"
+            return words, lost_remedy(version)
         if key is None:
             words = f"the process that performed it has been silent since {_moment(still.since)}"
             return words, "ask for it again under the same request key: it is then performed"

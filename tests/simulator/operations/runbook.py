@@ -1,6 +1,8 @@
 """The runbook, gates, messages."""
 
 from dataclasses import replace
+from functools import partial
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -8,6 +10,7 @@ from tests.simulator.hands import SECOND, Hands, in_order, operation
 from tests.simulator.twins import ENGINE, TENANT, Stores
 from verbworker.event import Kind, Wait
 from verbworker.message import Burial, Message, Undeliverable
+from verbworker.stores.inbox import Claimed, Ended
 
 
 @operation
@@ -96,6 +99,27 @@ async def decide(hands: Hands) -> None:
 
 
 @operation
+async def move_gate(hands: Hands) -> None:
+    token = replace(hands.token(hands.place()), kind=Wait.HUMAN_GATE)
+
+    async def move(stores: Stores) -> Any:
+        earlier = await stores.gates.earlier(token)
+        if earlier is None:
+            return None
+        async with stores.database.transaction() as connection:
+            return earlier.element_instance_key, await stores.gates.move_in(connection, earlier, token)
+
+    await hands.both(move)
+
+    async def reopen(stores: Stores, token_id: UUID) -> Any:
+        async with stores.database.transaction() as connection:
+            return await stores.gates.reopen_in(connection, token_id), await stores.gates.get_in(connection, token_id)
+
+    if hands.dice.random() < 0.3:
+        await hands.of_gate(reopen)
+
+
+@operation
 async def tell_gate(hands: Hands) -> None:
     gone, pause = hands.dice.random() < 0.5, hands.pause()
     await hands.of_gate(lambda stores, token_id: stores.gates.count_telling(token_id, patience=pause))
@@ -158,4 +182,23 @@ async def deliver_message(hands: Hands) -> None:
 @operation
 async def consume_message(hands: Hands) -> None:
     uid, key = hands.uids[0], f"case-{hands.dice.randint(0, 2)}"
-    await hands.both(hands.within(lambda s, c: s.inboxes[0].consume_in(c, uid, "paper", key)))
+    ended = Ended(hands.dice.choice(("ask", "first")), hands.dice.choice((None, sha256(b"first").digest())))
+    await hands.both(hands.within(lambda s, c: s.inboxes[0].consume_in(c, uid, "paper", key, ended=ended)))
+
+
+@operation
+async def forget_message(hands: Hands) -> None:
+    uid, pause, ended = hands.uids[0], hands.pause(), Ended("first", sha256(b"first").digest())
+    token = replace(hands.token(0), kind=Wait.EXTERNAL_SIGNAL, gate=None, message_name="paper", element_id="first")
+    token = replace(token, input_hash=ended.input_hash)
+    await hands.both(hands.within(lambda s, c: s.runbook.park_in(c, token)))
+    await hands.both(hands.within(lambda s, c: s.inboxes[0].has_ended_in(c, uid, "paper", ended)))
+    await hands.both(hands.within(lambda s, c: s.inboxes[0].forget_in(c, uid, "paper", ended)))
+    await hands.both(hands.within(lambda s, c: s.runbook.reopen_in(c, token)))
+    await hands.both(lambda stores: in_order(stores.inboxes[0].claim_forgotten(9, patience=pause)))
+    if hands.claimed:
+        await hands.both(partial(_resent, hands.dice.choice(hands.claimed)[1]))
+
+
+async def _resent(claimed: Claimed, stores: Stores) -> None:
+    await stores.inboxes[0].resent(claimed)

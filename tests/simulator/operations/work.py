@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
-from tests.simulator.hands import Hands, in_order, operation
+from tests.simulator.hands import SECOND, Hands, in_order, operation
 from tests.simulator.twins import ENGINE, TENANT, Stores
 from verbworker.beginning import Beginning
 from verbworker.event import EntryMode
@@ -76,7 +76,13 @@ async def look_at_instance(hands: Hands) -> None:
 @operation
 async def quiet(hands: Hands) -> None:
     longer = hands.pause()
+    uid, key, within = hands.uids[hands.place()], hands.dice.randint(100, 103), 30 * SECOND + hands.pause()
     await hands.both(lambda stores: in_order(stores.instances.quiet(ENGINE, longer_than=longer, limit=9)))
+    await hands.both(
+        lambda stores: in_order(stores.instances.lingering(ENGINE, longer_than=longer, limit=9, within=within))
+    )
+    if hands.dice.random() < 0.3:
+        await hands.both(lambda stores: stores.instances.gone(uid, key))
 
 
 @operation

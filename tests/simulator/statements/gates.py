@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from tests.simulator.statements.triggers import close_token, token_key
-from tests.simulator.store import Session, Values, statement
+from tests.simulator.store import Session, Values, refuse, statement
 
 _TOKEN = (
     *("token_id", "tenant_id", "entry_id", "instance_uid", "engine_id", "job_key", "element_instance_key", "gate"),
@@ -90,6 +90,51 @@ async def close(s: Session, token_id: UUID, closed_as: str) -> list[Values]:
     token = _find(s, token_id)
     closed = None if token is None else await close_token(s, token, closed_as)
     return [] if closed is None else [{"token_id": token_id}]
+
+
+@statement("gates", "reopen")
+async def reopen(s: Session, token_id: UUID) -> list[Values]:
+    token = _find(s, token_id)
+    standing = None if token is None else await s.lock("parked_token", token_key(token))
+    if standing is None or standing["closed_as"] != "gone":
+        return []
+    s.put("parked_token", token_key(standing), {**standing, "closed_at": None, "closed_as": None})
+    return [{"token_id": token_id}]
+
+
+@statement("gates", "earlier")
+async def earlier(
+    s: Session, uid: UUID, entry_id: UUID, engine_id: str, element_id: str, input_hash: bytes | None, element: int
+) -> list[Values]:
+    if s.get("parked_token", (engine_id, element, "human_gate")) is not None:
+        return []
+    found = [
+        token
+        for token in s.rows("parked_token")
+        if (token["kind"], token["instance_uid"]) == ("human_gate", uid)
+        and (token["engine_id"], token["element_id"]) == (engine_id, element_id)
+        and (s.get("gate_decision", (token["token_id"],)) is not None or token["closed_at"] is None)
+        and input_hash is not None
+        and token["input_hash"] == input_hash
+    ]
+    found.sort(key=lambda token: (token["closed_at"] is None, token["closed_at"] or s.now, token["opened_at"]))
+    return [{name: token[name] for name in ("token_id", "element_instance_key")} for token in found[:1]]
+
+
+@statement("gates", "move")
+async def move(
+    s: Session, token_id: UUID, was: int, element: int, job_key: int | None, instance_key: int
+) -> list[Values]:
+    token = _find(s, token_id)
+    standing = None if token is None else await s.lock("parked_token", token_key(token))
+    if standing is None or standing["element_instance_key"] != was:
+        return []
+    moved = {**standing, "element_instance_key": element, "job_key": job_key, "instance_key": instance_key}
+    if await s.lock("parked_token", token_key(moved)) is not None:
+        raise refuse("duplicate key value violates unique constraint")
+    s.put("parked_token", token_key(standing), None)
+    s.put("parked_token", token_key(moved), {**moved, "seen_at": s.now})
+    return [{"token_id": token_id}]
 
 
 @statement("gates", "tell")

@@ -30,6 +30,9 @@ async def receive(s: Session, *given: Any) -> list[Values]:
     kept = {
         **row,
         "state": "received",
+        "ended_element": None,
+        "ended_input": None,
+        "resend_at": None,
         "instance_uid": None,
         "generation": 0,
         "attempts": 0,
@@ -172,8 +175,12 @@ async def strand(s: Session, engine_id: str) -> list[Values]:
 
 
 @statement("inbox", "consume")
-async def consume(s: Session, uid: UUID, name: str, correlation_key: str) -> list[Values]:
-    waiting = []
+async def consume(
+    s: Session, uid: UUID, name: str, correlation_key: str, element_id: str | None, input_hash: bytes | None
+) -> list[Values]:
+    waiting: list[Values] = []
+    if _ended(s, uid, name, element_id, input_hash):
+        return []
     for row in list(s.rows("inbox_message")):
         if (row["instance_uid"], row["message_name"], row["correlation_key"]) != (uid, name, correlation_key):
             continue
@@ -185,9 +192,67 @@ async def consume(s: Session, uid: UUID, name: str, correlation_key: str) -> lis
         s.put(
             "inbox_message",
             (row["tenant_id"], row["message_id"]),
-            {**row, "state": "consumed", "consumed_at": s.now},
+            {
+                **row,
+                "state": "consumed",
+                "consumed_at": s.now,
+                "ended_element": element_id,
+                "ended_input": input_hash,
+            },
         )
         return [{**{name: row[name] for name in _CONSUMED}, "was_dead": row["state"] == "dead"}]
+    return []
+
+
+def _ended(s: Session, uid: UUID, name: str, element_id: str | None, input_hash: bytes | None) -> list[Values]:
+    wanted = (uid, "consumed", name, element_id, input_hash)
+    names = ("instance_uid", "state", "message_name", "ended_element", "ended_input")
+    if element_id is None or input_hash is None:
+        return []
+    return [row for row in s.rows("inbox_message") if tuple(row[one] for one in names) == wanted]
+
+
+@statement("inbox", "has_ended")
+async def has_ended(s: Session, uid: UUID, name: str, element_id: str, input_hash: bytes) -> list[Values]:
+    return [{"has_ended": bool(_ended(s, uid, name, element_id, input_hash))}]
+
+
+@statement("inbox", "forget")
+async def forget(s: Session, uid: UUID, name: str, element_id: str, input_hash: bytes) -> list[Values]:
+    for row in _ended(s, uid, name, element_id, input_hash):
+        await s.change("inbox_message", (row["tenant_id"], row["message_id"]), resend_at=s.now)
+    return []
+
+
+@statement("inbox", "claim_forgotten")
+async def claim_forgotten(s: Session, engine_id: str, limit: int, patience: timedelta) -> list[Values]:
+    now = s.now
+    due = [
+        row
+        for row in s.rows("inbox_message")
+        if row["engine_id"] == engine_id
+        and row["resend_at"] is not None
+        and row["resend_at"] <= now
+        and not s.is_locked("inbox_message", (row["tenant_id"], row["message_id"]))
+    ]
+    due.sort(key=lambda row: row["resend_at"])
+    claimed = []
+    for row in due[:limit]:
+        wait = (row["instance_uid"], row["message_name"], row["ended_element"], row["ended_input"])
+        names = ("instance_uid", "message_name", "element_id", "input_hash")
+        is_open = any(
+            token["closed_at"] is None and tuple(token[name] for name in names) == wait
+            for token in s.rows("parked_token")
+        )
+        resend_at = s.now + patience if is_open else None
+        await s.change("inbox_message", (row["tenant_id"], row["message_id"]), resend_at=resend_at)
+        claimed.append({**{name: row[name] for name in _CLAIMED}, "is_over": not is_open})
+    return claimed
+
+
+@statement("inbox", "resent")
+async def resent(s: Session, tenant_id: str, message_id: str) -> list[Values]:
+    await s.change("inbox_message", (tenant_id, message_id), resend_at=None)
     return []
 
 

@@ -49,6 +49,7 @@ async def open_(
         "ended_at": None,
         "probed_at": None,
         "missed_at": None,
+        "gone_at": None,
     }
     s.put("workflow_instance", (uid,), row)
     return []
@@ -97,11 +98,21 @@ async def evict(s: Session, uid: UUID, instance_key: int) -> list[Values]:
             status = "starting" if standing["ended_at"] is None else standing["status"]
             changed = {**standing, "instance_key": None, "missed_at": None, "status": status}
             s.put("workflow_instance", (row["instance_uid"],), changed)
-            evicted.append(standing["entry_id"])
-    for entry_id in evicted:
-        once, said = f"unpinned:{instance_key}:{uid}", {"instance_key": instance_key}
-        await append_event(s, entry_id, "InstanceUnpinned", once, said)
-    return [{"entry_id": entry_id} for entry_id in evicted]
+            evicted.append(standing)
+    for instance in evicted:
+        wanted = (instance["engine_id"], instance_key, instance["instance_uid"])
+        for token in list(s.rows("parked_token")):
+            if (token["engine_id"], token["instance_key"], token["instance_uid"]) == wanted:
+                await close_token(s, token, "gone")
+    return [{"entry_id": instance["entry_id"]} for instance in evicted]
+
+
+@statement("instances", "tell_eviction")
+async def tell_eviction(s: Session, entry_id: UUID, uid: UUID, instance_key: int) -> list[Values]:
+    said = {"instance_key": instance_key}
+    return [
+        {"seq": await append_event(s, entry_id, "InstanceUnpinned", f"unpinned:{instance_key}:{uid}", said)},
+    ]
 
 
 @statement("instances", "adopt")
@@ -189,6 +200,33 @@ async def quiet(s: Session, engine_id: str, longer: timedelta, limit: int, misse
         await s.change("workflow_instance", (row["instance_uid"],), probed_at=s.now, missed_at=None)
         found.append({name: row[name] for name in ("instance_uid", "entry_id", "instance_key")})
     return found
+
+
+@statement("instances", "lingering")
+async def lingering(s: Session, engine_id: str, longer: timedelta, limit: int, within: timedelta) -> list[Values]:
+    now = s.now
+    ended = []
+    for row in s.rows("workflow_instance"):
+        is_over = row["engine_id"] == engine_id and row["ended_at"] is not None and row["instance_key"] is not None
+        if not is_over or row["gone_at"] is not None or s.is_locked("workflow_instance", (row["instance_uid"],)):
+            continue
+        probed, at = row["probed_at"], row["ended_at"]
+        if now - within < at < now - longer and (probed is None or probed < at or probed < now - longer):
+            ended.append(row)
+    ended.sort(key=lambda row: row["ended_at"])
+    found = []
+    for row in ended[:limit]:
+        await s.change("workflow_instance", (row["instance_uid"],), probed_at=s.now)
+        found.append({name: row[name] for name in ("instance_uid", "entry_id", "instance_key")})
+    return found
+
+
+@statement("instances", "gone")
+async def gone(s: Session, uid: UUID, instance_key: int) -> list[Values]:
+    instance = await s.lock("workflow_instance", (uid,))
+    if instance is not None and instance["instance_key"] == instance_key and instance["ended_at"] is not None:
+        s.put("workflow_instance", (uid,), {**instance, "gone_at": s.now})
+    return []
 
 
 # ---- payloads ----------------------------------------------------------------------------------------------------

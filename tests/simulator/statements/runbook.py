@@ -9,13 +9,14 @@ from tests.simulator.statements.triggers import (
     append_event,
     blank_token,
     close_token,
+    displaced,
     instances_of,
     open_tokens,
     token_key,
 )
 from tests.simulator.store import Session, Values, statement
 
-_CLOSED = ("token_id", "entry_id", "kind", "reason", "gate", "message_name", "correlation_key")
+_CLOSED = ("token_id", "entry_id", "kind", "reason", "gate", "message_name", "correlation_key", "input_hash")
 _ENTRY = (
     *("entry_id", "tenant_id", "request_key", "verb", "verb_version", "mode", "sentence", "invocation", "args"),
     *("asked_by", "status", "outcome", "process_id", "process_version", "definition_key", "provenance"),
@@ -92,15 +93,15 @@ async def append(s: Session, entry_id: UUID, kind: str, once: str, detail: str) 
 @statement("runbook", "park")
 async def park(s: Session, *given: Any) -> list[Values]:
     row = dict(zip(_PARKED, given[:13], strict=True))
-    detail, after, at, beside = given[13:]
+    detail, after, at, beside, input_hash = given[13:]
     key = token_key(row)
-    standing = await s.lock("parked_token", key)
+    standing = await displaced(s, key, row["instance_uid"])
     now = s.now
     if standing is None:
         blank = blank_token(s, row, {**row, "process_instance_key": row["instance_key"]}, row["reason"])
         due = min((moment for moment in (None if after is None else now + after, at) if moment), default=None)
         token = {**blank, **row, "detail": json.loads(detail), "opened_at": now, "seen_at": now}
-        token |= {"due_at": due, "due_beside": beside}
+        token |= {"due_at": due, "due_beside": beside, "input_hash": input_hash}
     else:
         kept = standing["job_key"] if row["job_key"] is None else row["job_key"]
         token = {**standing, "seen_at": now, "job_key": kept}
@@ -111,6 +112,27 @@ async def park(s: Session, *given: Any) -> list[Values]:
 async def _close(s: Session, tokens: list[Values], closed_as: str) -> list[Values]:
     closed = [await close_token(s, token, closed_as) for token in tokens]
     return [{name: token[name] for name in _CLOSED} for token in closed if token is not None]
+
+
+@statement("runbook", "reopen")
+async def reopen(
+    s: Session, engine_id: str, entry_id: UUID, element: int, kind: str, element_id: str, input_hash: bytes | None
+) -> list[Values]:
+    twins = [
+        row
+        for row in s.rows("parked_token")
+        if (row["entry_id"], row["kind"], row["element_id"]) == (entry_id, kind, element_id)
+        and input_hash is not None
+        and row["input_hash"] == input_hash
+        and (row["engine_id"], row["element_instance_key"]) != (engine_id, element)
+        and row["closed_at"] is None
+    ]
+    await _close(s, twins, "gone")
+    token = await s.lock("parked_token", (engine_id, element, kind))
+    if token is None or token["entry_id"] != entry_id or token["closed_at"] is None:
+        return []
+    s.put("parked_token", token_key(token), {**token, "closed_at": None, "closed_as": None})
+    return [{"token_id": token["token_id"]}]
 
 
 @statement("runbook", "unpark")
@@ -181,7 +203,7 @@ async def hold_up(
     job_key: int,
 ) -> list[Values]:
     key = (engine_id, element_instance_key, "incident")
-    standing = await s.lock("parked_token", key)
+    standing = await displaced(s, key, instance_uid)
     if standing is None:
         known = {"tenant_id": tenant_id, "entry_id": entry_id, "instance_uid": instance_uid}
         job = {

@@ -36,6 +36,21 @@ async def close_token(s: Session, row: Values, closed_as: str) -> Values | None:
     return closed
 
 
+async def displaced(s: Session, key: tuple[Any, ...], instance_uid: Any) -> Values | None:
+    """The token at a place; one of another instance gives way, as a trigger sees to."""
+    standing = await s.lock("parked_token", key)
+    if standing is None or standing["instance_uid"] == instance_uid:
+        return standing
+    used = [row["element_instance_key"] for row in s.rows("parked_token") if row["engine_id"] == standing["engine_id"]]
+    away = min(0, *used) - 1
+    closed = {"closed_at": standing["closed_at"] or s.now, "closed_as": standing["closed_as"] or "gone"}
+    moved = {**standing, **closed, "element_instance_key": away}
+    await s.lock("parked_token", token_key(moved))
+    s.put("parked_token", key, None)
+    s.put("parked_token", token_key(moved), moved)
+    return None
+
+
 def _status_after(kind: str, detail: Values, waits: bool) -> str:
     if kind == "ExecutionResult":
         return "completed" if detail.get("result") == "ok" else "failed"
@@ -134,7 +149,7 @@ async def _tell_frame(s: Session, new: Values) -> None:
 
 async def _raise_incident(s: Session, known: Values, new: Values, told: Values) -> None:
     key = (new["engine_id"], new["element_instance_key"], "incident")
-    standing = await s.lock("parked_token", key)
+    standing = await displaced(s, key, known["instance_uid"])
     reason = f"Waiting for an operator: {new['verb']}"
     if standing is None:
         token = blank_token(s, known, new, reason)
@@ -174,6 +189,7 @@ def blank_token(s: Session, known: Values, job: Values, reason: str) -> Values:
         "closed_at": None,
         "closed_as": None,
         "due_at": None,
+        "input_hash": None,
         "due_beside": [],
     }
 

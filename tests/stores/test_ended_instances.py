@@ -1,0 +1,194 @@
+"""An engine that forgot the end of an instance brings it back: it is found and cancelled, and nothing is done in it."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from tests.support import desk as rooms
+from tests.support.entries import Book
+from tests.support.frames import ENGINE
+from tests.support.hall import TENANT, hall_registry, memory
+from tests.support.hall import opened as opened_hall
+from tests.support.ledger import Account
+from verbworker.engine import Ask, Start
+from verbworker.event import Kind, Status
+from verbworker.frame import FrameState
+from verbworker.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
+from verbworker.stores._database import Connection, Database
+from verbworker.stores.dispatches import Dispatches
+from verbworker.stores.instances import Instances
+from verbworker.testing.memory import JobState, MemoryEngine
+from verbworker.weaving import COMPLETE, PARK
+from verbworker.work.cancelling import Cancelling
+from verbworker.work.duplicate_instances import InstanceIdentity
+from verbworker.work.reception import Reception, Visit
+from verbworker.work.reconciler import Reconciler
+from verbworker.workflow import Gate
+
+NOW = timedelta(0)
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    async with Database(dsn, size=4) as database:
+        yield database
+
+
+def identity(database: Database, engine: MemoryEngine) -> InstanceIdentity:
+    dispatches = Dispatches(database, engine_id=engine.engine_id, owner=uuid4())
+    return InstanceIdentity(Instances(database), engine, dispatches)
+
+
+def reconciler(database: Database, engine: MemoryEngine, after: timedelta = NOW) -> Reconciler:
+    dispatches = Dispatches(database, engine_id=engine.engine_id, owner=uuid4())
+    return Reconciler(database, engine, Cancelling(database, dispatches, engine), after=after)
+
+
+async def end(book: Book, kind: Kind = Kind.CANCELLED) -> None:
+    detail = {} if kind is Kind.CANCELLED else {"result": "ok"}
+    async with book.database.transaction() as connection:
+        await book.runbook.end_in(connection, book.entry_id, outcome=None, detail=detail, kind=kind)
+
+
+async def begun(database: Database, engine: MemoryEngine, kind: str = "kyc.check") -> tuple[Book, int]:
+    """An entry whose engine instance stands at one job."""
+    engine.line("kyc", [kind, "kyc.other"])
+    book = await Book.open(database, attempts=1)
+    variables = {ENTRY_ID: str(book.entry_id), INSTANCE_UID: str(book.instance_uid), TENANT_ID: "default"}
+    started = await engine.start(Start("kyc", variables))
+    await book.start(started.instance_key)
+    return book, started.instance_key
+
+
+async def delivery(engine: MemoryEngine, kind: str) -> Job:
+    (job,) = await engine.activate(Ask(kind, "tests", 60_000, RESERVED), 1, 0)
+    return job
+
+
+# ---- what no job tells of ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Kind.CANCELLED, Kind.RESULT])
+async def test_an_instance_that_outlives_its_entry_is_cancelled(database: Database, kind: Kind) -> None:
+    engine = MemoryEngine(ENGINE)
+    book, instance_key = await begun(database, engine)
+    await end(book, kind)
+
+    await reconciler(database, engine).look()
+
+    assert not await engine.alive(instance_key)
+
+
+async def test_an_instance_that_ended_with_its_entry_is_asked_for_once(database: Database) -> None:
+    engine = MemoryEngine(ENGINE)
+    book, instance_key = await begun(database, engine)
+    await engine.cancel(instance_key)
+    await end(book)
+
+    assert await reconciler(database, engine).look() == 1
+    assert await reconciler(database, engine).look() == 0
+
+
+async def test_an_instance_is_asked_for_again_when_the_engine_was_away(database: Database) -> None:
+    engine = MemoryEngine(ENGINE)
+    book, instance_key = await begun(database, engine)
+    await end(book)
+    engine.drop("alive", 1)
+    await reconciler(database, engine).look()
+    was_alive = await engine.alive(instance_key)
+
+    await reconciler(database, engine).look()
+
+    assert was_alive
+    assert not await engine.alive(instance_key)
+
+
+async def test_an_entry_that_has_just_ended_is_given_time(database: Database) -> None:
+    engine = MemoryEngine(ENGINE)
+    book, instance_key = await begun(database, engine)
+    await end(book)
+
+    assert await reconciler(database, engine, timedelta(minutes=1)).look() == 0
+    assert await engine.alive(instance_key)
+
+
+# ---- what a job tells of -------------------------------------------------------------------------------------------
+
+
+async def act(connection: Connection, visit: Visit) -> bool:
+    raise AssertionError("an entry that ended is not acted on")
+
+
+async def test_an_instance_that_begins_to_wait_after_its_entry_was_completed_is_cancelled(database: Database) -> None:
+    engine = MemoryEngine(ENGINE)
+    book, instance_key = await begun(database, engine, PARK)
+    await end(book, Kind.RESULT)
+
+    await Reception(database, engine, identity(database, engine)).receive(await delivery(engine, PARK), act)
+
+    assert not await engine.alive(instance_key)
+    assert (await book.entry()).status is Status.COMPLETED
+
+
+async def test_the_last_listener_of_a_completed_entry_lets_its_instance_end(database: Database) -> None:
+    engine = MemoryEngine(ENGINE)
+    book, _ = await begun(database, engine, COMPLETE)
+    await end(book, Kind.RESULT)
+    job = await delivery(engine, COMPLETE)
+
+    await Reception(database, engine, identity(database, engine)).receive(job, act)
+
+    assert engine.jobs[job.key].state is JobState.COMPLETED
+
+
+async def test_a_late_delivery_of_a_job_that_is_gone_cancels_nothing(database: Database) -> None:
+    engine = MemoryEngine(ENGINE)
+    engine.line("kyc", [PARK, COMPLETE])
+    book = await Book.open(database, attempts=1)
+    variables = {ENTRY_ID: str(book.entry_id), INSTANCE_UID: str(book.instance_uid), TENANT_ID: "default"}
+    started = await engine.start(Start("kyc", variables))
+    await book.start(started.instance_key)
+    job = await delivery(engine, PARK)
+    await engine.complete(job.key, {})
+    await end(book, Kind.RESULT)
+
+    await Reception(database, engine, identity(database, engine)).receive(job, act)
+
+    assert await engine.alive(started.instance_key)
+
+
+async def test_the_gate_of_a_completed_entry_asks_nobody_and_its_instance_is_cancelled(database: Database) -> None:
+    engine = memory()
+    registry = hall_registry(gate=Gate("review", "task_1", ("approve", "reject"), "reviewer"))
+    async with opened_hall(database, engine, registry, identity=identity(database, engine)) as hall:
+        entry_id = await hall.ask()
+        job = await hall.task()
+        async with database.transaction() as connection:
+            await hall.counter.runbook.end_in(connection, entry_id, outcome=None, detail={"result": "ok"})
+
+        await hall.desk.serve(job)
+
+        assert await hall.gates.list(TENANT, entry_id=entry_id, closed=True) == []
+        assert not await engine.alive(job.process_instance_key)
+
+
+async def test_a_step_of_a_completed_entry_is_not_run_and_its_instance_is_cancelled(dsn: str) -> None:
+    async def fail(account: Account) -> Account:
+        raise AssertionError("an entry that ended is not worked on")
+
+    async with rooms.opened(dsn, rooms.one_verb(fail, mode="transactional")) as desk:
+        desk.executor._identity = identity(desk.database, desk.engine)
+        begun = await desk.start()
+        job = await desk.deliver()
+        await desk.database.execute(
+            "UPDATE verbworker.workflow_instance SET status = 'completed', ended_at = clock_timestamp()"
+            " WHERE instance_uid = $1",
+            begun.instance_uid,
+        )
+
+        await desk.executor.execute(job)
+
+        assert not await desk.engine.alive(job.process_instance_key)
+        assert (await desk.frame(job)).state is not FrameState.INCIDENT

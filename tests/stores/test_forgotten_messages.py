@@ -1,0 +1,226 @@
+"""An engine that forgot that a message ended a wait waits again: that very message is sent once more, and read once."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from pydantic import BaseModel
+
+from tests.support.counter import TENANT, asking, counter
+from verbworker.engine import Ask, Start
+from verbworker.event import Kind
+from verbworker.job import RESERVED, Job
+from verbworker.message import Message
+from verbworker.registry import Registry
+from verbworker.stores._database import Database
+from verbworker.stores.dead_letters import DeadLetters
+from verbworker.stores.deployments import Deployments
+from verbworker.stores.dispatches import Dispatches
+from verbworker.stores.inbox import Inbox
+from verbworker.stores.instances import Instances
+from verbworker.stores.runbook import Runbook
+from verbworker.testing.memory import MemoryEngine
+from verbworker.weaving import PARK, UNPARK
+from verbworker.work.bridge import Bridge
+from verbworker.work.duplicate_instances import InstanceIdentity
+from verbworker.work.messenger import Messenger
+from verbworker.work.reception import Reception
+from verbworker.workflow import WorkflowVerb
+from verbworker.workflow_contract import Argument
+
+NAME = "papers"
+_MODEL = """<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" targetNamespace="t">
+<bpmn:process id="mail-case" isExecutable="true"><bpmn:startEvent id="start"/><bpmn:receiveTask id="wait"/>
+<bpmn:exclusiveGateway id="way"/><bpmn:sequenceFlow id="a" sourceRef="start" targetRef="wait"/>
+<bpmn:sequenceFlow id="b" sourceRef="wait" targetRef="way"/>{}</bpmn:process></bpmn:definitions>"""
+LINE = _MODEL.format("").encode()
+LOOP = _MODEL.format('<bpmn:sequenceFlow id="c" sourceRef="way" targetRef="wait"/>').encode()
+WAITS = '{"wait": {"kind": "external_signal", "name": "the papers", "message": "papers"}}'
+
+
+class Case(BaseModel):
+    """What waits."""
+
+    number: str
+
+
+def registry() -> Registry:
+    verbs = Registry()
+
+    @verbs.verb("mail.done", mode="transactional")
+    async def done(case: Case) -> Case:
+        """Nothing."""
+        return case
+
+    workflow = WorkflowVerb(
+        name="mail.case",
+        version=1,
+        process="mail-case",
+        schema="mail.case/v1",
+        args={"number": Argument(type="string", required=True)},
+        initial={"number": "args.number"},
+        correlation={"corr_case": "${args.number}"},
+        messages={NAME: "corr_case"},
+        sub_verbs=("mail.done",),
+    )
+    return verbs.declare(workflow).check()
+
+
+@dataclass
+class Room:
+    """A case that waits for a message, one job at a time."""
+
+    database: Database
+    engine: MemoryEngine
+    bridge: Bridge
+    reception: Reception
+    messenger: Messenger
+    inbox: Inbox
+    runbook: Runbook
+    first: Job
+
+    async def take(self, kind: str, instance_key: int) -> Job:
+        """The next listener job of the wait."""
+        (job,) = await self.engine.activate(Ask(kind, "tests", 60_000, RESERVED), 1, 0)
+        return replace(job, element_id="wait", process_instance_key=instance_key)
+
+    async def anew(self) -> Job:
+        """The listener job of the same wait, as the engine makes it again under other keys."""
+        await self.engine.start(Start("mail-case", self.first.variables))
+        return await self.take(PARK, self.first.process_instance_key)
+
+    async def park(self, job: Job) -> None:
+        await self.reception.receive(job, self.bridge.park)
+
+    async def unpark(self, park: Job) -> None:
+        """The wait of a job has ended."""
+        job = await self.take(UNPARK, self.first.process_instance_key)
+        await self.reception.receive(replace(job, element_instance_key=park.element_instance_key), self.bridge.unpark)
+
+    async def send(self, message_id: str) -> None:
+        message = Message(message_name=NAME, message_id=message_id, correlation_key="7", tenant_id=TENANT)
+        await self.inbox.receive(message, sent_by="tests", ttl=timedelta(minutes=5))
+        await self.messenger.drain()
+
+    def sent(self) -> list[str]:
+        """What the engine got, since it was asked last."""
+        known = sorted(signal.message_id.split("/")[1] for signal in self.engine.published.values())
+        self.engine.published.clear()
+        return known
+
+    async def states(self) -> dict[str, str]:
+        rows = await self.database.fetch("SELECT message_id, state FROM verbworker.inbox_message ORDER BY 1")
+        return {row["message_id"]: row["state"] for row in rows}
+
+    async def open_waits(self) -> list[int]:
+        rows = await self.database.fetch(
+            "SELECT element_instance_key FROM verbworker.parked_token WHERE closed_at IS NULL ORDER BY 1"
+        )
+        return [row["element_instance_key"] for row in rows]
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    async with Database(dsn, size=8) as database:
+        yield database
+
+
+@pytest.fixture(params=[LINE])
+async def room(database: Database, request: pytest.FixtureRequest) -> AsyncIterator[Room]:
+    engine, verbs = MemoryEngine("memory"), registry()
+    engine.line("mail-case", [PARK, UNPARK, "mail.done"])
+    await database.execute(
+        "INSERT INTO verbworker.process_deployment (engine_id, definition_key, process_id, version, verb, resource,"
+        " authored_sha256, woven_sha256, woven, waits, deployed_by) VALUES ('memory', 1, 'mail-case', 1, 'mail.case',"
+        " 'r', sha256($1), sha256($1), $1, $2, 'tests')",
+        request.param,
+        WAITS,
+    )
+    inbox = Inbox(database, engine_id="memory", owner=uuid4())
+    dispatches = Dispatches(database, engine_id="memory", owner=uuid4())
+    reception = Reception(database, engine, InstanceIdentity(Instances(database), engine, dispatches))
+    bridge = Bridge(verbs, database, Deployments(database, engine_id="memory"), inbox, reception)
+    messenger = Messenger(verbs, inbox, DeadLetters(database), engine)
+    async with counter(database, verbs, engine) as callers:
+        await callers.router.invoke('(mail.case :number "7")', caller=asking())
+        await callers.dispatcher.drain()
+        (job,) = await engine.activate(Ask(PARK, "tests", 60_000, RESERVED), 1, 0)
+        first = replace(job, element_id="wait")
+        room = Room(database, engine, bridge, reception, messenger, inbox, Runbook(database), first)
+        await room.park(first)
+        await room.send("one")
+        assert room.sent() == ["one"]
+        await room.unpark(first)
+        yield room
+
+
+async def test_a_message_that_the_engine_forgot_is_sent_again_and_read_once(room: Room) -> None:
+    again = await room.anew()
+    await room.park(again)
+    await room.messenger.tidy()
+    sent = room.sent()
+    await room.send("two")
+    await room.unpark(again)
+
+    assert sent == ["one"]
+    assert await room.states() == {"one": "consumed", "two": "published"}
+    assert await room.open_waits() == []
+
+
+async def test_a_message_is_not_sent_again_once_its_wait_is_over(room: Room) -> None:
+    again = await room.anew()
+    await room.park(again)
+    await room.unpark(again)
+    await room.messenger.tidy()
+
+    assert room.sent() == []
+
+
+async def test_a_message_is_sent_again_until_the_engine_has_it(room: Room) -> None:
+    await room.park(await room.anew())
+    room.engine.drop("publish", 1)
+    await room.messenger.tidy()
+    sent = room.sent()
+    await room.database.execute("UPDATE verbworker.inbox_message SET resend_at = clock_timestamp()")
+    await room.messenger.tidy()
+    again = room.sent()
+    await room.messenger.tidy()
+
+    assert (sent, again, room.sent()) == ([], ["one"], [])
+
+
+async def test_a_wait_that_comes_back_under_its_own_key_is_open_again(room: Room) -> None:
+    back = replace(await room.anew(), element_instance_key=room.first.element_instance_key)
+    await room.park(back)
+    waits = await room.open_waits()
+    await room.messenger.tidy()
+    sent = room.sent()
+    await room.unpark(back)
+
+    assert (waits, sent) == ([back.element_instance_key], ["one"])
+    assert await room.open_waits() == []
+    events = await room.runbook.events((await room.runbook.entries(TENANT))[0].entry_id)
+    assert [event.kind for event in events][-2:] == [Kind.PARKED, Kind.RESUMED]
+
+
+async def test_a_late_delivery_of_a_listener_that_is_gone_sends_nothing(room: Room) -> None:
+    await room.park(room.first)
+    await room.messenger.tidy()
+
+    assert room.sent() == []
+    assert await room.open_waits() == []
+
+
+@pytest.mark.parametrize("room", [LOOP], indirect=True)
+async def test_where_it_may_be_another_visit_the_next_message_is_read(room: Room) -> None:
+    again = await room.anew()
+    await room.park(again)
+    await room.messenger.tidy()
+    sent = room.sent()
+    await room.send("two")
+    await room.unpark(again)
+
+    assert sent == []
+    assert await room.states() == {"one": "consumed", "two": "consumed"}

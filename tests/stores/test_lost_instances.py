@@ -1,0 +1,92 @@
+"""An instance that the engine lost and whose key it gave to another: it is named for what it is, and can be ended."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from tests.support.entries import Book
+from tests.support.frames import ENGINE
+from verbworker.engine_faults import lost_remedy
+from verbworker.event import Status, Wait
+from verbworker.stores._database import Database
+from verbworker.stores.dispatches import Dispatches
+from verbworker.stores.stalls import Stalls
+from verbworker.testing.memory import MemoryEngine
+from verbworker.work.cancelling import Cancelling
+from verbworker.work.stalls import StallDetector
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+async def database(dsn: str) -> AsyncIterator[Database]:
+    async with Database(dsn, size=4) as database:
+        yield database
+
+
+async def lost(database: Database) -> Book:
+    """An entry that was started, and whose key is another's now."""
+    book, other = await Book.open(database, attempts=1), await Book.open(database, attempts=1)
+    await book.start(7)
+    await other.start(7)
+    await database.execute("UPDATE verbworker.runbook_entry SET updated_at = clock_timestamp() - interval '1 hour'")
+    await database.execute("UPDATE verbworker.dispatch SET done_at = clock_timestamp()")
+    return book
+
+
+async def note(database: Database) -> None:
+    engine = MemoryEngine(ENGINE)
+    detector = StallDetector(database, engine, after=MINUTE, gates_after=MINUTE, caught_up_for=lambda: 3600.0)
+    await detector.note()
+
+
+async def test_an_instance_whose_key_is_anothers_is_named_as_lost_by_the_engine(database: Database) -> None:
+    book = await lost(database)
+    await note(database)
+    (stall,) = await Stalls(database).of_entry(book.entry_id)
+
+    assert "gave its key to another instance" in stall.reason
+    assert stall.remedy == lost_remedy("memory")
+
+
+async def test_an_instance_that_the_engine_lost_can_be_cancelled(database: Database) -> None:
+    book = await lost(database)
+    cancelling = Cancelling(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), MemoryEngine(ENGINE))
+
+    entry = await cancelling.cancel(book.entry_id, tenant_id="default", by="ada", reason="lost")
+
+    assert entry.status is Status.CANCELLED
+
+
+@pytest.mark.parametrize(("version", "words"), [("8.6.0", "restart the brokers"), ("embedded 0.1.0", "see that")])
+def test_the_remedy_of_a_lost_instance_ends_with_its_end(version: str, words: str) -> None:
+    remedy = lost_remedy(version)
+
+    assert remedy.startswith(words)
+    assert "verbworker runbook cancel" in remedy
+
+
+# ---- keys that the engine gave to another case -----------------------------------------------------------------------
+
+
+async def test_what_waits_under_a_key_that_is_anothers_now_is_over(database: Database) -> None:
+    book, other = await Book.open(database, attempts=1), await Book.open(database, attempts=1)
+    await book.start(7)
+    await book.park(book.token(instance_key=7))
+    await other.start(7)
+
+    assert (await book.entry()).status is Status.EXECUTING
+    assert await book.value("SELECT closed_as FROM verbworker.parked_token") == "gone"
+
+
+@pytest.mark.parametrize("kind", [Wait.HUMAN_GATE, Wait.EXTERNAL_SIGNAL, Wait.INCIDENT])
+async def test_a_wait_is_the_one_of_the_case_that_has_its_key_now(database: Database, kind: Wait) -> None:
+    book, other = await Book.open(database), await Book.open(database)
+    await book.park(book.token(5, kind))
+    await other.park(other.token(5, kind))
+    rows = await database.fetch("SELECT entry_id, closed_as, element_instance_key FROM verbworker.parked_token")
+    known = {row["entry_id"]: (row["closed_as"], row["element_instance_key"]) for row in rows}
+
+    assert known == {book.entry_id: ("gone", -1), other.entry_id: (None, 5)}
