@@ -102,7 +102,7 @@ WHERE instance_uid = $1 AND instance_key = $2 AND ended_at IS NULL AND missed_at
 -- Instances of which nothing was heard for long, or that the engine missed a while ago, each looked at by one
 -- reconciler at a time.
 WITH silent AS (
-  SELECT instance.instance_uid
+  SELECT instance.instance_uid, coalesce(instance.missed_at < clock_timestamp() - $4::interval, false) AS is_missed
   FROM verbworker.workflow_instance AS instance
   JOIN verbworker.runbook_entry AS entry ON entry.entry_id = instance.entry_id
   WHERE instance.engine_id = $1 AND instance.ended_at IS NULL AND instance.instance_key IS NOT NULL
@@ -118,10 +118,23 @@ WITH silent AS (
   FOR UPDATE OF instance SKIP LOCKED
 )
 UPDATE verbworker.workflow_instance AS instance
-SET probed_at = clock_timestamp(), missed_at = NULL
+SET probed_at = clock_timestamp(), missed_at = CASE WHEN silent.is_missed THEN NULL ELSE instance.missed_at END
 FROM silent
 WHERE instance.instance_uid = silent.instance_uid
-RETURNING instance.instance_uid, instance.entry_id, instance.instance_key;
+RETURNING instance.instance_uid, instance.entry_id, instance.instance_key, silent.is_missed;
+
+-- name: is_made_again
+-- Whether a job of an instance is with us that is not of the engine instance it is pinned to: the engine lost that one
+-- and made it again, and it will be adopted. A listener's job has no key of its instance here, so any of them counts.
+SELECT EXISTS (
+  SELECT 1
+  FROM verbworker.job_frame
+  WHERE instance_uid = $1 AND process_instance_key <> $2 AND acked_at IS NULL
+) OR EXISTS (
+  SELECT 1
+  FROM verbworker.job_delivery
+  WHERE instance_uid = $1 AND lease_until > clock_timestamp()
+) AS is_made_again;
 
 -- name: lingering
 -- Instances that should have ended with their entries a while ago and that the engine was not asked for since, each

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.entries import Book, make_request
 from tests.support.eventually import eventually
-from tests.support.frames import ENGINE
+from tests.support.frames import ENGINE, claimed, make_delivery, make_job, working
 from tests.support.proxy import Proxy, proxied
 from verbworker.engine import Start
 from verbworker.errors import RequestConflict
@@ -139,7 +139,7 @@ async def test_the_reconciler_goes_on_when_the_engine_is_back(database: Database
     service = cancelling(database, engine)
     await engine.cancel(int(await book.value("SELECT instance_key FROM verbworker.workflow_instance")))
     engine.drop("alive", 2)
-    reconciler = Reconciler(database, engine, service, after=SOON, every=0.01)
+    reconciler = Reconciler(database, engine, service, after=SOON, missed_for=SOON, every=0.01)
 
     async def is_cancelled() -> bool:
         return (await book.entry()).status is Status.CANCELLED
@@ -160,9 +160,47 @@ async def test_an_instance_that_ended_after_a_request_was_cancelled_by_it(
     service = cancelling(database, engine)
     await service.cancel(book.entry_id, tenant_id="default", by="ada", reason="a mistake")
 
-    await Reconciler(database, engine, service, after=SOON).look()
+    reconciler = Reconciler(database, engine, service, after=SOON, missed_for=SOON)
+    await reconciler.look()
+    await reconciler.look()
 
     assert (await book.events())[-1].detail["reason"] == "a mistake"
+
+
+async def test_an_instance_that_the_engine_does_not_have_is_missed_before_its_entry_ends(
+    database: Database, engine: MemoryEngine
+) -> None:
+    book = await started(database, engine)
+    await engine.cancel(int(await book.value("SELECT instance_key FROM verbworker.workflow_instance")))
+    hasty = Reconciler(database, engine, cancelling(database, engine), after=SOON)
+
+    await hasty.look()
+    await hasty.look()
+    assert (await book.entry()).status is Status.EXECUTING
+
+    await database.execute("UPDATE verbworker.workflow_instance SET missed_at = missed_at - interval '2 minutes'")
+    await hasty.look()
+    assert (await book.entry()).status is Status.CANCELLED
+
+
+async def test_an_instance_that_comes_under_another_key_is_not_taken_for_ended(
+    database: Database, engine: MemoryEngine
+) -> None:
+    book = await started(database, engine)
+    key = int(await book.value("SELECT instance_key FROM verbworker.workflow_instance"))
+    await engine.cancel(key)
+    again = make_delivery(make_job(process_instance_key=key + 1), None, instance_uid=book.instance_uid)
+    reconciler = Reconciler(database, engine, cancelling(database, engine), after=SOON, missed_for=SOON)
+    async with working(database) as frames:
+        claim = await claimed(frames, again)
+        for _ in range(3):
+            await reconciler.look()
+        during = (await book.entry()).status
+        await frames.close(claim.job_key, claim.epoch, code="DuplicateInstance", message="it was another's")
+    for _ in range(3):
+        await reconciler.look()
+
+    assert (during, (await book.entry()).status) == (Status.EXECUTING, Status.CANCELLED)
 
 
 async def test_a_cancel_that_is_asked_for_again_is_the_same_one(database: Database, engine: MemoryEngine) -> None:

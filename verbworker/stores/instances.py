@@ -17,7 +17,7 @@ from verbworker.stores._sql import query
 from verbworker.stores.payloads import open_versions
 
 # A broker that lost its last records hands an instance out again as soon as it is back, under another key.
-_MISSED_FOR = timedelta(minutes=1)
+MISSED_FOR = timedelta(minutes=1)
 # How long after its end an entry's instance is still asked for, when the engine could not be asked before.
 _LOOKED_AFTER = timedelta(days=1)
 
@@ -55,6 +55,7 @@ class Quiet:
     instance_uid: UUID
     entry_id: UUID
     instance_key: int
+    is_missed: bool = False  # the engine did not have it a while ago
 
 
 class Instances:
@@ -163,11 +164,15 @@ class Instances:
         await self._database.execute(query("instances", "miss"), instance_uid, instance_key)
 
     async def quiet(
-        self, engine_id: str, *, longer_than: timedelta, limit: int, missed_for: timedelta = _MISSED_FOR
+        self, engine_id: str, *, longer_than: timedelta, limit: int, missed_for: timedelta = MISSED_FOR
     ) -> list[Quiet]:
         """Running instances without news, and those missed in the engine; each is given to one caller at a time."""
         rows = await self._database.fetch(query("instances", "quiet"), engine_id, longer_than, limit, missed_for)
-        return [Quiet(row["instance_uid"], row["entry_id"], row["instance_key"]) for row in rows]
+        return [Quiet(**row) for row in rows]
+
+    async def is_made_again_in(self, connection: Connection, instance_uid: UUID, instance_key: int) -> bool:
+        """Return whether the engine hands jobs of an instance out under another key than this."""
+        return bool(await connection.fetchval(query("instances", "is_made_again"), instance_uid, instance_key))
 
     async def lingering(
         self, engine_id: str, *, longer_than: timedelta, limit: int, within: timedelta = _LOOKED_AFTER

@@ -85,9 +85,16 @@ class Cancelling:
         return True
 
     async def end_outside(self, entry_id: UUID, instance_key: int) -> bool:
-        """End an entry whose instance the engine has no more, though nobody here ended it; False when it has ended."""
+        """End an entry whose instance the engine has no more, though nobody here ended it.
+
+        False when it has ended before, or when the engine has the instance under another key.
+        """
         async with self._database.transaction() as connection:
-            await self._instances.hold_carrier_in(connection, entry_id)
+            carrier = await self._instances.hold_carrier_in(connection, entry_id)
+            if carrier is not None and await self._instances.is_made_again_in(
+                connection, carrier.instance_uid, instance_key
+            ):
+                return False
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
             said = asked or {"by": None, "reason": _OUTSIDE}
             return await self._end_in(connection, entry_id, {**said, "instance_key": instance_key})

@@ -17,7 +17,7 @@ from verbworker.engine import Engine, SameDatabase
 from verbworker.errors import JobGone
 from verbworker.poll_loop import PollLoop
 from verbworker.stores._database import Database
-from verbworker.stores.instances import Instances, Quiet
+from verbworker.stores.instances import MISSED_FOR, Instances, Quiet
 from verbworker.work.cancelling import Cancelling
 
 _log = logging.getLogger(__name__)
@@ -36,19 +36,23 @@ class Reconciler:
         cancelling: Cancelling,
         *,
         after: timedelta = timedelta(minutes=10),
+        missed_for: timedelta = MISSED_FOR,
         every: float = 30.0,
     ) -> None:
         self._engine = engine
         self._cancelling = cancelling
         self._instances = Instances(database)
         self._after = after
+        self._missed_for = missed_for
         self._forgets = not (isinstance(engine, SameDatabase) and engine.shares(database))
         self.service = PollLoop("reconciler", self.look, every=every)
 
     async def look(self) -> int:
         """Ask once for each quiet instance and for each that should have ended; returns how many there were."""
         engine_id = self._engine.engine_id
-        quiet = await self._instances.quiet(engine_id, longer_than=self._after, limit=_BATCH)
+        quiet = await self._instances.quiet(
+            engine_id, longer_than=self._after, limit=_BATCH, missed_for=self._missed_for
+        )
         await self.service.for_each(quiet, _CONCURRENT_CALLS, self._ask)
         if not self._forgets:
             return len(quiet)
@@ -69,9 +73,12 @@ class Reconciler:
             await self._instances.miss(instance_uid, known.instance_key)
 
     async def _ask(self, instance: Quiet) -> None:
+        """End an entry whose instance the engine did not have twice, a while apart, and of which it has no other."""
         if await self._engine.alive(instance.instance_key):
             return
-        if await self._cancelling.end_outside(instance.entry_id, instance.instance_key):
+        if not instance.is_missed or not await self._cancelling.end_outside(instance.entry_id, instance.instance_key):
+            await self._instances.miss(instance.instance_uid, instance.instance_key)
+        else:
             said = {"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)}
             _log.warning("an instance ended outside", extra=said)
 

@@ -197,9 +197,20 @@ async def quiet(s: Session, engine_id: str, longer: timedelta, limit: int, misse
     silent.sort(key=lambda row: (row["probed_at"] is not None, row["probed_at"] or now, row["created_at"]))
     found = []
     for row in silent[:limit]:
-        await s.change("workflow_instance", (row["instance_uid"],), probed_at=s.now, missed_at=None)
-        found.append({name: row[name] for name in ("instance_uid", "entry_id", "instance_key")})
+        is_missed = row["missed_at"] is not None and row["missed_at"] < now - missed
+        still = None if is_missed else row["missed_at"]
+        await s.change("workflow_instance", (row["instance_uid"],), probed_at=s.now, missed_at=still)
+        names = ("instance_uid", "entry_id", "instance_key")
+        found.append({name: row[name] for name in names} | {"is_missed": is_missed})
     return found
+
+
+@statement("instances", "is_made_again")
+async def is_made_again(s: Session, uid: UUID, instance_key: int) -> list[Values]:
+    frames = [row for row in s.rows("job_frame") if row["instance_uid"] == uid and row["acked_at"] is None]
+    others = [row for row in frames if row["process_instance_key"] != instance_key]
+    served = [row for row in s.rows("job_delivery") if row["instance_uid"] == uid and row["lease_until"] > s.now]
+    return [{"is_made_again": bool(others or served)}]
 
 
 @statement("instances", "lingering")
