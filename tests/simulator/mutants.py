@@ -27,6 +27,7 @@ from verbworker.stores._database import Connection
 from verbworker.stores._guard import GuardedConnection
 from verbworker.stores.instances import Instances
 from verbworker.work import messenger, step_guard
+from verbworker.work.bridge import Bridge
 from verbworker.work.duplicate_instances import InstanceIdentity
 from verbworker.work.executor import Executor
 from verbworker.work.popping import Popping
@@ -36,6 +37,7 @@ from verbworker.work.returns import Returns
 from verbworker.work.step_guard import StepGuard
 from verbworker.work.sweep import Sweep
 from verbworker.work.transactional import Transactional
+from verbworker.work.visit_identity import VisitIdentity
 
 Make = Callable[[], AbstractContextManager[Any]]
 
@@ -173,6 +175,18 @@ async def _adopts_nothing(self: InstanceIdentity, *given: object) -> bool:
     return False
 
 
+async def _finds_none(self: object, *given: object, **named: object) -> list[Any]:
+    return []
+
+
+async def _is_never_certain(self: object, job: Job) -> bool:
+    return False
+
+
+async def _waits_in_vain(self: object, *given: object) -> bool:
+    return False
+
+
 # ---- the sweep ---------------------------------------------------------------------------------------------------
 
 
@@ -284,6 +298,27 @@ MUTANTS = {
         "records lost",
         1,
         _replace(InstanceIdentity, "_adopt", _adopts_nothing),
+    ),
+    "ended instances left": _mutant(
+        "an instance that the engine brings back after its entry ended is looked for by nothing",
+        "instance left",
+        "cancel, restored",
+        4,
+        _replace(Instances, "lingering", _finds_none),
+    ),
+    "visits by their keys": _mutant(
+        "a gate whose task got another key is another gate",
+        "asked again",
+        "commands lost",
+        67,
+        _replace(VisitIdentity, "is_certain", _is_never_certain),
+    ),
+    "messages forgotten": _mutant(
+        "a message that the engine forgot is not sent to the wait that it ended",
+        "stuck",
+        "restored",
+        1848,
+        _replace(Bridge, "_wait_again", _waits_in_vain),
     ),
     "nothing closed": _mutant(
         "issue 14, 7: frames of jobs that the engine dropped stay open",

@@ -284,6 +284,10 @@ class Casebook:
             "UPDATE verbworker.runbook_entry SET updated_at = updated_at - interval '1 day' WHERE entry_id = $1",
             entry_id,
         )
+        await self.database.execute(
+            "UPDATE verbworker.workflow_instance SET missed_at = missed_at - interval '1 day' WHERE entry_id = $1",
+            entry_id,
+        )
 
 
 async def _end(book: Casebook, entry_id: UUID) -> None:

@@ -71,6 +71,8 @@ async def look_at_instance(hands: Hands) -> None:
     await hands.both(lambda stores: stores.instances.of_entry(entry_id))
     await hands.both(hands.within(lambda stores, connection: stores.instances.hold_in(connection, uid)))
     await hands.both(hands.within(lambda stores, connection: stores.instances.hold_carrier_in(connection, entry_id)))
+    key = hands.dice.randint(100, 103)
+    await hands.both(hands.within(lambda stores, connection: stores.instances.is_made_again_in(connection, uid, key)))
 
 
 @operation
