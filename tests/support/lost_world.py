@@ -47,6 +47,9 @@ ENGINE_ID = "lost"
 CODE = "lapsed"
 USER_TASK = "io.camunda.zeebe:userTask"
 
+_REPEATING = ("starts", "messages", "cancels", "gates", "sweep", "relay")
+"""The services that send a call again."""
+_HURRY_EVERY_S = 0.04
 _HURRY = (
     # What was put off because an answer was lost is due now.
     "UPDATE verbworker.dispatch SET next_at = clock_timestamp() WHERE done_at IS NULL AND last_error IS NOT NULL",
@@ -176,6 +179,7 @@ class LostWorld:
     office: Office
     apps: Sequence[App]
     patience: float = PATIENCE
+    _hurried_at: float = float("-inf")
 
     # ---- what people do ------------------------------------------------------------------------------------------
 
@@ -282,6 +286,11 @@ class LostWorld:
         await eventually(look)
 
     async def _hurry(self) -> None:
+        """Wait out no pause. Not at every look: the services of both workers ask the database then."""
+        now = asyncio.get_running_loop().time()
+        if now < self._hurried_at + _HURRY_EVERY_S:
+            return
+        self._hurried_at = now
         for statement in _HURRY:
             await self.database.execute(statement)
         # No id protects a message that was handed over at once: its long pause is for the case to say that it read it.
@@ -289,7 +298,7 @@ class LostWorld:
             await self.database.execute(_MESSAGES_ARE_DUE)
         for app in self.apps:
             for service in app.worker.services:
-                if isinstance(service, PollLoop):
+                if isinstance(service, PollLoop) and service.name in _REPEATING:
                     service.poke()
 
     # ---- what is true afterwards -----------------------------------------------------------------------------------
