@@ -21,6 +21,7 @@ from verbworker.engines.inline import InlineEngine
 from verbworker.engines.zeebe.connection import Connection
 from verbworker.engines.zeebe.engine import ZeebeEngine
 from verbworker.engines.zeebe.gateway import Gateway
+from verbworker.errors import PermanentContract
 from verbworker.stores._database import Database
 from verbworker.weaving import COMPLETE, PARK
 from verbworker.work import messenger
@@ -29,11 +30,13 @@ from verbworker.work.duplicate_instances import InstanceIdentity
 
 BEGINNING = ["DurableTaskStarted", "StepCompleted", "Parked"]
 CANCELLED = [*BEGINNING, "CancelRequested", "Cancelled"]
-COMPLETED = [
+WAITED = [
     *BEGINNING,
     *("MessageReceived", "Resumed", "Parked", "GateDecided", "Resumed", "Parked", "MessageReceived", "Resumed"),
-    *("StepCompleted", "StepCompleted", "StepCompleted", "ExecutionResult"),
 ]
+REST = ["StepCompleted", "StepCompleted", "StepCompleted", "ExecutionResult"]
+COMPLETED = [*WAITED, *REST]
+RELEASED = [*WAITED, "IncidentRaised", "Parked", "IncidentResolved", "Resumed", *REST]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,9 @@ async def play(world: LostWorld, call: str) -> UUID:
         await world.decide(entry_id)
         await world.waits(entry_id, at="again")
         await world.send("two")
+    if call == "release":
+        await world.is_held()
+        await world.release()
     await world.ends(entry_id)
     return entry_id
 
@@ -141,7 +147,7 @@ async def verify(world: LostWorld, entry_id: UUID, call: str) -> None:
     """Everything is as if every answer had arrived."""
     is_cancelled = call == "cancel"
     assert await world.status(entry_id) == ("cancelled" if is_cancelled else "completed")
-    assert await world.kinds(entry_id) == (CANCELLED if is_cancelled else COMPLETED)
+    assert await world.kinds(entry_id) == {"cancel": CANCELLED, "release": RELEASED}.get(call, COMPLETED)
     assert dict(world.outside.runs) == ({"ask": 1} if is_cancelled else {"ask": 1, "book": 2, "check": 1, "help": 1})
     assert await world.effects() == ({} if is_cancelled else {"book": 1, "help": 1})
     assert await world.count("gate_decision") == (0 if is_cancelled else 1)
@@ -179,6 +185,21 @@ async def test_a_connection_that_breaks_with_everything_on_it_changes_nothing(
         await verify(world, entry_id, row.call)
 
 
+@pytest.mark.parametrize("arrival", [Arrival.BEFORE, Arrival.BESIDE], ids=name_of)
+@pytest.mark.parametrize("engine", ["inline", "embedded", pytest.param("zeebe", marks=pytest.mark.zeebe)])
+async def test_a_job_that_is_held_for_a_person_is_held_once(
+    engine: str, arrival: Arrival, request: pytest.FixtureRequest, dsn: str, unique: Callable[[str], str]
+) -> None:
+    async with world_on(engine, request, dsn, unique("lost")) as world:
+        world.outside.trouble = PermanentContract("no such account", code="NoAccount")
+        world.losses.lose(loss := Loss("fail", arrival, f"{world.domain}.book"))
+        entry_id = await play(world, "release")
+
+        assert loss.is_lost
+        assert loss.has_landed
+        await verify(world, entry_id, "release")
+
+
 # ---- an engine in our own database: the call and our own state are one commit -------------------------------------
 
 
@@ -205,7 +226,7 @@ async def test_a_commit_whose_answer_is_lost_changes_nothing(
 
 async def damage(world: LostWorld, call: str) -> dict[str, object]:
     """What a case leaves behind that does not come out as it must."""
-    world.patience = 3.0
+    world.patience = 1.5
     with pytest.raises(AssertionError, match="left behind"):
         await play(world, call)
     return await world.left()
@@ -232,4 +253,6 @@ async def test_where_duplicates_are_not_cancelled_a_case_that_is_started_again_l
     async with world_on("inline", request, dsn, unique("lost")) as world:
         world.losses.lose(Loss("start", Arrival.BESIDE))
 
-        assert "instances" in await damage(world, "start")
+        damaged = await damage(world, "start")
+        pinned = await world.value("SELECT instance_key FROM verbworker.workflow_instance")
+        assert damaged["instances"] != [pinned]

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -15,8 +15,10 @@ from tests.support.desk import quick
 from tests.support.drawing import Drawing
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.lost_answers import Losses
+from tests.support.sweeping import sweeper
 from verbworker.engine import Engine, Resource
-from verbworker.errors import PermanentBusiness, TransientExternal
+from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.errors import JobGone, PermanentBusiness, TransientExternal
 from verbworker.message import Message
 from verbworker.ops.app import App, opened
 from verbworker.ops.config import Settings
@@ -26,6 +28,8 @@ from verbworker.registry import Registry
 from verbworker.stores._database import Database
 from verbworker.stores.dead_letters import DeadLetters
 from verbworker.stores.deployments import Deployments
+from verbworker.stores.frames import Frames
+from verbworker.stores.histories import Histories
 from verbworker.stores.inbox import Inbox
 from verbworker.verb import Call
 from verbworker.weaving import weave
@@ -33,6 +37,7 @@ from verbworker.work.cancelling import Cancelling
 from verbworker.work.gates import Gates
 from verbworker.work.ingress import Answered, Ingress
 from verbworker.work.ingress import Counter as MessageCounter
+from verbworker.work.releases import Release, Releases
 from verbworker.work.router import Caller
 from verbworker.workflow import Gate, WorkflowVerb
 from verbworker.workflow_contract import Argument
@@ -42,6 +47,9 @@ ENGINE_ID = "lost"
 CODE = "lapsed"
 USER_TASK = "io.camunda.zeebe:userTask"
 
+_REPEATING = ("starts", "messages", "cancels", "gates", "sweep", "relay")
+"""The services that send a call again."""
+_HURRY_EVERY_S = 0.04
 _HURRY = (
     # What was put off because an answer was lost is due now.
     "UPDATE verbworker.dispatch SET next_at = clock_timestamp() WHERE done_at IS NULL AND last_error IS NOT NULL",
@@ -54,6 +62,11 @@ _HURRY = (
 )
 _MESSAGES_ARE_DUE = """
 UPDATE verbworker.inbox_message SET next_at = clock_timestamp() WHERE state = 'received' AND last_error IS NOT NULL
+"""
+# The worker that failed to report may still be at it for a moment.
+_REPORTS_ARE_OVERDUE = """
+UPDATE verbworker.job_frame SET lease_until = clock_timestamp() - interval '1 hour'
+WHERE state = 'incident' AND reported_at IS NULL AND popped_at < clock_timestamp() - interval '0.7 seconds'
 """
 _LEFT = {
     "open frames": "SELECT verb, state, fail_code FROM verbworker.job_frame"
@@ -82,6 +95,8 @@ class Outside:
     """What the verbs did beyond the database: how often each ran."""
 
     runs: Counter[str] = field(default_factory=Counter)
+    trouble: Exception = field(default_factory=lambda: TransientExternal("not yet", code="NotYet"))
+    """How the first run of `book` ends."""
 
 
 def lost_registry(domain: str, outside: Outside) -> Registry:
@@ -103,7 +118,7 @@ def lost_registry(domain: str, outside: Outside) -> Registry:
         outside.runs["book"] += 1
         await write(call)
         if outside.runs["book"] == 1:
-            raise TransientExternal("not yet", code="NotYet")
+            raise outside.trouble
         return case.model_copy(update={"booked": True})
 
     @verbs.verb(f"{domain}.check", mode="transactional", writes=(), errors=(CODE,))
@@ -164,6 +179,7 @@ class LostWorld:
     office: Office
     apps: Sequence[App]
     patience: float = PATIENCE
+    _hurried_at: float = float("-inf")
 
     # ---- what people do ------------------------------------------------------------------------------------------
 
@@ -190,6 +206,34 @@ class LostWorld:
         """Ask for the end of a case, where the engine can be told at once."""
         cancelling = Cancelling(self.database, self.office.dispatches, self.engines[0])
         await cancelling.cancel(entry_id, tenant_id=TENANT, by="ann", reason="a mistake")
+
+    async def release(self) -> None:
+        """Let the one held job run again, and resolve its incident."""
+        job_key = int(await self.value("SELECT job_key FROM verbworker.job_frame WHERE state = 'incident'"))
+        frames = Frames(self.database, engine_id=ENGINE_ID, owner=uuid4())
+        wanted = Release(job_key, by="ann", reason="mended", retries=1)
+        assert (await Releases(frames, Histories(self.database, engine_id=ENGINE_ID), None).release(wanted)).done
+        engine = self.engines[0]
+        if not isinstance(engine, ZeebeEngine):
+            await engine.release(job_key, retries=1)
+            return
+        for incident_key in range(job_key + 1, job_key + 200):  # gRPC tells nobody which key an incident has
+            with suppress(JobGone):
+                await engine.release(job_key, retries=1, incident_key=incident_key)
+                return
+        raise AssertionError("the broker has no incident of the job")
+
+    async def is_held(self) -> None:
+        """Return when a job is held for a person and the engine knows of it."""
+
+        async def look() -> bool:
+            await self.database.execute(_REPORTS_ARE_OVERDUE)
+            # That of a new worker: it looks for open frames at once, and not when the next lease is over.
+            await sweeper(self.database, self.engines[0]).sweep()
+            held = "SELECT count(*) FROM verbworker.job_frame WHERE state = 'incident' AND reported_at IS NOT NULL"
+            return bool(await self.value(held))
+
+        await eventually(look)
 
     def _inbox(self) -> Inbox:
         return Inbox(self.database, engine_id=ENGINE_ID, owner=uuid4())
@@ -242,6 +286,11 @@ class LostWorld:
         await eventually(look)
 
     async def _hurry(self) -> None:
+        """Wait out no pause. Not at every look: the services of both workers ask the database then."""
+        now = asyncio.get_running_loop().time()
+        if now < self._hurried_at + _HURRY_EVERY_S:
+            return
+        self._hurried_at = now
         for statement in _HURRY:
             await self.database.execute(statement)
         # No id protects a message that was handed over at once: its long pause is for the case to say that it read it.
@@ -249,7 +298,7 @@ class LostWorld:
             await self.database.execute(_MESSAGES_ARE_DUE)
         for app in self.apps:
             for service in app.worker.services:
-                if isinstance(service, PollLoop):
+                if isinstance(service, PollLoop) and service.name in _REPEATING:
                     service.poke()
 
     # ---- what is true afterwards -----------------------------------------------------------------------------------
@@ -280,8 +329,12 @@ class LostWorld:
 
     async def count(self, table: str) -> int:
         """How many rows a table has."""
-        row: Any = await self.database.fetchrow(f"SELECT count(*) FROM verbworker.{table}")
-        return int(row[0])
+        return int(await self.value(f"SELECT count(*) FROM verbworker.{table}"))
+
+    async def value(self, statement: str) -> Any:
+        """The first column of the first row."""
+        row = await self.database.fetchrow(statement)
+        return None if row is None else row[0]
 
 
 async def _deploy(world_engine: Engine, database: Database, registry: Registry, domain: str) -> None:
