@@ -1,0 +1,190 @@
+"""Code with a bug in it, each piece in place of one of the product's: what the mutants put in."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from tests.simulator.statements import frames, pops
+from tests.simulator.store import Session, Values
+from verbworker.crossing import variables_of
+from verbworker.errors import EngineError, StoreError
+from verbworker.frame import Claim
+from verbworker.job import Job
+from verbworker.outcome import Completed
+from verbworker.poll_loop import PollLoop
+from verbworker.stores._database import Connection
+from verbworker.stores._guard import GuardedConnection
+from verbworker.stores.instances import Instances
+from verbworker.work.duplicate_instances import InstanceIdentity
+from verbworker.work.popping import Popping
+from verbworker.work.redelivery import Redelivery
+from verbworker.work.relay import Relay
+from verbworker.work.returns import Returns
+from verbworker.work.step_guard import StepGuard
+from verbworker.work.sweep import Sweep
+from verbworker.work.transactional import Transactional
+
+# ---- fences and leases -------------------------------------------------------------------------------------------
+
+
+async def owned_by_anybody(s: Session, engine_id: str, job_key: int, owner: object, epoch: int) -> Values | None:
+    return await s.lock("job_frame", (engine_id, job_key))
+
+
+_may_take = frames._may_take
+
+
+def takes_live_frames(s: Session, frame: Values, item: Values) -> bool:
+    is_later = bool(item["activated_ms"] > frame["activated_ms"])
+    return _may_take(s, frame, item) or (frame["state"] == "started" and is_later)
+
+
+_taken = frames._taken
+
+
+def key_per_run(s: Session, frame: Values, item: Values, *given: Any) -> Values:
+    taken = _taken(s, frame, item, *given)
+    return {**taken, "idempotency_key": f"{item['idempotency_key']}-{taken['epoch']}"}
+
+
+# ---- commits -----------------------------------------------------------------------------------------------------
+
+
+_init = Transactional.__init__
+
+
+def keeps_engine(self: Any, database: Any, frames: Any, performance: Any, engine: Any, popping: Any) -> None:
+    _init(self, database, frames, performance, engine, popping)
+    self._told_early = engine
+
+
+async def tells_before_commit(self: Any, connection: Connection, claim: Claim, completed: Completed) -> None:
+    try:
+        await self._told_early.complete(claim.job_key, variables_of(completed))
+    except EngineError:
+        return
+
+
+async def pops_after_commit(self: Any, entered: Any, claim: Claim, life: Any, policy: Any) -> Completed:
+    """The verb's writes first, the verdict in a commit of its own."""
+    limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
+    async with self._database.transaction() as connection:
+        answer = await self._performance.perform(entered, claim, life, limit, GuardedConnection(connection))
+    async with self._database.transaction() as connection:
+        popping: Popping = self._popping
+        return await popping.pop_in(connection, entered, claim, answer)
+
+
+_move = pops._move
+
+
+async def moves_any_head(s: Session, frame: Values, uid: Any, base: bytes, *given: Any) -> bool:
+    head = s.get("payload_head", (uid,))
+    return await _move(s, frame, uid, base if head is None else head["hash"], *given)
+
+
+# ---- identity of work --------------------------------------------------------------------------------------------
+
+
+_pin_to = Instances.pin_to
+
+
+async def pins_in_vain(self: Instances, instance_uid: UUID, job: Job, payload_hash: bytes) -> bool:
+    await _pin_to(self, instance_uid, job, payload_hash)
+    return True
+
+
+def of_any_instance(s: Session, frame: Values, uid: UUID) -> bool:
+    return True
+
+
+async def admits_all(self: StepGuard, job: Job, claim: Claim, instance_uid: UUID, input_hash: bytes) -> Claim:
+    return claim
+
+
+async def checks_nothing(self: StepGuard, *given: object) -> None:
+    return
+
+
+def refuses_nothing(*given: object) -> None:
+    return
+
+
+_admit = StepGuard.admit
+
+
+async def admits_strangers(self: StepGuard, job: Job, claim: Claim, *given: Any) -> Claim | Completed:
+    admitted = await _admit(self, job, replace(claim, instance=None), *given)
+    return replace(admitted, instance=claim.instance) if isinstance(admitted, Claim) else admitted
+
+
+async def adopts_nothing(self: InstanceIdentity, *given: object) -> bool:
+    return False
+
+
+async def finds_none(self: object, *given: object, **named: object) -> list[Any]:
+    return []
+
+
+async def is_never_certain(self: object, job: Job) -> bool:
+    return False
+
+
+async def waits_in_vain(self: object, *given: object) -> bool:
+    return False
+
+
+# ---- the sweep ---------------------------------------------------------------------------------------------------
+
+
+async def sweeps_nothing(self: Sweep) -> int:
+    return 0
+
+
+async def closes_nothing(self: object, *given: object) -> None:
+    return
+
+
+def is_plain_outage(error: BaseException) -> bool:
+    return isinstance(error, StoreError | EngineError)
+
+
+async def all_at_once(self: PollLoop, items: Any, limit: int, work: Any) -> list[Any]:
+    async with asyncio.TaskGroup() as tasks:
+        started = [tasks.create_task(work(item)) for item in items]
+    return [task.result() for task in started]
+
+
+# ---- what the engine hears ---------------------------------------------------------------------------------------
+
+
+async def sends_nothing(self: Relay) -> int:
+    return 0
+
+
+_fail = Returns._fail
+
+
+async def reports_before_it_sends(
+    self: Any, job_key: int, epoch: int, retries: int, delay: float, message: str, *, sure: Callable[[], bool]
+) -> None:
+    await self._frames.reported(job_key, epoch)
+    if sure():
+        try:
+            await self._engine.fail(job_key, retries=retries, message=message, backoff_ms=int(delay * 1000))
+        except EngineError:
+            return
+
+
+async def replays_nothing(self: Redelivery, frame: object, delivery: object) -> None:
+    return
+
+
+_sends = iter(range(1, 1 << 60))
+
+
+def new_id_each_time(tenant_id: str, message_id: str, generation: int) -> str:
+    return f"{tenant_id}/{message_id}/{generation}/{next(_sends)}"
