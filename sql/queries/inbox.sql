@@ -99,7 +99,8 @@ WHERE tenant_id = $1 AND message_id = $2 AND owner = $3 AND generation = $4 AND 
 RETURNING message_id;
 
 -- name: consume
--- A wait of an instance ended: it was the oldest message under way. All are locked, so that two waits take two.
+-- A wait of an instance ended: it was the oldest message that was sent, or else the oldest that may have been. All are
+-- locked, so that two waits take two.
 -- One that was given up after it was sent may have been read after all, when we hear of it late. A wait that ended before
 -- has its message.
 WITH waiting AS MATERIALIZED (
@@ -126,7 +127,7 @@ SET state = 'consumed', consumed_at = clock_timestamp(), ended_element = $4, end
 FROM (
   SELECT waiting.tenant_id, waiting.message_id, waiting.state
   FROM waiting
-  ORDER BY waiting.state = 'dead', waiting.queued_at, waiting.message_id
+  ORDER BY waiting.state = 'dead', waiting.state <> 'published', waiting.queued_at, waiting.message_id
   LIMIT 1
 ) AS oldest
 WHERE message.tenant_id = oldest.tenant_id AND message.message_id = oldest.message_id

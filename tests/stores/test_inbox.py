@@ -187,6 +187,24 @@ async def test_a_wait_may_end_before_we_noted_that_the_message_was_sent(room: Ma
     assert await room.state() == "consumed"
 
 
+async def test_a_wait_is_ended_by_what_was_sent_and_not_by_an_older_message_that_was_not(room: Mailroom) -> None:
+    case = await room.case()
+    await room.put(make_message(message_id="m-2"))
+    (second,) = await room.claim()
+    await room.inbox.aim(second, case.instance_uid)
+    await room.inbox.sent(second)
+    await room.put()
+    await room.database.execute(
+        "UPDATE verbworker.inbox_message SET queued_at = queued_at - interval '1 second' WHERE message_id = 'm-1'"
+    )
+    (first,) = await room.claim()
+    await room.inbox.aim(first, case.instance_uid)
+    read = await room.consume(case)
+
+    assert read is not None
+    assert (read.message_id, await room.state("m-1")) == ("m-2", "received")
+
+
 async def test_a_message_of_another_case_name_or_key_is_not_read(room: Mailroom) -> None:
     case, other = await room.case(), await room.case("case-2")
     await room.put()

@@ -187,7 +187,9 @@ async def consume(
         standing = await s.lock("inbox_message", (row["tenant_id"], row["message_id"]))
         if standing is not None and (standing["state"] in ("received", "published") or _has_letter(s, standing)):
             waiting.append(standing)
-    waiting.sort(key=lambda row: (row["state"] == "dead", row["queued_at"], row["message_id"]))
+    waiting.sort(
+        key=lambda row: (row["state"] == "dead", row["state"] != "published", row["queued_at"], row["message_id"])
+    )
     for row in waiting[:1]:
         s.put(
             "inbox_message",
