@@ -33,5 +33,5 @@ BEGIN
 END
 $$;
 
-CREATE TRIGGER key_is_its_own BEFORE INSERT ON verbworker.parked_token
+CREATE TRIGGER key_is_its_own BEFORE INSERT OR UPDATE OF element_instance_key ON verbworker.parked_token
 FOR EACH ROW EXECUTE FUNCTION verbworker.displace_token();

@@ -93,6 +93,7 @@ WHERE token.token_id IN (
     SELECT 1
     FROM verbworker.parked_token AS known
     WHERE known.engine_id = $3 AND known.element_instance_key = $6 AND known.kind = 'human_gate'
+      AND known.instance_uid = $1
   )
 ORDER BY token.closed_at NULLS LAST, token.opened_at
 LIMIT 1;

@@ -212,3 +212,16 @@ async def test_a_gate_closed_as_gone_stays_closed_when_its_task_is_gone(hall: Ha
     await hall.desk.serve(job)
 
     assert [one.closed_as for one in await gates(hall, gate)] == ["gone"]
+
+
+async def test_a_gate_moves_to_a_key_that_another_case_had(hall: Hall, engine: MemoryEngine) -> None:
+    await deploy(hall, LINE)
+    gate, job = await asked(hall)
+    other, its = await asked(hall)
+    await hall.decide(gate)
+    again = replace(await anew(hall, job), element_instance_key=its.element_instance_key)
+
+    await hall.desk.serve(again)
+
+    assert engine.jobs[again.key].state is JobState.COMPLETED
+    assert [one.closed_as for one in await gates(hall, other)] == ["gone"]

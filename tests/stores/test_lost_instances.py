@@ -90,3 +90,16 @@ async def test_a_wait_is_the_one_of_the_case_that_has_its_key_now(database: Data
     known = {row["entry_id"]: (row["closed_as"], row["element_instance_key"]) for row in rows}
 
     assert known == {book.entry_id: ("gone", -1), other.entry_id: (None, 5)}
+
+
+async def test_a_cancel_of_an_instance_that_the_engine_lost_meanwhile_is_carried_out(database: Database) -> None:
+    book, other = await Book.open(database, attempts=1), await Book.open(database, attempts=1)
+    await book.start(7)
+    dispatches = Dispatches(database, engine_id=ENGINE, owner=uuid4())
+    await Cancelling(database, dispatches).cancel(book.entry_id, tenant_id="default", by="ada", reason="late")
+    await other.start(7)
+
+    assert await Cancelling(database, dispatches, MemoryEngine(ENGINE)).drain(longer_than=timedelta(0)) == 1
+    assert (await book.entry()).status is Status.CANCELLED
+    assert (await book.events())[-1].detail["reason"] == "late"
+    assert (await other.entry()).status is Status.EXECUTING

@@ -64,11 +64,13 @@ class Cancelling:
     async def carry_out(self, entry_id: UUID) -> bool:
         """Have the engine end an entry that somebody wants to end; False when nobody does or it could not be told."""
         carrier = await self._instances.of_entry(entry_id)
-        if self._engine is None or carrier is None or carrier.instance_key is None:
+        if self._engine is None or carrier is None:
             return False
         async with self._database.acquire() as connection:
             if not await self._runbook.is_cancelling_in(connection, entry_id):
                 return False
+        if carrier.instance_key is None:
+            return await self._end_lost(entry_id)
         try:
             await self._engine.cancel(carrier.instance_key)
         except JobGone:
@@ -83,6 +85,16 @@ class Cancelling:
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
             await self._end_in(connection, entry_id, {**(asked or {}), "instance_key": carrier.instance_key})
         return True
+
+    async def _end_lost(self, entry_id: UUID) -> bool:
+        """End an entry whose instance has no key: the engine gave it to another. If it comes back, it is cancelled."""
+        async with self._database.transaction() as connection:
+            carrier = await self._instances.hold_carrier_in(connection, entry_id)
+            if carrier is None or carrier.instance_key is not None:
+                return False
+            await self._dispatches.withdraw_in(connection, carrier.instance_uid)
+            asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
+            return await self._end_in(connection, entry_id, asked or {})
 
     async def end_outside(self, entry_id: UUID, instance_key: int) -> bool:
         """End an entry whose instance the engine has no more, though nobody here ended it.

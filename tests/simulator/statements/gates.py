@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from tests.simulator.statements.triggers import close_token, token_key
+from tests.simulator.statements.triggers import close_token, displaced, token_key
 from tests.simulator.store import Session, Values, refuse, statement
 
 _TOKEN = (
@@ -106,7 +106,8 @@ async def reopen(s: Session, token_id: UUID) -> list[Values]:
 async def earlier(
     s: Session, uid: UUID, entry_id: UUID, engine_id: str, element_id: str, input_hash: bytes | None, element: int
 ) -> list[Values]:
-    if s.get("parked_token", (engine_id, element, "human_gate")) is not None:
+    known = s.get("parked_token", (engine_id, element, "human_gate"))
+    if known is not None and known["instance_uid"] == uid:
         return []
     found = [
         token
@@ -130,7 +131,7 @@ async def move(
     if standing is None or standing["element_instance_key"] != was:
         return []
     moved = {**standing, "element_instance_key": element, "job_key": job_key, "instance_key": instance_key}
-    if await s.lock("parked_token", token_key(moved)) is not None:
+    if await displaced(s, token_key(moved), moved["instance_uid"]) is not None:
         raise refuse("duplicate key value violates unique constraint")
     s.put("parked_token", token_key(standing), None)
     s.put("parked_token", token_key(moved), {**moved, "seen_at": s.now})
