@@ -41,10 +41,11 @@ class LostAnswer:
     answer: bytes = b""
 
     async def land(self) -> None:
-        """Let a late request reach the gateway, and return when the gateway has answered."""
+        """Let a late request reach the gateway, and return when the gateway has answered or given the request up."""
         self.may_arrive.set()
-        async with asyncio.timeout(10):
-            await self.answered.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(10):
+                await self.answered.wait()
 
 
 class Frames:
@@ -111,10 +112,16 @@ class Passage:
                     await self._client.drain()
                 elif answers := [frame for frame in frames if frame.stream == self._stream and frame.is_answer]:
                     self._lost.answer = answers[0].content
-                    self._lost.answered.set()
                     break
+        self.end()
+
+    def end(self) -> None:
+        """Break both sides; whoever waits for an answer waits no more."""
+        if self._lost is not None:
+            self._lost.may_arrive.set()
+            self._lost.answered.set()
         reset(self._client)
-        self._server.close()
+        reset(self._server)
 
 
 class GatewayProxy:
@@ -126,6 +133,7 @@ class GatewayProxy:
         self.is_http2 = is_http2
         self.lost: LostAnswer | None = None
         self.port = 0
+        self._open: dict[asyncio.Task[None], Passage] = {}
 
     @property
     def address(self) -> str:
@@ -141,13 +149,23 @@ class GatewayProxy:
         """Carry one connection to its end."""
         server_reader, server_writer = await asyncio.open_connection(*self._target)
         passage = Passage(self, writer, server_writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[task] = passage
         try:
             async with asyncio.TaskGroup() as pumps:
                 pumps.create_task(passage.ask(reader))
                 pumps.create_task(passage.answer(server_reader))
         finally:
-            reset(writer)
-            server_writer.close()
+            del self._open[task]
+            passage.end()
+
+    async def end(self) -> None:
+        """Break what is open, and return when none of it is left."""
+        for passage in self._open.values():
+            passage.end()
+        if self._open:
+            await asyncio.wait(list(self._open), timeout=5)
 
 
 @asynccontextmanager
@@ -160,3 +178,4 @@ async def proxied_gateway(address: str, *, is_http2: bool = True) -> AsyncIterat
         yield proxy
     finally:
         server.close()
+        await proxy.end()

@@ -235,7 +235,7 @@ def lossy_gateway(engine: ZeebeEngine, losses: Losses, grpc: GatewayProxy, rest:
 
             async def land() -> None:
                 await cut.land()
-                if loss.call == "start":
+                if loss.call == "start" and cut.answer:
                     created = pb.CreateProcessInstanceResponse.FromString(cut.answer[_GRPC_PREFIX:])
                     losses.started.add(created.processInstanceKey)
 

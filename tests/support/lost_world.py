@@ -283,7 +283,10 @@ class LostWorld:
             row = await self.database.fetchrow(statement, *args)
             return row is not None and bool(row[0])
 
-        await eventually(look)
+        try:
+            await eventually(look)
+        except TimeoutError:
+            raise AssertionError(f"stands still: {await self.left()}; {self.losses.loss}") from None
 
     async def _hurry(self) -> None:
         """Wait out no pause. Not at every look: the services of both workers ask the database then."""
