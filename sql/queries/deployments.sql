@@ -4,6 +4,24 @@ INSERT INTO verbworker.process_terms (digest, process_id, definition_id, ir, pol
 VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (digest) DO NOTHING;
 
+-- name: request
+-- What is about to be deployed, and when it was last asked for.
+INSERT INTO verbworker.deployment_request (engine_id, process_id, woven_sha256, catches)
+VALUES ($1, $2, sha256($3), $4)
+ON CONFLICT (engine_id, process_id, woven_sha256) DO UPDATE SET requested_at = clock_timestamp();
+
+-- name: requested
+-- What models of a process catch that the engine was asked to take lately and whose answer is not on record.
+SELECT request.catches
+FROM verbworker.deployment_request AS request
+WHERE request.engine_id = $1 AND request.process_id = $2 AND request.requested_at > clock_timestamp() - $3::interval
+  AND NOT EXISTS (
+    SELECT 1
+    FROM verbworker.process_deployment AS deployment
+    WHERE deployment.engine_id = $1 AND deployment.process_id = $2 AND deployment.woven_sha256 = request.woven_sha256
+  )
+ORDER BY request.requested_at DESC;
+
 -- name: record
 -- What the engine made of some bytes. Nothing is returned when this definition is known already.
 INSERT INTO verbworker.process_deployment (

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -103,6 +104,34 @@ async def test_a_definition_that_is_not_on_record_is_looked_for_again_by_the_nex
         " deploy it by verbworker deploy, then release the frame",
     )
     assert await catchers.judge(JOB, REFUSED) == REFUSED
+
+
+async def test_a_definition_whose_deployment_was_not_answered_is_judged_by_what_was_asked_for(
+    database: Database,
+) -> None:
+    deployments = Counted(database)
+    catchers = ErrorCatchers(deployments, object(), grace=timedelta(0))
+    await deployments.request(_caught())
+
+    asked = await catchers.judge(JOB, REFUSED)
+    other = await catchers.judge(JOB, Thrown("OTHER", "no"))
+    await _record(deployments, _caught())
+    unknown = await catchers.judge(replace(JOB, process_definition_key=8), REFUSED)
+
+    assert (asked, isinstance(other, Incident)) == (REFUSED, True)
+    assert isinstance(unknown, Incident), "what is on record was answered and tells nothing of another definition"
+
+
+async def test_of_two_deployments_that_were_not_answered_neither_is_taken_for_the_definition(
+    database: Database,
+) -> None:
+    deployments = Counted(database)
+    await deployments.request(_caught())
+    await deployments.request(woven(BEGIN, END, task("work", "kyc.check"), flows("begin", "work", "end")))
+
+    judged = await ErrorCatchers(deployments, object(), grace=timedelta(0)).judge(JOB, REFUSED)
+
+    assert isinstance(judged, Incident)
 
 
 async def test_a_database_that_is_away_is_waited_for(database: Database) -> None:

@@ -215,8 +215,19 @@ async def test_retries_are_spent_one_by_one_in_the_frame_and_in_the_engine(dsn: 
         assert await desk.column(job, "state") == "incident"
 
 
+class Panic(BaseException):
+    """As libraries in other languages raise it."""
+
+
 @pytest.mark.req("FAIL-12")
-@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), ZeroDivisionError()])
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(SystemExit(3), asyncio.CancelledError(), ZeroDivisionError(), KeyboardInterrupt(), GeneratorExit(), Panic()),
+        BaseExceptionGroup("several", [KeyboardInterrupt(), Panic()]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
 @pytest.mark.parametrize("mode", ["external", "transactional"])
 async def test_no_exception_of_a_verb_reaches_beyond_its_job(dsn: str, error: BaseException, mode: str) -> None:
     async with opened(dsn, failing(error, Outside(), mode=mode)) as desk:

@@ -207,6 +207,10 @@ def _ends_the_process_on_a_thread(case: Case) -> Case:
     raise SystemExit(3)
 
 
+def _interrupts_on_a_thread(case: Case) -> Case:
+    raise KeyboardInterrupt
+
+
 @pytest.mark.req("FAIL-12")
 @pytest.mark.parametrize(
     ("work", "code"),
@@ -214,6 +218,7 @@ def _ends_the_process_on_a_thread(case: Case) -> Case:
         (_cancels_itself, "Cancelled"),
         (_ends_the_process, "SystemExit"),
         (_ends_the_process_on_a_thread, "SystemExit"),
+        (_interrupts_on_a_thread, "KeyboardInterrupt"),
     ],
 )
 async def test_a_verb_that_means_the_whole_process_fails_alone(

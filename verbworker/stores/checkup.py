@@ -35,6 +35,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "inbox_message": _KEPT,
         "dead_letter": _KEPT,
         "compensation_record": _KEPT,
+        "deployment_request": _KEPT,
         "process_deployment": _APPENDED,
         "process_terms": _APPENDED,
         "step_visit": _ALL,

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from verbworker import catches
 from verbworker.catches import Catches
@@ -12,6 +12,9 @@ from verbworker.stores._database import Database, Row
 from verbworker.stores._sql import query
 from verbworker.waiting import Waits, as_json, from_json
 from verbworker.weaving import Woven
+
+# A deployment whose answer was lost is repeated soon, by whoever asked for it; one that was refused never comes.
+_UNANSWERED_FOR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,18 @@ class Deployments:
                 compiled.definition_id,
                 *promised,
             )
+
+    async def request(self, woven: Woven) -> None:
+        """Keep what a model catches before the engine has it: the answer may be lost, and jobs come all the same."""
+        caught = json.dumps(catches.as_json(woven.catches))
+        await self._database.execute(
+            query("deployments", "request"), self._engine_id, woven.process_id, woven.content, caught
+        )
+
+    async def requested(self, process_id: str, *, within: timedelta = _UNANSWERED_FOR) -> list[Catches]:
+        """What each model of a process catches that the engine was asked to take and that is not on record yet."""
+        rows = await self._database.fetch(query("deployments", "requested"), self._engine_id, process_id, within)
+        return [catches.from_json(json.loads(row["catches"])) for row in rows]
 
     async def record(self, deployed: Deployed, woven: Woven, *, resource: str, authored_sha256: bytes, by: str) -> bool:
         """Keep what the engine made of some bytes; False when this definition is known already."""

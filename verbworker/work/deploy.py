@@ -91,6 +91,7 @@ class Deploy:
         resource = Resource(f"{woven.process_id}.bpmn", woven.content)
         # First: from the moment the engine has the model, its jobs may come.
         await self._deployments.record_terms(woven.compiled)
+        await self._deployments.request(woven)
         answers = await self._engine.deploy([resource])
         deployed = next((answer for answer in answers if answer.process_id == woven.process_id), None)
         if deployed is None:

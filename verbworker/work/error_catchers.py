@@ -52,6 +52,8 @@ class ErrorCatchers:
                 return self._known[key]
             try:
                 found = await self._look_up(key, job.process_id)
+                if found is None and len(asked := await self._deployments.requested(job.process_id)) == 1:
+                    return asked[0]  # the engine has the model, and whoever deployed it has not heard of that yet
             except (StoreUnavailable, StoreConflict, EngineUnavailable):
                 give_up = None
             else:

@@ -56,8 +56,6 @@ class Performance:
             if _is_cancelled():
                 raise
             raise TransientExternal("the verb cancelled itself", code="Cancelled") from error
-        except SystemExit as error:
-            raise TransientExternal("the verb tried to end the process", code="SystemExit") from error
 
     async def _ask_and_act(self, entered: Entered, claim: Claim, call: Call) -> object:
         # Runs are counted anew when a job is released; epochs never are, and any earlier one may have got through.
@@ -68,9 +66,20 @@ class Performance:
         return await self.invoke(entered.verb.act, entered.case, call)
 
     async def invoke(self, act: Act, case: BaseModel, call: Call) -> object:
-        """Call one function of a verb's author, on a thread when it is not async."""
+        """Call one function of a verb's author, on a thread when it is not async.
+
+        Whatever it raises concerns its job alone: what would end a process becomes `TransientExternal`.
+        """
         with performing(call.verb):
-            return await self._invoke(act, case, call)
+            try:
+                return await self._invoke(act, case, call)
+            except (Exception, asyncio.CancelledError):
+                raise
+            except BaseException as error:
+                if not _is_running():
+                    raise  # the loop is gone, and this coroutine is being taken apart
+                name = type(error).__name__
+                raise TransientExternal(f"the verb raised {name}, which ends a process", code=name) from error
 
     async def _invoke(self, act: Act, case: BaseModel, call: Call) -> object:
         arguments = act.arguments(case, call)
@@ -116,6 +125,13 @@ def _call(entered: Entered, claim: Claim, limit: timedelta, connection: Db | Non
         decisions=entered.decisions,
         messages=entered.messages,
     )
+
+
+def _is_running() -> bool:
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:
+        return False
 
 
 def _is_cancelled() -> bool:
