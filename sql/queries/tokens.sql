@@ -1,3 +1,14 @@
+-- name: name_engine
+-- The first name that the engine of this database is called by stays its name.
+INSERT INTO verbworker_engine.identity (engine_id)
+VALUES ($1)
+ON CONFLICT (is_only) DO NOTHING;
+
+-- name: engine_name
+-- What the engine of this database is called.
+SELECT engine_id
+FROM verbworker_engine.identity;
+
 -- name: lock_deployments
 -- One deployment at a time: versions are counted.
 SELECT pg_advisory_xact_lock(hashtextextended('verbworker_engine.definition', 0));

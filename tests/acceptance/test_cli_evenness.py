@@ -452,3 +452,27 @@ def test_the_first_help_waits_for_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["deploy", "dev", "verify"])
 def test_a_help_shows_the_brackets_of_a_settings_table(command: str, tmp_path: Path) -> None:
     assert "[tool.verblint]" in verbworker(command, "--help", directory=tmp_path, COLUMNS="200").out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("start", "(x)", "--wait", "inf"),
+        ("start", "(x)", "--wait", "1e300"),
+        ("message", "send", "n", "k", "--ttl", "1e30"),
+        ("runbook", "list", "--stuck", "inf"),
+        ("frames", "show", "9" * 23),
+        ("frames", "release", "1", "--reason", " "),
+        ("runbook", "cancel", ID, "--reason", ""),
+        ("dead-letters", "discard", ID, "--reason", ""),
+    ],
+    ids=lambda words: f"{words[0]} {words[-1][:9]}",
+)
+def test_a_value_that_no_clock_or_key_can_hold_and_a_blank_reason_are_refused(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    said = verbworker(*words, directory=tmp_path, dsn="postgresql://127.0.0.1:1/none", **EMBEDDED)
+
+    assert said.code == 2
+    assert "Invalid value" in said.err
+    assert "bug" not in said.err

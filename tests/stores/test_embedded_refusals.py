@@ -8,7 +8,8 @@ from tests.support.embedded import embedded
 from tests.support.refused_models import LINE, ODD, Odd
 from verbworker.engine import Resource, Start
 from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.errors import CommandInvalid
+from verbworker.errors import AccessDenied, CommandInvalid
+from verbworker.stores._database import Database
 
 
 @pytest.fixture
@@ -31,3 +32,16 @@ async def test_a_model_outside_the_set_is_refused_with_its_element_its_line_and_
     assert odd.way in words
     with pytest.raises(CommandInvalid, match="none found"):
         await engine.start(Start("odd", {}))
+
+
+async def test_an_engine_that_is_called_by_another_name_is_refused(dsn: str) -> None:
+    async with Database(dsn, size=2) as one, Database(dsn, size=2) as two:
+        await EmbeddedEngine(one, engine_id="lab").facts()
+        stranger = EmbeddedEngine(two, engine_id="embedded")
+
+        with pytest.raises(AccessDenied, match=r"is called .lab. and not .embedded.*VERBWORKER_ENGINE_ID=lab"):
+            await stranger.facts()
+        with pytest.raises(AccessDenied):
+            await stranger.deploy([])
+
+        assert (await EmbeddedEngine(one, engine_id="lab").facts()).brokers == 1

@@ -41,7 +41,7 @@ async def test_a_release_frees_the_frame_and_tells_the_engine(held: Held) -> Non
 
     frame = await standing(held.frames, held.key)
     assert (answer.done, frame.state, frame.runs) == (True, FrameState.FAILED, 0)
-    assert answer.sentence == "the frame is released and the incident is resolved; the job runs with the next delivery"
+    assert answer.sentence == "the frame is released and its incident is resolved; the job runs with the next delivery"
     assert held.engine.jobs[held.key].state == "activatable"
 
 

@@ -44,6 +44,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "standstill": ("SELECT",),
     },
     "verbworker_engine": {
+        "identity": _APPENDED,
         "definition": _APPENDED,
         "message_start": _ALL,
         "instance": _ALL,

@@ -152,6 +152,12 @@ class Tokens:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    async def name_engine(self, engine_id: str) -> str:
+        """Name the engine of this database, unless it has a name; returns the name it has."""
+        async with self._database.acquire() as connection:
+            await connection.execute(query("tokens", "name_engine"), engine_id)
+            return str(await connection.fetchval(query("tokens", "engine_name")))
+
     # ---- definitions ---------------------------------------------------------------------------------------------
 
     async def lock_deployments(self, connection: Connection) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from verbworker.engine import Engine
+from verbworker.engine import Engine, SameDatabase
 from verbworker.errors import EngineError
 from verbworker.frame import FrameState, renewed_key
 from verbworker.stores.compensations import Compensations
@@ -76,11 +76,11 @@ class Releases:
             await self._engine.release(job_key, retries=retries, incident_key=wanted.incident_key)
         except EngineError as error:
             return Answer(False, f"{done}, but the engine was not told: {error}; run this again when that is mended")
-        if wanted.incident_key is None:
+        if wanted.incident_key is None and not isinstance(self._engine, SameDatabase):
             return Answer(
                 True, f"{done} and the job has {retries} retries; resolve its incident in the engine to let it run"
             )
-        return Answer(True, f"{done} and the incident is resolved; the job runs with the next delivery")
+        return Answer(True, f"{done} and its incident is resolved; the job runs with the next delivery")
 
 
 def _is_released(history: History) -> bool:

@@ -90,6 +90,7 @@ OTHER_OWNERS: Mapping[str, str] = {
     "verbworker.process_deployment": "kept: it grows with deployments, and any instance may be of any version",
     "verbworker.process_terms": "kept: jobs name their terms by digest for as long as the engine has them",
     "verbworker.migration": "kept: what was applied to this database",
+    "verbworker_engine.identity": "kept: one row",
     "verbworker_engine.definition": "kept: it grows with deployments, and any instance may be of any version",
     "verbworker_engine.message_start": "the deployment of a newer version",
     "verbworker_engine.instance": "the engine, when the instance ends",

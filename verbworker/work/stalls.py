@@ -97,7 +97,11 @@ class StallDetector:
             return await self._explain_job(still, key, version)
         late = f"the retry of {still.what}" if still.kind is StallKind.BACKOFF else f"the timer at '{still.what}'"
         words = f"{late} was due at {_moment(still.since)}, and {_called(version)} has not come to it"
-        return words, overdue_remedy(version, key)
+        remedy = overdue_remedy(version, key)
+        if still.kind is StallKind.BACKOFF and not isinstance(self._engine, SameDatabase):
+            # A release gives the job its retries back; over gRPC the incident is resolved by whoever knows its key.
+            remedy = f"if a person released it, resolve its incident in the engine; else {remedy}"
+        return words, remedy
 
     async def _explain_job(self, still: Standstill, key: int, version: str) -> tuple[str, str]:
         so_far = _so_far(still, await self._stalls.last_step(still.entry_id))

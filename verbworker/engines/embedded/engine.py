@@ -26,6 +26,7 @@ from verbworker.engines.embedded.moving import Moving, Shelf
 from verbworker.engines.embedded.starts import Starts, answer
 from verbworker.engines.embedded.turn import Turn, checked, cut, written
 from verbworker.errors import (
+    AccessDenied,
     CommandInvalid,
     EngineError,
     EngineUnavailable,
@@ -97,13 +98,22 @@ class EmbeddedEngine:
         return self._engine_id
 
     async def facts(self) -> EngineFacts:
-        """Ask the database whether it is there."""
-        with _in_our_words():
-            await self._database.ping()
+        """Ask the database whether it is there, and whether its engine is the one we mean."""
+        await self._require_name()
         return EngineFacts(f"embedded {version('verbworker')}", brokers=1, partitions=1)
+
+    async def _require_name(self) -> None:
+        with _in_our_words():
+            name = await self._tokens.name_engine(self.engine_id)
+        if name != self.engine_id:
+            raise AccessDenied(
+                f"the engine in this database is called {name!r} and not {self.engine_id!r}: two names for one engine"
+                f" would run its jobs twice; set VERBWORKER_ENGINE_ID={name}"
+            )
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Deploy the models together; the same bytes as the latest version stay that version."""
+        await self._require_name()
         return await self._insist(lambda: self._library.deploy(resources))
 
     async def model(self, definition_key: int) -> bytes | None:

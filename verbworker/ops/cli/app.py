@@ -1,5 +1,6 @@
 """The `verbworker` command and how it ends."""
 
+import logging
 import os
 import sys
 import traceback
@@ -30,6 +31,8 @@ def main() -> NoReturn:
     """Run the command line. Every error ends in one sentence: 1 is a no, 2 could not run, 3 is a bug."""
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     sys.argv[1:] = _without_debug(sys.argv[1:])
+    # Commands speak in sentences. Those that log say so and where; without a handler Python would print bare messages.
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         app()
     except VerbworkerError as error:

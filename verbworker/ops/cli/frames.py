@@ -12,7 +12,7 @@ import typer
 from verbworker.frame import FrameState
 from verbworker.ops import config
 from verbworker.ops.cli.db import DSN
-from verbworker.ops.cli.output import answer, busy, complain, print_json, run, say, show
+from verbworker.ops.cli.output import answer, busy, complain, not_blank, print_json, run, say, show
 from verbworker.ops.config import Settings
 from verbworker.ops.explain import explain as story
 from verbworker.ops.explain import headline
@@ -27,7 +27,7 @@ app = typer.Typer(
     help="The frames of jobs: what happened to each, and those that wait for a person.", no_args_is_help=True
 )
 
-JOB = typer.Argument(help="The engine's key of the job.", show_default=False)
+JOB = typer.Argument(min=0, max=2**63 - 1, help="The engine's key of the job.", show_default=False)
 ENGINE_ID = typer.Option(
     None, "--engine-id", help="The cluster's name, for undos with /undo; else VERBWORKER_ENGINE_ID.", show_default=False
 )
@@ -84,7 +84,9 @@ def list_frames(
 @app.command(epilog="Example: verbworker frames release 2251799813685312 --reason 'the provider is back'")
 def release(
     job_key: int = JOB,
-    reason: str = typer.Option(..., "--reason", help="Why; kept with the frame.", show_default=False),
+    reason: str = typer.Option(
+        ..., "--reason", callback=not_blank, help="Why; kept with the frame.", show_default=False
+    ),
     by: str = typer.Option("", "--by", help="Who; else the user of this process.", show_default=False),
     retries: int = typer.Option(3, "--retries", min=1, max=1000, help="How often it may be tried."),
     as_new: bool = typer.Option(False, "--as-new", help="With a new idempotency key: the outside sees another job."),

@@ -16,7 +16,7 @@ from verbworker.errors import CannotRun, MessageInvalid, PermanentContract
 from verbworker.message import LARGEST, validate
 from verbworker.ops import config, log
 from verbworker.ops.cli.db import DSN
-from verbworker.ops.cli.output import answer, run, show
+from verbworker.ops.cli.output import LONGEST, answer, not_blank, run, show
 from verbworker.ops.config import Settings
 from verbworker.ops.signals import drain_on_signal
 from verbworker.stores import _schema
@@ -29,7 +29,7 @@ dead_letters = typer.Typer(help="Messages that could not be delivered.", no_args
 ENGINE_ID = typer.Option(None, "--engine-id", help="The cluster's name; else VERBWORKER_ENGINE_ID.", show_default=False)
 TENANT = typer.Option(None, "--tenant", help="Whose; else VERBWORKER_TENANT.", show_default=False)
 BY = typer.Option("", "--by", help="Who; else the user of this process.", show_default=False)
-REASON = typer.Option(..., "--reason", help="Why; kept with the letter.", show_default=False)
+REASON = typer.Option(..., "--reason", callback=not_blank, help="Why; kept with the letter.", show_default=False)
 LETTER = typer.Argument(help="The letter's id.", show_default=False)
 JSON = typer.Option(False, "--json", help="Print JSON.")
 
@@ -43,7 +43,7 @@ def send(
     message_id: str | None = typer.Option(None, "--id", help="Its id; sent twice, it counts once.", show_default=False),
     payload: str | None = typer.Option(None, "--payload", help="A JSON object, or @file.", show_default=False),
     entry_id: str | None = typer.Option(None, "--entry", help="The entry it is for.", show_default=False),
-    ttl: float = typer.Option(3600.0, "--ttl", min=1.0, help="Seconds it waits for its case."),
+    ttl: float = typer.Option(3600.0, "--ttl", min=1.0, max=LONGEST, help="Seconds it waits for its case."),
     tenant: str | None = TENANT,
     dsn: str | None = DSN,
     engine_id: str | None = ENGINE_ID,

@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import typer
+
 from verbworker.errors import VerbworkerError, leaves
 
 T = TypeVar("T")
@@ -14,6 +16,17 @@ T = TypeVar("T")
 # What a cell holds may come from outside: it must neither break a line nor steer a terminal.
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), " ")
 _STYLES = {"ok": "green", "warn": "yellow", "wrong": "bold red"}
+
+
+LONGEST = 3_650 * 86_400.0
+"""Seconds that an option may ask for: ten years, so that no clock overflows."""
+
+
+def not_blank(text: str) -> str:
+    """Refuse an option that is given without a word in it."""
+    if not text.strip():
+        raise typer.BadParameter("it is blank; say why in a few words")
+    return text
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

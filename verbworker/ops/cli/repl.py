@@ -2,7 +2,6 @@
 
 import getpass
 import io
-import logging
 import os
 import signal
 import sys
@@ -42,8 +41,6 @@ def repl(
     settings = config.load(dsn=dsn, engine_id=engine_id, tenant=tenant)
     from verbworker.ops.app import load_app
 
-    # What libraries log belongs to no conversation: a lost connection is told by a sentence.
-    logging.getLogger().addHandler(logging.NullHandler())
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     registry, who = load_app(app), by or getpass.getuser()

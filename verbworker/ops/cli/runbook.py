@@ -15,7 +15,7 @@ from verbworker.errors import CannotRun
 from verbworker.event import Entry, Status, told
 from verbworker.ops import config
 from verbworker.ops.cli.db import DSN
-from verbworker.ops.cli.output import answer, busy, complain, print_json, run, say, show
+from verbworker.ops.cli.output import LONGEST, answer, busy, complain, not_blank, print_json, run, say, show
 from verbworker.ops.config import Settings
 from verbworker.ops.export import exported_lines
 from verbworker.ops.reading import Found, Reading
@@ -50,7 +50,9 @@ def shown(entry: Entry) -> dict[str, Any]:
 def list_entries(
     status: Status | None = STATUS,
     verb: str | None = typer.Option(None, "--verb", help="Only those of this verb.", show_default=False),
-    stuck: float = typer.Option(0, "--stuck", min=0, help="Only those that stand still for these seconds."),
+    stuck: float = typer.Option(
+        0, "--stuck", min=0, max=LONGEST, help="Only those that stand still for these seconds."
+    ),
     coarse: bool = typer.Option(False, "--coarse", help="Say only whether each goes on, waits or is done."),
     limit: int = typer.Option(50, "--limit", min=1, max=10_000, help="At most this many."),
     tenant: str | None = TENANT,
@@ -152,7 +154,9 @@ def verify(
 @app.command(epilog=f"Example: verbworker runbook cancel {_ANY} --reason 'opened twice'")
 def cancel(
     entry_id: UUID = ENTRY,
-    reason: str = typer.Option(..., "--reason", help="Why; kept in the runbook.", show_default=False),
+    reason: str = typer.Option(
+        ..., "--reason", callback=not_blank, help="Why; kept in the runbook.", show_default=False
+    ),
     by: str = typer.Option("", "--by", help="Who; else the user of this process.", show_default=False),
     tenant: str | None = TENANT,
     dsn: str | None = DSN,

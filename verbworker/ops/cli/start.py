@@ -21,7 +21,7 @@ def start(
     request_key: str | None = typer.Option(
         None, "--request-key", help="Your own key: asked twice with it, it is done once.", show_default=False
     ),
-    wait: float = typer.Option(0, "--wait", min=0, help="Seconds to wait for its end."),
+    wait: float = typer.Option(0, "--wait", min=0, max=86_400, help="Seconds to wait for its end."),
     tenant: str | None = TENANT,
     by: str = typer.Option("", "--by", help="Who asks; else the user of this process.", show_default=False),
     dsn: str | None = DSN,
