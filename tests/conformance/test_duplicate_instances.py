@@ -14,7 +14,7 @@ from tests.support.counter import TENANT
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from verbworker.crossing import Luggage
-from verbworker.engine import Start, Started
+from verbworker.engine import SameDatabase, Start, Started
 from verbworker.event import Kind
 from verbworker.frame import FrameState
 from verbworker.stores.instances import Instances
@@ -240,7 +240,8 @@ async def test_an_instance_that_was_ended_in_the_engine_ends_its_entry_visibly(b
     looked = await book.reconciler.look()
 
     (ended,) = await book.events(entry_id, Kind.CANCELLED)
-    assert (too_early, missed, looked) == (0, 1, 1)
+    # An engine in our own database cannot have made the instance again, so it is asked once.
+    assert (too_early, missed, looked) == (0, 1, 0 if isinstance(book.engine, SameDatabase) else 1)
     assert await book.status(entry_id) == "cancelled"
     assert told(ended, "reason", "done") == {"reason": "ended outside", "done": [f"{book.domain}.first"]}
     assert await book.waits(entry_id) == []

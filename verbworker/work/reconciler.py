@@ -73,10 +73,14 @@ class Reconciler:
             await self._instances.miss(instance_uid, known.instance_key)
 
     async def _ask(self, instance: Quiet) -> None:
-        """End an entry whose instance the engine did not have twice, a while apart, and of which it has no other."""
+        """End an entry whose instance the engine did not have twice, a while apart, and of which it has no other.
+
+        Once is enough where the engine is in our own database.
+        """
         if await self._engine.alive(instance.instance_key):
             return
-        if not instance.is_missed or not await self._cancelling.end_outside(instance.entry_id, instance.instance_key):
+        is_sure = instance.is_missed or not self._forgets
+        if not is_sure or not await self._cancelling.end_outside(instance.entry_id, instance.instance_key):
             await self._instances.miss(instance.instance_uid, instance.instance_key)
         else:
             said = {"instance_key": instance.instance_key, "entry_id": str(instance.entry_id)}
