@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.support.drawing import Drawing
 from tests.support.embedded import embedded
 from tests.support.refused_models import LINE, ODD, Odd
 from verbworker.engine import Resource, Start
@@ -36,8 +37,10 @@ async def test_a_model_outside_the_set_is_refused_with_its_element_its_line_and_
 
 async def test_an_engine_that_is_called_by_another_name_is_refused(dsn: str) -> None:
     async with Database(dsn, size=2) as one, Database(dsn, size=2) as two:
-        await EmbeddedEngine(one, engine_id="lab").facts()
         stranger = EmbeddedEngine(two, engine_id="embedded")
+        await stranger.facts()  # looking at it does not name it
+        line = Drawing().start().end().flow("begin", "end").xml()
+        await EmbeddedEngine(one, engine_id="lab").deploy([Resource("line.bpmn", line)])
 
         with pytest.raises(AccessDenied, match=r"is called .lab. and not .embedded.*VERBWORKER_ENGINE_ID=lab"):
             await stranger.facts()

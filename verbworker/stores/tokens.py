@@ -152,11 +152,14 @@ class Tokens:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def name_engine(self, engine_id: str) -> str:
-        """Name the engine of this database, unless it has a name; returns the name it has."""
-        async with self._database.acquire() as connection:
-            await connection.execute(query("tokens", "name_engine"), engine_id)
-            return str(await connection.fetchval(query("tokens", "engine_name")))
+    async def name_engine(self, engine_id: str) -> None:
+        """Name the engine of this database, unless it has a name."""
+        await self._database.execute(query("tokens", "name_engine"), engine_id)
+
+    async def engine_name(self) -> str | None:
+        """Return the name of this database's engine; None before anything was deployed."""
+        row = await self._database.fetchrow(query("tokens", "engine_name"))
+        return None if row is None else row["engine_id"]
 
     # ---- definitions ---------------------------------------------------------------------------------------------
 

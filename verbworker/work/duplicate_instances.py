@@ -36,6 +36,19 @@ class InstanceEngine(Protocol):
         """Return whether an instance is still there."""
 
 
+async def has_job(engine: InstanceEngine, job: Job) -> bool:
+    """Return whether the engine has a job; raises `TransientInfrastructure` while it cannot be asked."""
+    try:
+        await engine.extend(job.key, job.timeout_ms)
+    except JobGone:
+        return False
+    except JobNotActive:
+        return True
+    except EngineError as error:
+        raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
+    return True
+
+
 class InstanceIdentity:
     """Admits jobs of an entry's own instance and refuses all others.
 
@@ -85,14 +98,8 @@ class InstanceIdentity:
         """
         if self._engine is None or not known.has_ended:
             return
-        try:
-            await self._engine.extend(job.key, job.timeout_ms)
-        except JobGone:
-            raise DuplicateInstance("the entry has ended, and the job is gone", code="InstanceEnded") from None
-        except JobNotActive:
-            pass
-        except EngineError as error:
-            raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
+        if not await has_job(self._engine, job):
+            raise DuplicateInstance("the entry has ended, and the job is gone", code="InstanceEnded")
         await self._refuse(job, known)
 
     async def _admit_own(self, job: Job, known: Correlation) -> Correlation:

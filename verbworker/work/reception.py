@@ -12,7 +12,6 @@ from verbworker.errors import (
     DuplicateInstance,
     EngineError,
     JobGone,
-    JobNotActive,
     PermanentContract,
     StoreConflict,
     StoreError,
@@ -27,7 +26,7 @@ from verbworker.stores._database import Connection, Database
 from verbworker.stores.instances import Instances
 from verbworker.stores.runbook import Runbook
 from verbworker.weaving import COMPLETE
-from verbworker.work.duplicate_instances import InstanceIdentity
+from verbworker.work.duplicate_instances import InstanceIdentity, has_job
 
 _log = logging.getLogger(__name__)
 
@@ -116,15 +115,7 @@ class Reception:
 
     async def has(self, job: Job) -> bool:
         """Return whether the engine has a job; raises `TransientInfrastructure` while it cannot be asked."""
-        try:
-            await self._engine.extend(job.key, job.timeout_ms)
-        except JobGone:
-            return False
-        except JobNotActive:
-            return True
-        except EngineError as error:
-            raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
-        return True
+        return await has_job(self._engine, job)
 
     async def _settle(self, job: Job, luggage: Luggage, act: Act) -> bool:
         """Act on a job; False when the engine is not to go on by it. Raises `DuplicateInstance`."""

@@ -104,8 +104,8 @@ class EmbeddedEngine:
 
     async def _require_name(self) -> None:
         with _in_our_words():
-            name = await self._tokens.name_engine(self.engine_id)
-        if name != self.engine_id:
+            name = await self._tokens.engine_name()
+        if name not in (None, self.engine_id):
             raise AccessDenied(
                 f"the engine in this database is called {name!r} and not {self.engine_id!r}: two names for one engine"
                 f" would run its jobs twice; set VERBWORKER_ENGINE_ID={name}"
@@ -114,7 +114,10 @@ class EmbeddedEngine:
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Deploy the models together; the same bytes as the latest version stay that version."""
         await self._require_name()
-        return await self._insist(lambda: self._library.deploy(resources))
+        deployed = await self._insist(lambda: self._library.deploy(resources))
+        # The first deployment names the engine: before that it can have no job.
+        await self._insist(lambda: self._tokens.name_engine(self.engine_id))
+        return deployed
 
     async def model(self, definition_key: int) -> bytes | None:
         """The deployed bytes of a definition; None when there is no such definition."""
