@@ -49,6 +49,8 @@ class PollLoop:
     `work` handles one bounded batch and returns how many items it handled; it is called until nothing is left. With
     `every` None it is called only when poked. Postgres or an engine that is away is waited for, whatever exception
     says so. Any other exception is a bug and ends the loop.
+
+    Upkeep that reads whole tables begins `first_after` seconds after the start: a worker that starts has jobs to do.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class PollLoop:
         every: float | None,
         chore: Callable[[], Awaitable[object]] | None = None,
         chore_every: float | None = None,
+        first_after: float = 0.0,
         pauses: Pauses = retrying.SERVICE,
     ) -> None:
         self.name = name
@@ -68,6 +71,7 @@ class PollLoop:
         self._chore = chore
         self._chore_every = chore_every or 0.0
         self._chore_at = 0.0
+        self._first_after = first_after
         self._pauses = pauses if every is None else pauses.within(max(every, _SHORTEST_CAP))
         self._poked = asyncio.Event()
         self._reported: Exception | None = None
@@ -86,6 +90,8 @@ class PollLoop:
     async def run(self) -> None:
         """Work until cancelled. Raises `EndedByBug` and nothing else."""
         try:
+            if self._first_after:
+                await self._rest(self._first_after)
             while True:
                 self._poked.clear()
                 try:
@@ -94,7 +100,7 @@ class PollLoop:
                     if not is_outage(error):
                         raise
                     await retrying.wait_out(error, self._work_all, pauses=self._pauses, failed=self.health.failed)
-                await self._rest()
+                await self._rest(self._every)
         except asyncio.CancelledError as error:
             if _is_cancelled():
                 raise
@@ -121,13 +127,13 @@ class PollLoop:
             await chore()
             self._chore_at = clock() + self._chore_every
 
-    async def _rest(self) -> None:
-        if self._every is None:
+    async def _rest(self, seconds: float | None) -> None:
+        if seconds is None:
             await self._poked.wait()
             return
         # Spread, so that workers started together do not ask together.
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._every * (0.75 + 0.5 * random.random())):
+            async with asyncio.timeout(seconds * (0.75 + 0.5 * random.random())):
                 await self._poked.wait()
 
     async def for_each(

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from itertools import count
 from typing import Any
 
 import grpc
@@ -20,6 +21,9 @@ from verbworker.errors import (
     ContractInvalid,
     EngineUnavailable,
 )
+from verbworker.job import Job
+from verbworker.work.feed import Feed
+from verbworker.work.slots import Slot, Slots
 
 ASK = Ask(type="kyc.check", worker="w", timeout_ms=60_000, variables=())
 
@@ -53,9 +57,12 @@ def zeebe(connection: Connection) -> ZeebeEngine:
 
 
 @asynccontextmanager
-async def talking(polled: Polled = no_jobs, **settings: Any) -> AsyncIterator[tuple[ZeebeEngine, InProcessGateway]]:
-    """An open engine and the gateway it talks to."""
-    async with serving(polled=polled) as (address, gateway), zeebe(Connection(address, **settings)) as engine:
+async def talking(
+    polled: Polled = no_jobs, pushed: Polled | None = None, **settings: Any
+) -> AsyncIterator[tuple[ZeebeEngine, InProcessGateway]]:
+    """An open engine and the gateway it talks to; streams bring what polls do unless `pushed` is given."""
+    connected = serving(polled=polled, pushed=pushed)
+    async with connected as (address, gateway), zeebe(Connection(address, **settings)) as engine:
         yield engine, gateway
 
 
@@ -268,6 +275,57 @@ async def test_a_stream_that_grew_old_ends_without_an_error() -> None:
         keys = [job.key async for job in engine.stream(ASK)]
 
     assert keys == [1]
+
+
+async def test_what_is_pushed_while_a_stream_ends_by_itself_is_read_and_not_given_back() -> None:
+    # As a busy gateway does: it pushes to this stream for as long as it is open.
+    pushed: list[int] = []
+
+    async def polled(context: Any) -> AsyncIterator[pb.ActivateJobsResponse]:
+        for key in range(1, 1000):
+            pushed.append(key)
+            yield answer(key)
+            await asyncio.sleep(0.04)
+
+    async with talking(polled, stream_lifetime_s=0.3) as (engine, gateway):
+        keys = [job.key async for job in engine.stream(ASK)]
+
+    assert keys == list(range(1, len(keys) + 1))
+    assert len(keys) >= len(pushed) - 1  # one may be on its way as the call ends
+    assert gateway.failed == []
+
+
+async def test_a_feed_that_renews_its_streams_gives_nothing_back_while_jobs_are_pushed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("verbworker.work.feed._RENEW_AFTER", 0.6)
+    monkeypatch.setattr("verbworker.work.feed._CLOSE_WITHIN", 0.1)
+    keys = count(1)
+    streams, renewed = count(1), asyncio.Event()
+
+    async def pushed(_: Any) -> AsyncIterator[pb.ActivateJobsResponse]:
+        if next(streams) == 4:
+            renewed.set()
+        while True:
+            yield answer(next(keys))
+            await asyncio.sleep(0.04)
+
+    taken: list[int] = []
+
+    def start(job: Job, slot: Slot) -> None:
+        taken.append(job.key)
+        slot.release()
+
+    async with talking(pushed=pushed, stream_lifetime_s=1.4) as (engine, gateway), asyncio.TaskGroup() as tasks:
+        feed = Feed(engine, ASK, Slots(ASK.type, 8), start, wait_ms=100, streaming=True)
+        tasks.create_task(feed.run())
+        async with asyncio.timeout(30):
+            await renewed.wait()
+        given_back = [one.jobKey for one in gateway.failed]
+        feed.stop()
+
+    assert len(taken) > 20
+    assert given_back == []
 
 
 async def test_a_stream_that_breaks_raises_after_the_jobs_it_brought() -> None:

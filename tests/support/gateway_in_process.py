@@ -22,8 +22,8 @@ async def no_jobs(_: Any) -> AsyncIterator[pb.ActivateJobsResponse]:
 class InProcessGateway:
     """Answers what it is told to, to whom the guard lets in, and notes each caller's header."""
 
-    def __init__(self, guard: Guard, polled: Polled) -> None:
-        self._guard, self._polled = guard, polled
+    def __init__(self, guard: Guard, polled: Polled, pushed: Polled | None = None) -> None:
+        self._guard, self._polled, self._pushed = guard, polled, pushed or polled
         self.headers: list[str | None] = []
         self.failed: list[pb.FailJobRequest] = []
 
@@ -63,7 +63,7 @@ class InProcessGateway:
 
     async def _stream(self, _: Any, context: Any) -> AsyncIterator[pb.ActivatedJob]:
         await self._let_in(context)
-        async for answer in self._polled(context):
+        async for answer in self._pushed(context):
             for job in answer.jobs:
                 yield job
 
@@ -79,12 +79,13 @@ async def serving(
     *,
     guard: Guard = lambda header: True,
     polled: Polled = no_jobs,
+    pushed: Polled | None = None,
     certificate: Certificate | None = None,
     clients: Certificate | None = None,
 ) -> AsyncIterator[tuple[str, InProcessGateway]]:
     """Serve on a free port, over TLS when there is a certificate, and only to `clients` when they are named."""
     server = grpc.aio.server(options=[("grpc.max_send_message_length", -1)])
-    gateway = InProcessGateway(guard, polled)
+    gateway = InProcessGateway(guard, polled, pushed)
     server.add_generic_rpc_handlers((gateway.methods(),))
     port = server.add_insecure_port(f"{LOOPBACK}:0") if certificate is None else _secure(server, certificate, clients)
     await server.start()

@@ -64,6 +64,21 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, Any]]]:
 
 
 @virtual_time
+async def test_upkeep_leaves_the_start_to_the_jobs_unless_it_is_poked() -> None:
+    upkeep, poked = Queue(), Queue()
+    loop = PollLoop("poked", poked.work, every=30, first_after=60)
+    async with at_work(PollLoop("tests", upkeep.work, every=30, chore=upkeep.chore, first_after=60)), at_work(loop):
+        await turns()
+        loop.poke()
+        await asyncio.sleep(44)
+        assert (upkeep.worked_at, upkeep.chores_at) == ([], [])
+        assert poked.worked_at[0] == 0.0
+        await asyncio.sleep(32)
+
+    assert len(upkeep.worked_at) == len(upkeep.chores_at) == 1
+
+
+@virtual_time
 async def test_everything_that_waits_is_worked_in_batches_at_once() -> None:
     queue = Queue(7)
     async with at_work(PollLoop("tests", queue.work, every=10)):

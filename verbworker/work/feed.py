@@ -28,9 +28,10 @@ _SHORT_LIVED = 1.0
 _BRISK_PAUSE = 0.5
 _LATELY = 30.0
 # The engine ends a stream that nobody renewed, so a stopped worker gets no jobs for longer than that (12 s on Zeebe).
-_RENEW_AFTER = 8.0
-# Until the gateway knows the new stream: a job that arises meanwhile still finds the old one.
-_OVERLAP = 0.25
+_RENEW_AFTER = 9.0
+# Zeebe's streams end by themselves after 10 s, drained within 1.3 s more; until then both bring jobs. Closing one
+# sooner would give back what the gateway still pushes to it, and such a job comes again some tenths of a second later.
+_OVERLAP = 2.5
 _CLOSE_WITHIN = 1.0
 
 
@@ -283,14 +284,15 @@ class Feed:
 
     async def _read_streams(self) -> None:
         """Read streams one after the other, each opened before the last one is closed, until busy or one ends."""
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.TaskGroup() as tasks:
                 busy = tasks.create_task(self._until_busy())
                 reader = self._open_stream(tasks)
-                while not await _first_done(busy, reader.task, within=_RENEW_AFTER):
+                while not await _first_done(busy, reader.task, within=reader.opened_at + _RENEW_AFTER - loop.time()):
                     self._troubles.pop("stream", None)
                     successor = self._open_stream(tasks)
-                    await _first_done(busy, successor.task, within=_OVERLAP)
+                    await _first_done(busy, reader.task, within=_OVERLAP)
                     await reader.close()
                     reader = successor
                 await reader.close()
@@ -299,7 +301,7 @@ class Feed:
             raise errors.exceptions[0] from errors
 
     def _open_stream(self, tasks: asyncio.TaskGroup) -> "_Reader":
-        reader = _Reader()
+        reader = _Reader(asyncio.get_running_loop().time())
         reader.task = tasks.create_task(self._read(reader))
         return reader
 
@@ -333,6 +335,9 @@ class _Reader:
     task: "asyncio.Task[None]"
     waiting_since: float | None = None
 
+    def __init__(self, opened_at: float) -> None:
+        self.opened_at = opened_at
+
     async def close(self) -> None:
         """End the stream when it has been quiet for a moment: then everything was read, and closing loses nothing."""
         loop = asyncio.get_running_loop()
@@ -348,5 +353,5 @@ class _Reader:
 
 async def _first_done(*tasks: "asyncio.Task[object]", within: float) -> bool:
     """Wait for one of the tasks to end; False when none did in time."""
-    done, _ = await asyncio.wait(tasks, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+    done, _ = await asyncio.wait(tasks, timeout=max(within, 0.0), return_when=asyncio.FIRST_COMPLETED)
     return bool(done)

@@ -25,7 +25,9 @@ class Reaper:
         self._terms = terms
         self._after = after
         seconds = every.total_seconds()
-        self.service = PollLoop("reaper", self.archive, every=seconds, chore=self.tidy, chore_every=seconds)
+        self.service = PollLoop(
+            "reaper", self.archive, every=seconds, chore=self.tidy, chore_every=seconds, first_after=seconds
+        )
 
     async def archive(self) -> int:
         """Archive one batch of frames and return how many moved."""

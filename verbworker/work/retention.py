@@ -18,6 +18,8 @@ _log = logging.getLogger(__name__)
 
 # Nothing here is urgent: rows have been due for days when they go.
 _EVERY = 300.0
+# Soon enough for a worker that is replaced several times an hour.
+_FIRST_AFTER = 60.0
 # After a full batch, so that a large backlog takes one connection for at most about half of the time.
 _PAUSE = 0.05
 # A gauge that says "many" is enough; counting further would read rows for nothing.
@@ -142,7 +144,14 @@ class Retention:
         self._broken: set[UUID] = set()
         self.dropped = dict.fromkeys((rule.kind for rule in RULES), 0)
         self.failures: dict[str, str] = {}
-        self.service = PollLoop("retention", self._drop_and_pause, every=_EVERY, chore=self.count, chore_every=_EVERY)
+        self.service = PollLoop(
+            "retention",
+            self._drop_and_pause,
+            every=_EVERY,
+            chore=self.count,
+            chore_every=_EVERY,
+            first_after=_FIRST_AFTER,
+        )
 
     async def _drop_and_pause(self) -> int:
         dropped = await self.drop_batch()

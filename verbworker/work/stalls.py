@@ -50,7 +50,9 @@ class StallDetector:
         self._stalls = Stalls(database)
         self._runbook = Runbook(database)
         every = min(_SLOWEST_LOOK, after.total_seconds() / 4)
-        self.service = PollLoop("stalls", self.note, every=every, chore=self.clear, chore_every=every)
+        self.service = PollLoop(
+            "stalls", self.note, every=every, chore=self.clear, chore_every=every, first_after=every
+        )
 
     async def note(self) -> int:
         """Name one batch of what stands still; returns how many were named."""

@@ -49,7 +49,12 @@ class Pushes:
         self._taken: list[Any] = []
 
     async def read(self) -> Any:
-        """The next message; None when the stream ended, or has grown as old as it may."""
+        """The next message; None when the stream ended, or has grown old and brings nothing more.
+
+        A gateway pushes to a stream for as long as it is open, so what comes while an old one drains is read as well.
+        """
+        if asyncio.get_running_loop().time() > self._ends + _DRAIN_S:
+            return None
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._ends):
                 await linger(self._take(), _QUIET_S)
@@ -57,6 +62,10 @@ class Pushes:
 
     async def rest(self) -> list[Any]:
         """End the call and return what was pushed but not read: those jobs are locked for us."""
+        if asyncio.get_running_loop().time() >= self._ends:
+            # Drained by its reader.
+            self._call.cancel()
+            return self._taken
         try:
             with suppress(TimeoutError, grpc.RpcError):
                 async with asyncio.timeout(_DRAIN_S):
