@@ -30,3 +30,22 @@ class Job:
     tenant_id: str
     variables: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+
+    def with_timeout(self, timeout_ms: int) -> "Job":
+        """Return the job with another timeout. Every job passes here; `replace` takes twice as long."""
+        return Job(
+            self.key,
+            self.type,
+            self.retries,
+            self.activated_ms,
+            timeout_ms,
+            self.process_instance_key,
+            self.element_instance_key,
+            self.process_definition_key,
+            self.process_version,
+            self.process_id,
+            self.element_id,
+            self.tenant_id,
+            self.variables,
+            self.headers,
+        )

@@ -50,7 +50,8 @@ class PollLoop:
     `every` None it is called only when poked. Postgres or an engine that is away is waited for, whatever exception
     says so. Any other exception is a bug and ends the loop.
 
-    Upkeep that reads whole tables begins `first_after` seconds after the start: a worker that starts has jobs to do.
+    Upkeep that reads whole tables begins `first_after` seconds after the start, and its chore one `chore_every` later:
+    a worker that starts has jobs to do.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class PollLoop:
         """Work until cancelled. Raises `EndedByBug` and nothing else."""
         try:
             if self._first_after:
+                self._chore_at = asyncio.get_running_loop().time() + self._chore_every
                 await self._rest(self._first_after)
             while True:
                 self._poked.clear()

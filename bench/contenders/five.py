@@ -155,6 +155,7 @@ async def main(arguments: list[str]) -> None:
     engine = chosen(engine_name, address, settings)
     watch(engine, course)
     async with app.opened(settings, verbs, engine) as working, Database(dsn, size=4) as database:
+        app.keep_for_good()
         types = [verb.name for verb in verbs]
         await engine.deploy([Resource(f"{domain}.bpmn", line(workflow.process, types))])
         starter = Starter(database, engine, workflow)

@@ -69,6 +69,7 @@ async def main(address: str, dsn: str, domain: str, jobs: int, in_flight: int, m
     verbs = registry(domain, "transactional" if mode == "transactional" else "external", in_flight, meter)
     settings = Settings(dsn=dsn, engine_id="bench", http_port=0, poll_wait=2)  # type: ignore[arg-type]
     async with app.opened(settings, verbs, Metered(address, meter, done)) as opened:
+        app.keep_for_good()
         meter.begin()
         await opened.run(done)
     meter.tell()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.databases import plain
-from verbworker.stores import _sql
+from verbworker.stores import _database, _sql
 
 ALWAYS = ("open", "push", "pop_completed", "acknowledge", "heartbeat", "still_mine", "resume")
 KEYS = {
@@ -49,6 +49,20 @@ async def test_no_function_that_plans_its_statements_anew_has_them_compiled(dsn:
         )
 
     assert [row["proname"] for row in rows] == []
+
+
+async def test_a_connection_knows_every_type_that_a_statement_passes_before_the_first_job(dsn: str) -> None:
+    passed: set[str] = set()
+    async with plain(dsn) as connection:
+        known = set(await connection.fetchval("SELECT $1::text[]::regtype[]::text[]", list(_database.ARRAYS)))
+        for store in _sql.stores():
+            for query in _sql.queries(store).values():
+                statement = await connection.prepare(query)
+                types = (*statement.get_parameters(), *(column.type for column in statement.get_attributes()))
+                passed |= {one.name.removesuffix("[]") for one in types if one.kind == "array"}
+        spelled = set(await connection.fetchval("SELECT $1::text[]::regtype[]::text[]", sorted(passed)))
+
+    assert spelled <= known
 
 
 def _is_keyed(scan: dict[str, Any]) -> bool:

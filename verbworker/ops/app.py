@@ -1,6 +1,7 @@
 """The application: builds everything a worker process consists of, owns every lifetime, and alone chooses an engine."""
 
 import asyncio
+import gc
 import importlib
 import logging
 import os
@@ -100,6 +101,15 @@ def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:
                 retention=settings.engine_retention,
                 clockwork=is_working,
             )
+
+
+def keep_for_good() -> None:
+    """Take all that is loaded now out of the garbage collector's rounds: it lives as long as the process.
+
+    For a process that does nothing but work. The rounds cost about 6 % of a worker's time otherwise.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @dataclass(frozen=True, slots=True)

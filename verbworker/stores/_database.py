@@ -169,6 +169,16 @@ async def _close(connection: Any) -> None:
         connection.terminate()
 
 
+# Every array type that our statements pass. asyncpg asks the catalog for a type when a connection meets it first, which
+# takes some milliseconds each time; asked for all of them at once it takes them once per connection.
+ARRAYS = ("text", "bigint", "integer", "uuid", "bytea", "interval", "boolean", "timestamptz")
+_LEARN_TYPES = "SELECT " + ", ".join(f"${place}::{name}[]" for place, name in enumerate(ARRAYS, 1))
+
+
+async def _learn_types(connection: Any) -> None:
+    await connection.fetchval(_LEARN_TYPES, *([] for _ in ARRAYS))
+
+
 class _OwnStatementsOnly(asyncpg.Connection):  # type: ignore[misc]  # asyncpg ships no types
     """A connection that runs nothing but our own statements: they leave no session state to clean up after."""
 
@@ -204,6 +214,7 @@ class Database:
                 command_timeout=30,
                 max_inactive_connection_lifetime=60,
                 connection_class=self._connection_class,
+                init=_learn_types,
                 server_settings={"application_name": "verbworker"} | self._settings,
             )
         except (*_UNAVAILABLE, ValueError, OverflowError) as error:

@@ -215,7 +215,9 @@ class Executor:
         policy = self._policy(job, await self._terms.of(job))
         try:
             terms = await self._terms.require(job)
-            claim = replace(claim, instance=await self._identity.admit(job, luggage, claim.instance))
+            instance = await self._identity.admit(job, luggage, claim.instance)
+            if instance is not claim.instance:
+                claim = replace(claim, instance=instance)
             if self._guard is not None and claim.has_doubt and luggage.instance_uid is not None:
                 admitted = await self._guard.admit(job, claim, luggage.instance_uid, luggage.hash)
                 if isinstance(admitted, Completed):

@@ -159,7 +159,7 @@ class Feed:
         slot = reservation.assign()
         self._arrived += 1
         try:
-            self._start(replace(job, timeout_ms=self._timeout_ms), slot)
+            self._start(job.with_timeout(self._timeout_ms), slot)
         except Exception as error:
             slot.release()
             self._report("start", error)

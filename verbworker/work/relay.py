@@ -23,7 +23,7 @@ class Relay:
         self._frames = frames
         self._returns = returns
         self._every = every
-        self.service = PollLoop("relay", self.sweep, every=every.total_seconds())
+        self.service = PollLoop("relay", self.sweep, every=every.total_seconds(), first_after=every.total_seconds())
 
     async def sweep(self) -> int:
         """Send what is due once and return how many verdicts the engine took."""

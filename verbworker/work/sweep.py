@@ -69,7 +69,12 @@ class Sweep:
         self._deliveries = deliveries
         self._reconciler = reconciler
         self.service = PollLoop(
-            "sweep", self.work, every=every.total_seconds(), chore=self.ask, chore_every=_ASK_EVERY_S
+            "sweep",
+            self.work,
+            every=every.total_seconds(),
+            chore=self.ask,
+            chore_every=_ASK_EVERY_S,
+            first_after=every.total_seconds(),
         )
         self._open: list[int] = []
         self._look_at = float("-inf")

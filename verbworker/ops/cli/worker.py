@@ -67,10 +67,13 @@ def worker(
 
 
 async def _work(opening: "AbstractAsyncContextManager[App]") -> None:
+    from verbworker.ops.app import keep_for_good
+
     stop = asyncio.Event()
     with drain_on_signal(stop):
         try:
             async with opening as app:
+                keep_for_good()
                 await app.run(stop)
         except VerbworkerError:
             raise
