@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -24,13 +24,21 @@ from verbworker.work.worker import start_in
 VERB = "kyc.check"
 ASK = Ask(type=VERB, worker="tests", timeout_ms=60_000, variables=())
 PLACES = ("activate", "answered", "stream", "pushed", "closed", "start", "started", "job", "load")
-ERRORS: dict[str, type[BaseException]] = {
+
+
+def _never_raised(words: str) -> BaseException:
+    """A group whose member has no traceback, as a library may build one."""
+    return BaseExceptionGroup(words, [ZeroDivisionError(words)])
+
+
+ERRORS: dict[str, Callable[[str], BaseException]] = {
     "away": EngineUnavailable,
     "busy": Backpressure,
     "bug": ZeroDivisionError,
     "cancelled": asyncio.CancelledError,
     "interrupt": KeyboardInterrupt,
     "exit": SystemExit,
+    "group": _never_raised,
 }
 EXAMPLES = int(os.environ.get("VERBWORKER_FEED_EXAMPLES", "40"))
 FATAL = (KeyboardInterrupt, SystemExit)
@@ -200,7 +208,7 @@ def test_no_slot_is_ever_lost_and_the_feed_works_afterwards(
 def test_a_bug_in_a_loop_is_told_with_its_place_and_the_loop_goes_on(
     place: str, loop: str, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    name = ERRORS[kind].__name__
+    name = type(ERRORS[kind]("")).__name__
     verb = {"verb": VERB, "loop": loop}
 
     def counted() -> float:
@@ -237,6 +245,21 @@ def test_a_bug_in_a_loop_is_told_with_its_place_and_the_loop_goes_on(
     assert (said.verb, said.loop, said.error) == (VERB, loop, name)
     assert said.file == __file__
     assert said.line > 0
+
+
+@virtual_time
+async def test_an_error_that_was_never_raised_ends_no_loop_either() -> None:
+    bench = Bench({("activate", 2): "group"}, 4)
+    async with asyncio.TaskGroup() as jobs:
+        feed = Feed(bench.engine, ASK, bench.slots, bench._starter(jobs), wait_ms=1_000, streaming=False)
+        task = jobs.create_task(feed.run())
+        await asyncio.sleep(1.1)
+        troubles = feed.troubles()
+        await asyncio.sleep(30)
+        assert not task.done()
+        feed.stop()
+
+    assert troubles == [f"poll of {VERB}: ZeroDivisionError at ?:0"]
 
 
 def test_a_job_that_cannot_be_started_keeps_no_slot_and_no_other_job_from_starting() -> None:

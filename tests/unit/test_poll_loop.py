@@ -67,7 +67,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, Any]]]:
 async def test_upkeep_leaves_the_start_to_the_jobs_unless_it_is_poked() -> None:
     upkeep, poked = Queue(), Queue()
     loop = PollLoop("poked", poked.work, every=30, first_after=60)
-    upkeeping = PollLoop("tests", upkeep.work, every=30, chore=upkeep.chore, chore_every=200, first_after=60)
+    upkeeping = PollLoop("tests", upkeep.work, every=300, chore=upkeep.chore, chore_every=100, first_after=60)
     async with at_work(upkeeping), at_work(loop):
         await turns()
         loop.poke()
@@ -76,7 +76,7 @@ async def test_upkeep_leaves_the_start_to_the_jobs_unless_it_is_poked() -> None:
         assert poked.worked_at[0] == 0.0
         await asyncio.sleep(32)
         assert (len(upkeep.worked_at), upkeep.chores_at) == (1, [])
-        await asyncio.sleep(200)
+        await asyncio.sleep(400)
 
     assert len(upkeep.chores_at) == 1
 

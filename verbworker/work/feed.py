@@ -139,9 +139,11 @@ class Feed:
         cause = error
         while isinstance(cause, BaseExceptionGroup):
             cause = cause.exceptions[0]
-        place = traceback.extract_tb(cause.__traceback__)[-1]
-        said = {"error": type(cause).__name__, "file": place.filename, "line": place.lineno}
-        self._troubles[loop] = f"{type(cause).__name__} at {Path(place.filename).name}:{place.lineno}"
+        # One that was built and never raised has no place.
+        places = traceback.extract_tb(cause.__traceback__)
+        file, line = (places[-1].filename, places[-1].lineno) if places else ("?", 0)
+        said = {"error": type(cause).__name__, "file": file, "line": line}
+        self._troubles[loop] = f"{type(cause).__name__} at {Path(file).name}:{line}"
         metrics.FEED_FAILURES.labels(self._ask.type, loop).inc()
         _log.error(
             "feed failed with an unexpected error; it goes on",
