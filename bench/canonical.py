@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 import orjson
 import rfc8785
 
-from verbworker.canonical import canonical
-from verbworker.integrity import digest
-from verbworker.payload import pack, unpack
+from verbworker.payload.canonical import canonical
+from verbworker.payload.envelope import pack, unpack
+from verbworker.payload.signature import digest
 
 KIB = 1024
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -4,9 +4,9 @@ import asyncio
 
 from bench.contenders.course import TEXT
 from tests.support.models import one_task
-from verbworker.engine import Resource, Start
-from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.stores._database import Connection, Database, connected
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Resource, Start
+from verbworker.stores.database import Connection, Database, connected
 
 _STARTERS = 64
 

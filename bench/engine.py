@@ -28,8 +28,8 @@ from bench.crowding import crowd, settle
 from bench.zeebe_jobs import OTHERS, cpu
 from tests.support.postgres import Postgres
 from tests.support.zeebe import Broker
-from verbworker.stores import _schema
-from verbworker.stores._database import connected
+from verbworker.stores import migrations as _schema
+from verbworker.stores.database import connected
 
 PEERS = ("dbos==3.3.0", "SpiffWorkflow==3.2.0", "psycopg[binary]")
 PATIENCE = 600.0

@@ -24,13 +24,13 @@ from tests.support.models import one_task
 from tests.support.postgres import Postgres
 from tests.support.start import prepare
 from tests.support.zeebe import Broker
-from verbworker.engine import Resource, Start
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.engine.protocol import Resource, Start
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import EngineUnavailable
-from verbworker.stores import _schema
-from verbworker.stores._database import Database
-from verbworker.stores.instances import Instances
+from verbworker.stores import migrations as _schema
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Database
 
 HERE = Path(__file__).parent
 OTHERS = Path(".venv-bench")

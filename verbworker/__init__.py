@@ -4,7 +4,10 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
-    from verbworker.engine import Signal
+    from verbworker.contract.message import Message
+    from verbworker.contract.registry import Registry
+    from verbworker.contract.verb import Call, Decision, ReceivedMessage, Result
+    from verbworker.engine.protocol import Signal
     from verbworker.errors import (
         Failure,
         OutcomeUnknown,
@@ -13,10 +16,7 @@ if typing.TYPE_CHECKING:
         TransientExternal,
         TransientInfrastructure,
     )
-    from verbworker.message import Message
-    from verbworker.registry import Registry
-    from verbworker.stores.handoff import hand_off
-    from verbworker.verb import Call, Decision, ReceivedMessage, Result
+    from verbworker.stores.messages.handoff import hand_off
 
 __all__ = [
     "Call",
@@ -36,11 +36,11 @@ __all__ = [
 ]
 
 _PLACES = {
-    **dict.fromkeys(("Call", "Decision", "ReceivedMessage", "Result"), "verbworker.verb"),
-    "Message": "verbworker.message",
-    "Registry": "verbworker.registry",
-    "Signal": "verbworker.engine",
-    "hand_off": "verbworker.stores.handoff",
+    **dict.fromkeys(("Call", "Decision", "ReceivedMessage", "Result"), "verbworker.contract.verb"),
+    "Message": "verbworker.contract.message",
+    "Registry": "verbworker.contract.registry",
+    "Signal": "verbworker.engine.protocol",
+    "hand_off": "verbworker.stores.messages.handoff",
 }
 
 # Hidden from type checkers, who would else believe that every name is here.

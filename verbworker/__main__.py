@@ -1,5 +1,5 @@
 """`python -m verbworker` is the `verbworker` command."""
 
-from verbworker.ops.cli.app import main
+from verbworker.cli.app import main
 
 main()

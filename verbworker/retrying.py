@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from verbworker.backoff import backoff
 from verbworker.errors import EngineError, EngineUnavailable, StoreConflict, StoreError, StoreUnavailable, leaves
 
 # TimeoutError is an OSError. Both stand for a connection that nothing translated.
@@ -85,3 +84,10 @@ async def wait_out(
         reraise=True,
     )
     await retrying(attempt)
+
+
+def backoff(failures: int, jitter: float, *, first: float = 0.05, cap: float = 5.0) -> float:
+    """Seconds to wait after `failures` tries in a row: doubled each time, capped, and spread by `jitter` (0 to 1)."""
+    # Half of it is fixed: full jitter would sometimes not wait at all.
+    longest = min(cap, first * 2.0 ** min(failures, 30))
+    return longest * (0.5 + 0.5 * jitter)

@@ -16,13 +16,13 @@ from pydantic import BaseModel
 from bench.contenders.course import STEPS, TEXT, Course
 from tests.support.models import line
 from tests.support.start import begin
-from verbworker.engine import Engine, Resource
+from verbworker.app import wiring as app
+from verbworker.app.settings import Settings
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.engine.protocol import Engine, Resource
 from verbworker.errors import EngineUnavailable
-from verbworker.ops import app
-from verbworker.ops.config import Settings
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.workflow import WorkflowVerb
+from verbworker.stores.database import Database
 
 STARTERS = 32
 
@@ -37,8 +37,8 @@ def chosen(name: str, address: str, settings: Settings) -> Engine:
     """The engine to run on."""
     if name == "embedded":
         return app.choose_engine(settings)
-    from verbworker.engines.zeebe.connection import Connection
-    from verbworker.engines.zeebe.engine import ZeebeEngine
+    from verbworker.engine.zeebe.connection import Connection
+    from verbworker.engine.zeebe.engine import ZeebeEngine
 
     return ZeebeEngine(Connection(address=address), engine_id="bench")
 

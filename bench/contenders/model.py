@@ -1,6 +1,6 @@
 """The workflow verb that the measured instances belong to."""
 
-from verbworker.workflow import WorkflowVerb
+from verbworker.contract.workflow import WorkflowVerb
 
 
 def workflow(domain: str) -> WorkflowVerb:

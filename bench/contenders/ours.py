@@ -9,13 +9,13 @@ from pydantic import BaseModel
 
 from bench.contenders.meter import Meter
 from bench.contenders.model import workflow
-from verbworker.engine import Ask
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
-from verbworker.job import Job
-from verbworker.ops import app
-from verbworker.ops.config import Settings
-from verbworker.registry import Registry
+from verbworker.app import wiring as app
+from verbworker.app.settings import Settings
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Ask
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
+from verbworker.job.job import Job
 
 
 class Case(BaseModel):

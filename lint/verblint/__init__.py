@@ -1,16 +1,16 @@
 """verblint keeps BPMN models for Camunda 8 hollow: the engine waits and branches, verbs do the work.
 
-The names below are loaded when they are first used, so that `import verblint.reader` loads the reader and no more.
+The names below are loaded when they are first used, so that `import verblint.bpmn.reader` loads the reader and no more.
 """
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from verblint.finding import Finding, Severity
-    from verblint.linting import Linter, lint
+    from verblint.bpmn.reader import ModelError, read
+    from verblint.linter import Linter, lint
     from verblint.project import Project, find_project, read_project
-    from verblint.reader import ModelError, read
-    from verblint.report import Problem, Report, Suppressed
-    from verblint.rule import Rule
+    from verblint.report.finding import Finding, Severity
+    from verblint.report.report import Problem, Report, Suppressed
+    from verblint.rulebook.rule import Rule
     from verblint.settings import Settings
 
 __all__ = [
@@ -31,12 +31,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "finding": ("Finding", "Severity"),
-    "linting": ("Linter", "lint"),
+    "bpmn.reader": ("ModelError", "read"),
+    "linter": ("Linter", "lint"),
     "project": ("Project", "find_project", "read_project"),
-    "reader": ("ModelError", "read"),
-    "report": ("Problem", "Report", "Suppressed"),
-    "rule": ("Rule",),
+    "report.finding": ("Finding", "Severity"),
+    "report.report": ("Problem", "Report", "Suppressed"),
+    "rulebook.rule": ("Rule",),
     "settings": ("Settings",),
 }
 

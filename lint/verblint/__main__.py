@@ -1,5 +1,5 @@
 """`python -m verblint`."""
 
-from verblint.command import run
+from verblint.cli.entry import run
 
 run()

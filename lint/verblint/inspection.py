@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable, Set
 
-from verblint.contract import Contracts
-from verblint.element import VERBWORKER, Element
-from verblint.finding import Finding
-from verblint.reader import ModelError, read
-from verblint.report import Suppressed
-from verblint.rule import CRASHED, Context, Rule
-from verblint.rulebook import Choice, everything, find
+from verblint.bpmn.element import VERBWORKER, Element
+from verblint.bpmn.reader import ModelError, read
+from verblint.contracts.contract import Contracts
+from verblint.report.finding import Finding
+from verblint.report.report import Suppressed
+from verblint.rulebook.loader import Choice, everything, find
+from verblint.rulebook.rule import CRASHED, Context, Rule
 from verblint.settings import HOLLOW, Settings
-from verblint.value import replace, value
+from verblint.startup.value import replace, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from verblint.suppression import Suppression
+    from verblint.report.suppression import Suppression
 
 _NO_CONTRACTS = Contracts()
 _DEFAULTS = Settings()
@@ -59,7 +59,7 @@ def _look(context: Context, chosen: Choice) -> Inspection:
         findings += rule.run(context)
     suppressed: list[Suppressed] = []
     if any(namespace == VERBWORKER for namespace, _ in context.elements):
-        from verblint.suppression import current_date, sort_out
+        from verblint.report.suppression import current_date, sort_out
 
         today = context.today or current_date()
         findings, suppressed, unused = sort_out(context.root, findings, today)

@@ -5,8 +5,8 @@ import pickle
 import sys
 from collections.abc import Sequence
 
-from verblint.linting import Linter, lint_files
-from verblint.report import Problem, Report
+from verblint.linter import Linter, lint_files
+from verblint.report.report import Problem, Report
 
 
 def lint_in_parallel(linter: Linter, paths: Sequence[str], processes: int) -> Report:

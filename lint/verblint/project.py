@@ -25,11 +25,11 @@ Every field of `Settings` is a setting under its own name, with dashes. Paths ar
 import os
 from collections.abc import Iterable, Mapping
 
-from verblint.finding import Severity
-from verblint.naming import nearest
-from verblint.reader import Limits
+from verblint.bpmn.reader import Limits
+from verblint.names import nearest
+from verblint.report.finding import Severity
 from verblint.settings import ENGINES, PROFILES, Settings
-from verblint.value import field, fields, replace, value
+from verblint.startup.value import field, fields, replace, value
 
 FILE = "pyproject.toml"
 _TABLE = "tool.verblint"

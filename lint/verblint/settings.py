@@ -1,10 +1,10 @@
 """What a project may decide about its own linting."""
 
-from verblint.reader import Limits
-from verblint.value import field, value
+from verblint.bpmn.reader import Limits
+from verblint.startup.value import field, value
 
 ENGINES = ("8.6", "8.7", "8.8", "8.9", "8.10")
-# Their content is data in `verblint.profiles`, which is loaded only where a profile narrows something.
+# Their content is data in `verblint.contracts.profiles`, which is loaded only where a profile narrows something.
 HOLLOW = "hollow"
 STRICT_V1 = "strict-v1"
 PROFILES = (HOLLOW, STRICT_V1)

@@ -6,11 +6,11 @@ def test_models_are_hollow() -> None:
     assert_hollow("processes/**/*.bpmn")
 """
 
-from verblint.globbing import NoMatch, expand
-from verblint.linting import Linter, lint_files
+from verblint.linter import Linter, lint_files
+from verblint.paths import NoMatch, expand
 from verblint.project import Project, find_project
-from verblint.rendering import render
-from verblint.report import CLEAN, Report
+from verblint.report.render import render
+from verblint.report.report import CLEAN, Report
 
 
 def assert_hollow(*patterns: str, project: Project | None = None) -> Report:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.postgres import Template
 from tests.support.site import Site, parked, site
-from verbworker.stores.gates import HumanGate
+from verbworker.stores.cases.gates import HumanGate
 
 _elements = itertools.count(100)
 

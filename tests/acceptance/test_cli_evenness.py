@@ -20,8 +20,8 @@ from tests.support.databases import empty_database, execute
 from tests.support.ports import LOOPBACK, free_ports
 from tests.support.postgres import ForeignPostgres, Postgres
 from tests.support.shop import make_shop
-from verbworker.ops.cli import app
-from verbworker.ops.cli.shelf import PLACES
+from verbworker.cli import app
+from verbworker.cli.lazy_commands import PLACES
 
 SECRET = "s3cr3t-w0rd"
 ID = str(uuid4())
@@ -440,7 +440,7 @@ def test_the_first_help_waits_for_nobody(tmp_path: Path) -> None:
     script = (
         "import sys, atexit; sys.argv = ['verbworker', '--help'];"
         f"atexit.register(lambda: print('LOADED', [name for name in {HEAVY} if name in sys.modules]));"
-        "from verbworker.ops.cli.app import main; main()"
+        "from verbworker.cli.app import main; main()"
     )
 
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)

@@ -20,11 +20,11 @@ from tests.support.living import Living, opened_living
 from tests.support.mail import HOUR, mailroom, make_message
 from tests.support.postgres import Template
 from tests.support.site import KEYS, TENANT, Site, credentials, parked, site
-from verbworker.event import Kind
-from verbworker.outcome import Incident
-from verbworker.stores._database import Database
-from verbworker.stores.gates import HumanGate
-from verbworker.stores.runbook import Runbook
+from verbworker.job.outcome import Incident
+from verbworker.runbook.event import Kind
+from verbworker.stores.cases.gates import HumanGate
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
 
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = "VERBWORKER_SCREENSHOTS"

@@ -11,8 +11,8 @@ from tests.support.apart import run_apart
 from tests.support.databases import value
 from tests.support.ports import LOOPBACK
 from tests.support.site import KEYS, Site, site
-from verbworker.ops.console.safety import HEADERS
-from verbworker.stores.gates import HumanGate
+from verbworker.console.access.headers import HEADERS
+from verbworker.stores.cases.gates import HumanGate
 
 PAGES = ("/", "/gates", "/incidents", "/dead-letters", "/verbs", "/load")
 FORM = "application/x-www-form-urlencoded"

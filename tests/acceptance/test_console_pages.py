@@ -22,8 +22,8 @@ from tests.support.mail import mailroom, make_message
 from tests.support.ports import LOOPBACK
 from tests.support.proxy import proxied
 from tests.support.site import KEYS, TENANT, Site, credentials, ended, parked, site
-from verbworker.stores._database import Database
-from verbworker.stores.gates import HumanGate
+from verbworker.stores.cases.gates import HumanGate
+from verbworker.stores.database import Database
 
 _jobs = itertools.count(900)  # apart from those of the gates
 

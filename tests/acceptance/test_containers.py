@@ -20,10 +20,10 @@ from pydantic_settings import BaseSettings
 
 from tests.support.cli_walk import misuse
 from tests.support.ports import free_ports
-from verbworker.ops.config import Settings
-from verbworker.ops.console.settings import ConsoleSettings
-from verbworker.ops.health import Health
-from verbworker.ops.ingress.settings import IngressSettings
+from verbworker.app.health import Health
+from verbworker.app.settings import Settings
+from verbworker.console.settings import ConsoleSettings
+from verbworker.http.ingress.settings import IngressSettings
 
 ROOT = Path(__file__).parents[2]
 IMAGE_EXTRAS = "verbworker[console,ingress,otel]"

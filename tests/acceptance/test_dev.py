@@ -188,7 +188,7 @@ def test_two_sessions_do_not_share_a_folder(example: Path, found: Trail, tmp_pat
 _HOLD = """
 import sys, time
 from pathlib import Path
-from verbworker.ops.dev.folder import held
+from verbworker.dev.folder import held
 
 with held(Path(sys.argv[1])) as folder:
     (folder / "held").touch()

@@ -11,12 +11,12 @@ import pytest
 from tests.support.engines import Gateway
 from tests.support.start import begin
 from verbs import registry
-from verbworker.engine import Resource
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
-from verbworker.ops import app
-from verbworker.ops.config import Settings
-from verbworker.stores._database import Database
+from verbworker.app import wiring as app
+from verbworker.app.settings import Settings
+from verbworker.engine.protocol import Resource
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
+from verbworker.stores.database import Database
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "processes" / "document-collect" / "process.bpmn"

@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.command import Said, verbworker
 from tests.support.hall import TENANT, Hall, hall_registry, memory, opened
-from verbworker.stores._database import Database
+from verbworker.contract.workflow import Gate
+from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.gates import GateRelay
-from verbworker.workflow import Gate
+from verbworker.work.gates.decide import GateRelay
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
+from verbworker.app.health import Health
 from verbworker.errors import CannotRun
 from verbworker.metrics import REGISTRY
-from verbworker.ops.health import Health
 
 
 class Told:

@@ -22,11 +22,11 @@ from tests.support.proxy import proxied
 from tests.support.shop import wait_until
 from tests.support.start import begin
 from tests.support.zeebe_models import message_wait
-from verbworker.engine import Resource
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
-from verbworker.ops.ingress.webhook import secret_of
-from verbworker.stores._database import Database
+from verbworker.engine.protocol import Resource
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
+from verbworker.http.ingress.webhook import secret_of
+from verbworker.stores.database import Database
 
 KEPT = "SELECT count(*) FROM verbworker.inbox_message"
 LETTERS = "SELECT string_agg(code, ',') FROM verbworker.dead_letter"

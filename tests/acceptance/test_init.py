@@ -19,7 +19,7 @@ from tests.support.ports import free_ports
 from tests.support.postgres import ForeignPostgres, Postgres
 from tests.support.project import Project
 from tests.support.sessions import trail
-from verbworker.ops.init.project import FILES
+from verbworker.dev.init.new_project import FILES
 
 
 def init(directory: Path, *words: str) -> Said:

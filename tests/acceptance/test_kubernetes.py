@@ -10,9 +10,9 @@ from pydantic_settings import BaseSettings
 
 from tests.support.cli_walk import misuse
 from tests.support.promql import exported
-from verbworker.ops.config import Settings
-from verbworker.ops.console.settings import ConsoleSettings
-from verbworker.ops.ingress.settings import IngressSettings
+from verbworker.app.settings import Settings
+from verbworker.console.settings import ConsoleSettings
+from verbworker.http.ingress.settings import IngressSettings
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "kubernetes"

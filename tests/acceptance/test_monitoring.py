@@ -11,14 +11,14 @@ import yaml
 
 from tests.support.cli_walk import commands_in, misuse
 from tests.support.promql import ADDED, exported, labels_of, metrics_of
-from verbworker.message import Burial
-from verbworker.outcome import Outcome
+from verbworker.contract.message import Burial
+from verbworker.job.outcome import Outcome
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "deploy/grafana/dashboard.json").read_text())
 ALERTS = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text())
 ADAPTER = yaml.safe_load((ROOT / "deploy/prometheus/adapter.yaml").read_text())
-RETURNS = "verbworker/work/returns.py"
+RETURNS = "verbworker/work/jobs/job_results.py"
 RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 

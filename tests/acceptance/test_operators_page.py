@@ -9,7 +9,7 @@ import pytest
 from tests.support.apart import run_apart
 from tests.support.cli_walk import commands_in, misuse, shell_blocks
 from tests.support.databases import execute, value
-from verbworker.ops.config import Settings
+from verbworker.app.settings import Settings
 from verbworker.stores.checkup import FUNCTIONS
 
 ROOT = Path(__file__).parents[2]

@@ -163,7 +163,7 @@ def test_the_installed_command_migrates_a_database(
 
 
 def test_every_installed_command_tells_what_it_does(elsewhere: Path, environment: Mapping[str, str]) -> None:
-    names = "import verbworker.ops.cli.shelf as s; print(*[n for n, p in s.PLACES.items() if not p.is_hidden])"
+    names = "import verbworker.cli.lazy_commands as s; print(*[n for n, p in s.PLACES.items() if not p.is_hidden])"
     listed = run(elsewhere, environment, "python", "-c", names).stdout.split()
 
     said = {name: run(elsewhere, environment, "verbworker", name, "--help") for name in listed}

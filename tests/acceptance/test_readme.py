@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.postgres import ForeignPostgres, Postgres
 from verbworker import Registry
-from verbworker.workflow import load_verbs
+from verbworker.contract.workflow import load_verbs
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

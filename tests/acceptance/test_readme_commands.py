@@ -15,7 +15,7 @@ from tests.support.databases import execute
 from tests.support.engines import Gateway
 from tests.support.readme_terminal import opened_terminal
 from tests.support.sessions import trail
-from verbworker.ops.demo import screening
+from verbworker.dev.demo import screening
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -14,14 +14,14 @@ from tests.support.kyc_world import TENANT, opened_world
 from tests.support.talking import Scripted, make_registry
 from verbs import registry as example
 from verbs.kyc.screening import URL
-from verbworker.event import Wait
-from verbworker.ops.config import Settings
-from verbworker.ops.office import opened_office
-from verbworker.ops.repl.session import Answer, Session
-from verbworker.ops.repl.shapes import shapes_of
-from verbworker.ops.repl.watching import Watch
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
+from verbworker.app.client import opened_office
+from verbworker.app.settings import Settings
+from verbworker.contract.registry import Registry
+from verbworker.repl.session import Answer, Session
+from verbworker.repl.shapes import shapes_of
+from verbworker.repl.status_line import Watch
+from verbworker.runbook.event import Wait
+from verbworker.stores.database import Database
 
 BILL = ":customer Ann :amount 12"
 

@@ -10,7 +10,7 @@ from tests.support.command import Said, verbworker
 from tests.support.databases import value
 from tests.support.postgres import run_apart
 from tests.support.retention import LETTER, Past, days
-from verbworker.stores._database import Database
+from verbworker.stores.database import Database
 
 KEEP = {"VERBWORKER_KEEP_ENTRIES": "365d"}
 

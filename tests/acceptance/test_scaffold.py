@@ -17,8 +17,8 @@ from tests.support.postgres import ForeignPostgres, Postgres
 from tests.support.project import Project
 from tests.support.sessions import trail
 from verbworker.errors import Refused
-from verbworker.ops.profile.scaffolding import contents
-from verbworker.ops.profile.scaffolding import scaffold as write
+from verbworker.profile.verify.scaffold import contents
+from verbworker.profile.verify.scaffold import scaffold as write
 
 ROOT = Path(__file__).parents[2]
 NAME = "parcel-return"

@@ -8,7 +8,7 @@ from tests.support.shop import make_shop
 
 _APP = """
 from shop import registry as registry
-from verbworker.work.dispatcher import Dispatcher
+from verbworker.work.starts.dispatcher import Dispatcher
 
 
 async def drain(self):

@@ -16,14 +16,14 @@ from pyzeebe.proto.gateway_pb2_grpc import GatewayStub
 from tests.chaos.verbs import workflow_of
 from tests.support.models import line
 from tests.support.start import prepare
-from verbworker.engine import Resource, Start
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.engine.protocol import Resource, Start
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import Backpressure, EngineUnavailable, StoreUnavailable
-from verbworker.job import PAYLOAD
-from verbworker.stores._database import Database
-from verbworker.stores.instances import Instances
-from verbworker.workflow import WorkflowVerb
+from verbworker.job.job import PAYLOAD
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Database
 
 ENGINE_ID = "chaos"
 HARNESS = "harness"

@@ -14,7 +14,7 @@ from pyzeebe.proto.gateway_pb2_grpc import GatewayStub
 
 from tests.chaos.provider import call_provider
 from tests.chaos.verbs import APP, PROVIDER, WORK
-from verbworker.job import PAYLOAD
+from verbworker.job.job import PAYLOAD
 
 _AT_ONCE = 8
 

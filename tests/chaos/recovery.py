@@ -24,7 +24,7 @@ from tests.support.databases import plain, value
 from tests.support.errors import Broken, Unavailable
 from tests.support.postgres import Postgres, Template
 from tests.support.zeebe import Broker
-from verbworker.ops.config import Settings
+from verbworker.app.settings import Settings
 
 _HOUR = "3600"
 _RUNNING = "SELECT count(*) FROM verbworker.job_frame WHERE state = 'started'"

@@ -26,20 +26,20 @@ from tests.chaos.site import ENGINE_TIMEOUT, LEASE
 from tests.chaos.stuck import rest, story
 from tests.support.databases import execute, plain
 from tests.support.postgres import Postgres, Template
-from verbworker.engine import Resource
-from verbworker.engines.embedded.engine import EmbeddedEngine
+from verbworker.app.client import Office, opened_office
+from verbworker.app.settings import Settings
+from verbworker.contract.message import Message
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Resource
 from verbworker.errors import StoreError
-from verbworker.event import Kind
-from verbworker.message import Message
-from verbworker.ops.config import Settings
-from verbworker.ops.office import Office, opened_office
-from verbworker.stores._database import Database
-from verbworker.stores.dead_letters import DeadLetters
+from verbworker.model.weave import weave
+from verbworker.runbook.event import Kind
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.inbox import Inbox
-from verbworker.weaving import weave
-from verbworker.work.ingress import Ingress
-from verbworker.work.router import Caller
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.messages.ingress import Ingress
+from verbworker.work.starts.router import Caller
 
 pytestmark = pytest.mark.timeout(1800)
 

@@ -12,7 +12,7 @@ from tests.chaos.site import Site
 from tests.chaos.stuck import at_rest
 from tests.chaos.verbs import APP, WORK, app_of
 from tests.support.databases import plain
-from verbworker.failpoint import VARIABLE, Point
+from verbworker.job.failpoint import VARIABLE, Point
 
 pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(600)]
 

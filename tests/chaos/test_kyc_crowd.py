@@ -19,9 +19,9 @@ from tests.support.postgres import Template
 from tests.support.zeebe import Broker
 from verbs.kyc.screening import URL
 from verbworker.errors import RequestConflict
-from verbworker.event import Status, Wait
-from verbworker.stores.dispatches import Dispatches
-from verbworker.work.cancelling import Cancelling
+from verbworker.runbook.event import Status, Wait
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.work.starts.cancel import Cancelling
 
 pytestmark = pytest.mark.timeout(900)
 

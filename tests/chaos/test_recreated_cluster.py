@@ -14,10 +14,10 @@ from tests.support.databases import plain, value
 from tests.support.models import line
 from tests.support.start import prepare
 from tests.support.zeebe import Broker, Ports
-from verbworker.engine import Resource, Start
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
-from verbworker.stores._database import Database
+from verbworker.engine.protocol import Resource, Start
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
+from verbworker.stores.database import Database
 
 pytestmark = [pytest.mark.zeebe, pytest.mark.timeout(600)]
 

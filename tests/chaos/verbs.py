@@ -17,10 +17,10 @@ from types import FrameType
 from pydantic import BaseModel
 
 from tests.chaos.provider import call_provider
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Db
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import TransientExternal
-from verbworker.registry import Registry
-from verbworker.verb import Call, Db
-from verbworker.workflow import WorkflowVerb
 
 APP = "CHAOS_APP"
 PROVIDER = "CHAOS_PROVIDER"

@@ -13,10 +13,10 @@ from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
 from tests.support.counter import TENANT, asking
 from tests.support.engines import Gateway
 from tests.support.entries import told
-from verbworker.engine import SameDatabase, Start, Started
+from verbworker.engine.protocol import SameDatabase, Start, Started
 from verbworker.errors import EngineUnavailable, NotFound, RequestConflict
-from verbworker.event import Kind
-from verbworker.frame import FrameState
+from verbworker.job.frame import FrameState
+from verbworker.runbook.event import Kind
 
 ON = ("embedded", "zeebe")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")

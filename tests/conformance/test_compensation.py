@@ -16,22 +16,22 @@ from tests.support.models import guarded
 from tests.support.rig import Rig, opened
 from tests.support.trip import DEEDS, PLACES, TABLE, Agency, trip_registry
 from tests.support.undoing import RECORDS
-from verblint.naming import COMPENSATE
-from verbworker.engine import Resource
-from verbworker.engines.embedded.engine import EmbeddedEngine
+from verblint.names import COMPENSATE
+from verbworker.background.poll_loop import run_all
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Resource
 from verbworker.errors import JobGone, PermanentContract
-from verbworker.event import Kind, Status
-from verbworker.job import PAYLOAD, Job
-from verbworker.poll_loop import run_all
-from verbworker.stores.compensations import Compensations
+from verbworker.job.job import PAYLOAD, Job
+from verbworker.model.weave import weave
+from verbworker.runbook.event import Kind, Status
+from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.frames import Frames
-from verbworker.stores.histories import Histories
-from verbworker.stores.runbook import Runbook
-from verbworker.weaving import weave
-from verbworker.work.compensation import CompensationDesk
-from verbworker.work.executor import Databases
-from verbworker.work.releases import Release, Releases
+from verbworker.stores.jobs.compensations import Compensations
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.histories import Histories
+from verbworker.work.jobs.executor import Databases
+from verbworker.work.listeners.compensation import CompensationDesk
+from verbworker.work.upkeep.releases import Release, Releases
 
 ON = ("embedded", "zeebe")
 

@@ -14,12 +14,12 @@ from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.zeebe_engine import Bench
-from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.engines.zeebe import wire
-from verbworker.engines.zeebe.engine import ZeebeEngine
-from verbworker.event import Kind, Wait
-from verbworker.job import PAYLOAD, PAYLOAD_HASH
-from verbworker.progress import progress
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.zeebe import wire
+from verbworker.engine.zeebe.engine import ZeebeEngine
+from verbworker.job.job import PAYLOAD, PAYLOAD_HASH
+from verbworker.runbook.event import Kind, Wait
+from verbworker.runbook.progress import progress
 
 ON = ("embedded", "zeebe")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")

@@ -11,14 +11,14 @@ from tests.support.engines import Gateway
 from tests.support.ledger import EFFECTS, TABLE, Account, Provider, ledger_registry, ledger_verbs, ledger_workflow
 from tests.support.rig import Rig, opened
 from tests.support.start import Begun, begin, prepare
-from verbworker.engine import Start
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.engine.protocol import Start
 from verbworker.errors import JobNotActive
-from verbworker.frame import FrameState
-from verbworker.integrity import digest
-from verbworker.job import INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, Job
-from verbworker.registry import Registry
-from verbworker.stores import payloads
-from verbworker.workflow import WorkflowVerb
+from verbworker.job.frame import FrameState
+from verbworker.job.job import INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, Job
+from verbworker.payload.signature import digest
+from verbworker.stores.cases import payloads
 
 pytestmark = pytest.mark.zeebe
 SECRET = "Allianz"

@@ -13,11 +13,11 @@ from tests.support.casebook import COMPLETE, PARK, Casebook, casebook
 from tests.support.counter import TENANT
 from tests.support.engines import Gateway
 from tests.support.entries import told
-from verbworker.crossing import Luggage
-from verbworker.engine import SameDatabase, Start, Started
-from verbworker.event import Kind
-from verbworker.frame import FrameState
-from verbworker.stores.instances import Instances
+from verbworker.engine.protocol import SameDatabase, Start, Started
+from verbworker.job.frame import FrameState
+from verbworker.payload.boundary import Luggage
+from verbworker.runbook.event import Kind
+from verbworker.stores.cases.instances import Instances
 
 ON = ("embedded", "zeebe")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")

@@ -10,18 +10,18 @@ from tests.support.case_models import BEGIN, END, boundary, flow, flows, line, t
 from tests.support.casebook import COMPLETE, FIRED, Case, Casebook, casebook
 from tests.support.job_life import crash
 from tests.support.rig import IN_MEMORY, ToldInline
-from verbworker.engine import Resource
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Result
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.contract.workflow_fields import Argument
+from verbworker.engine.protocol import Resource
 from verbworker.errors import PermanentBusiness
-from verbworker.event import Kind, Wait
-from verbworker.failpoint import Point
-from verbworker.job import Job
-from verbworker.registry import Registry
-from verbworker.stores.histories import Histories
-from verbworker.verb import Call, Result
-from verbworker.weaving import weave
-from verbworker.work.releases import Release, Releases
-from verbworker.workflow import WorkflowVerb
-from verbworker.workflow_contract import Argument
+from verbworker.job.failpoint import Point
+from verbworker.job.job import Job
+from verbworker.model.weave import weave
+from verbworker.runbook.event import Kind, Wait
+from verbworker.stores.jobs.histories import Histories
+from verbworker.work.upkeep.releases import Release, Releases
 
 CODE = "policy-lapsed"
 SENTENCE = (

@@ -13,9 +13,9 @@ from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.eventually import eventually
 from tests.support.zeebe_engine import Bench
-from verbworker.engine import Signal, Start
-from verbworker.event import Kind, Status, Wait
-from verbworker.event import told as sentence
+from verbworker.engine.protocol import Signal, Start
+from verbworker.runbook.event import Kind, Status, Wait
+from verbworker.runbook.event import told as sentence
 
 ON = ("embedded", "zeebe")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")

@@ -13,23 +13,23 @@ from tests.support.eventually import eventually
 from tests.support.hall import TENANT, Hall, hall_registry
 from tests.support.models import review
 from tests.support.rig import Rig, opened
-from verbworker.engine import Ask, Resource
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.engine.protocol import Ask, Resource
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import RequestConflict
-from verbworker.event import Kind, Status
-from verbworker.job import ENTRY_ID, Job
+from verbworker.job.job import ENTRY_ID, Job
+from verbworker.model.weave import FIRED, weave
+from verbworker.runbook.event import Kind, Status
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.gates import HumanGate
+from verbworker.stores.cases.instances import Instances
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.gates import HumanGate
-from verbworker.stores.inbox import Inbox
-from verbworker.stores.instances import Instances
-from verbworker.weaving import FIRED, weave
-from verbworker.work.bridge import Bridge
-from verbworker.work.deploy import Deploy, Ready
-from verbworker.work.duplicate_instances import InstanceIdentity
-from verbworker.work.gates import Gates
-from verbworker.work.reception import Reception
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.gates.decide import Gates
+from verbworker.work.listeners.bridge import Bridge
+from verbworker.work.listeners.reception import Reception
+from verbworker.work.starts.deploy import Deploy, Ready
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 ON = ("embedded", "zeebe")
 

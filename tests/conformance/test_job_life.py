@@ -9,8 +9,8 @@ from tests.support.engines import Gateway
 from tests.support.job_life import carried, forked, started
 from tests.support.ledger import TABLE, Provider, ledger_registry
 from tests.support.rig import Rig, opened
-from verbworker.frame import FrameState
-from verbworker.stores._sql import query
+from verbworker.job.frame import FrameState
+from verbworker.stores.sql import query
 
 ON = ("embedded", "zeebe")
 

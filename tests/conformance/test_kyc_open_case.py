@@ -11,10 +11,10 @@ from tests.support.kyc_provider import Provider
 from tests.support.kyc_world import PAPERS, TENANT, World, opened_world
 from tests.support.models import line
 from verbs import registry
-from verbworker.engine import Resource
-from verbworker.event import Kind, Status, Wait, told
-from verbworker.payload import TRAIL_LENGTH, unpack
-from verbworker.work.router import Caller
+from verbworker.engine.protocol import Resource
+from verbworker.payload.envelope import TRAIL_LENGTH, unpack
+from verbworker.runbook.event import Kind, Status, Wait, told
+from verbworker.work.starts.router import Caller
 
 STEPS = [
     "kyc.create-case-record",

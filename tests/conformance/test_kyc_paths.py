@@ -12,11 +12,11 @@ from tests.support.kyc_provider import Provider
 from tests.support.kyc_world import TENANT, World
 from verbs.kyc.review import HEAD
 from verbworker.errors import RequestConflict
-from verbworker.event import Kind, Status, Wait
-from verbworker.stores.frames import Frames
-from verbworker.stores.histories import Histories
-from verbworker.work.cancelling import Cancelling
-from verbworker.work.releases import Release, Releases
+from verbworker.runbook.event import Kind, Status, Wait
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.histories import Histories
+from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.upkeep.releases import Release, Releases
 
 UNDONE = ["kyc.withdraw-requests", "kyc.close-case-record"]
 

@@ -14,7 +14,7 @@ from tests.support.kyc_provider import Provider
 from tests.support.kyc_world import ROOT, TENANT, World
 from tests.support.zeebe import Broker
 from verbs.kyc.screening import URL
-from verbworker.event import Kind, Status, Wait
+from verbworker.runbook.event import Kind, Status, Wait
 
 pytestmark = pytest.mark.req("WAIT-08", "COR-01")
 

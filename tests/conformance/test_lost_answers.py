@@ -15,18 +15,18 @@ from tests.support.gateway_proxy import proxied_gateway
 from tests.support.lost_answers import Arrival, Loss, Losses, lossy, lossy_commits, lossy_gateway
 from tests.support.lost_world import ENGINE_ID, TENANT, USER_TASK, LostWorld, lost_world
 from tests.support.proxy import proxied
-from verbworker.engine import Engine
-from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.engines.inline import InlineEngine
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
-from verbworker.engines.zeebe.gateway import Gateway
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.inline import InlineEngine
+from verbworker.engine.protocol import Engine
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
+from verbworker.engine.zeebe.gateway import Gateway
 from verbworker.errors import PermanentContract
-from verbworker.stores._database import Database
-from verbworker.weaving import COMPLETE, PARK
-from verbworker.work import messenger
-from verbworker.work.dispatcher import Dispatcher
-from verbworker.work.duplicate_instances import InstanceIdentity
+from verbworker.model.weave import COMPLETE, PARK
+from verbworker.stores.database import Database
+from verbworker.work.messages import delivery as messenger
+from verbworker.work.starts.dispatcher import Dispatcher
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 BEGINNING = ["DurableTaskStarted", "StepCompleted", "Parked"]
 CANCELLED = [*BEGINNING, "CancelRequested", "Cancelled"]

@@ -16,21 +16,21 @@ from tests.support.refusal import refuse
 from tests.support.start import TENANT, Begun, Prepared, begin, prepare
 from tests.support.zeebe import Broker
 from tests.support.zeebe_models import message_wait
-from verbworker.engine import Ask, Engine, Resource, Start
-from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.contract.verb import ReceivedMessage
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Ask, Engine, Resource, Start
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import CommandInvalid, EngineUnavailable
-from verbworker.event import Kind
-from verbworker.job import Job
-from verbworker.stores._database import Database
-from verbworker.stores.dead_letters import DeadLetters
-from verbworker.stores.inbox import Inbox
-from verbworker.stores.runbook import Runbook
-from verbworker.verb import ReceivedMessage
-from verbworker.work.ingress import Counter
-from verbworker.work.messenger import Messenger
-from verbworker.workflow import WorkflowVerb
+from verbworker.job.job import Job
+from verbworker.runbook.event import Kind
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.messages.delivery import Messenger
+from verbworker.work.messages.ingress import Counter
 
 ON = ("embedded", "zeebe")
 

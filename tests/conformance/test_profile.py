@@ -19,10 +19,10 @@ from tests.support.profiled import (
 )
 from tests.support.rig import Rig, opened
 from tests.support.start import Begun, begin
-from verbworker.engine import Signal
-from verbworker.frame import FrameState
-from verbworker.terms import HEADER
-from verbworker.weaving import COMPLETE
+from verbworker.engine.protocol import Signal
+from verbworker.job.frame import FrameState
+from verbworker.model.weave import COMPLETE
+from verbworker.profile.task_profile import HEADER
 
 ON = ("embedded", "zeebe")
 

@@ -9,8 +9,8 @@ from tests.support.engines import Gateway
 from tests.support.job_life import carried, crash, forked, started
 from tests.support.ledger import EFFECTS, TABLE, Provider, ledger_registry
 from tests.support.rig import Rig, opened
-from verbworker.failpoint import Point
-from verbworker.job import PAYLOAD, PAYLOAD_HASH
+from verbworker.job.failpoint import Point
+from verbworker.job.job import PAYLOAD, PAYLOAD_HASH
 
 pytestmark = pytest.mark.zeebe  # an engine in the verbs' own database hears of it by the same commit
 

@@ -12,12 +12,12 @@ from tests.support.counter import TENANT
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from verbworker import metrics
+from verbworker.app.entry_view import Reading
 from verbworker.errors import TransientExternal
-from verbworker.event import Kind, StallKind
-from verbworker.frame import FrameState
-from verbworker.ops.reading import Reading
-from verbworker.stores.stalls import Stalls
-from verbworker.work.stalls import StallDetector
+from verbworker.job.frame import FrameState
+from verbworker.runbook.event import Kind, StallKind
+from verbworker.stores.cases.stalls import Stalls
+from verbworker.work.upkeep.stalls import StallDetector
 
 ON = ("embedded", "zeebe")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")

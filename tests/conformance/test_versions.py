@@ -11,15 +11,15 @@ from tests.support.counter import asking, beside
 from tests.support.engines import Gateway
 from tests.support.models import line
 from tests.support.rig import Rig, opened
-from verbworker.engine import Deployed, Resource
-from verbworker.event import Entry, Kind
-from verbworker.frame import FrameState
-from verbworker.job import Job
-from verbworker.payload import unpack
-from verbworker.registry import Registry
-from verbworker.stores.runbook import Runbook
-from verbworker.workflow import WorkflowVerb
-from verbworker.workflow_contract import Argument
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.contract.workflow_fields import Argument
+from verbworker.engine.protocol import Deployed, Resource
+from verbworker.job.frame import FrameState
+from verbworker.job.job import Job
+from verbworker.payload.envelope import unpack
+from verbworker.runbook.event import Entry, Kind
+from verbworker.stores.cases.runbook import Runbook
 
 ON = ("embedded", "zeebe")
 

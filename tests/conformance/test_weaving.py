@@ -13,12 +13,12 @@ from tests.support.engines import Gateway
 from tests.support.fixture_models import FixtureModel, passing_models
 from tests.support.weaving import BY_ERROR, BY_MESSAGE, BY_TIMER, SHARED, registry_of
 from tests.support.zeebe_engine import zeebe
-from verbworker.engine import Ask, Resource, Signal, Start
-from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.contract.policy import load_policies
+from verbworker.engine.protocol import Ask, Resource, Signal, Start
+from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import Refused
-from verbworker.job import Job
-from verbworker.policy import load_policies
-from verbworker.weaving import COMPLETE, FIRED, LISTENER_RETRIES, PARK, START, UNPARK, weave
+from verbworker.job.job import Job
+from verbworker.model.weave import COMPLETE, FIRED, LISTENER_RETRIES, PARK, START, UNPARK, weave
 
 LISTENERS = (PARK, UNPARK, FIRED, COMPLETE, START)
 GATE = "io.camunda.zeebe:userTask"

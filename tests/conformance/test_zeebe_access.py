@@ -13,13 +13,13 @@ from pyzeebe.proto import gateway_pb2 as pb
 from tests.support.certificates import Certificate, self_signed
 from tests.support.gateway_in_process import serving
 from tests.support.token_server import Answer, refusal, serve, token
-from verbworker.engine import Ask
-from verbworker.engines.zeebe import wire
-from verbworker.engines.zeebe.access import TokenAccess
-from verbworker.engines.zeebe.connection import Basic, Connection, OAuth, Tls
-from verbworker.engines.zeebe.engine import ZeebeEngine
-from verbworker.engines.zeebe.gateway import Gateway
-from verbworker.engines.zeebe.token import fetch
+from verbworker.engine.protocol import Ask
+from verbworker.engine.zeebe import wire
+from verbworker.engine.zeebe.auth import TokenAccess
+from verbworker.engine.zeebe.connection import Basic, Connection, OAuth, Tls
+from verbworker.engine.zeebe.engine import ZeebeEngine
+from verbworker.engine.zeebe.gateway import Gateway
+from verbworker.engine.zeebe.oauth import fetch
 from verbworker.errors import AccessDenied, ContractInvalid, EngineError, EngineUnavailable
 
 SECRET = "s3cret-nobody-may-see"

@@ -12,18 +12,18 @@ import pytest
 from pyzeebe.proto import gateway_pb2 as pb
 
 from tests.support.gateway_in_process import InProcessGateway, Polled, no_jobs, serving
-from verbworker.engine import Ask, Engine
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.engine.protocol import Ask, Engine
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import (
     AnswerTooLarge,
     CommandInvalid,
     ContractInvalid,
     EngineUnavailable,
 )
-from verbworker.job import Job
-from verbworker.work.feed import Feed
-from verbworker.work.slots import Slot, Slots
+from verbworker.job.job import Job
+from verbworker.work.feeds.feed import Feed
+from verbworker.work.feeds.slots import Slot, Slots
 
 ASK = Ask(type="kyc.check", worker="w", timeout_ms=60_000, variables=())
 
@@ -102,7 +102,7 @@ async def test_a_gateway_that_is_not_there_is_unavailable() -> None:
 
 
 async def test_a_poll_that_is_never_answered_meets_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verbworker.engines.zeebe.engine._POLL_GRACE_S", 0.1)
+    monkeypatch.setattr("verbworker.engine.zeebe.engine._POLL_GRACE_S", 0.1)
     silence = Silence()
     async with talking(silence) as (engine, _):
         with pytest.raises(EngineUnavailable, match="DEADLINE_EXCEEDED"):
@@ -298,8 +298,8 @@ async def test_what_is_pushed_while_a_stream_ends_by_itself_is_read_and_not_give
 async def test_a_feed_that_renews_its_streams_gives_nothing_back_while_jobs_are_pushed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("verbworker.work.feed._RENEW_AFTER", 0.6)
-    monkeypatch.setattr("verbworker.work.feed._CLOSE_WITHIN", 0.1)
+    monkeypatch.setattr("verbworker.work.feeds.feed._RENEW_AFTER", 0.6)
+    monkeypatch.setattr("verbworker.work.feeds.feed._CLOSE_WITHIN", 0.1)
     keys = count(1)
     streams, renewed = count(1), asyncio.Event()
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.engines import GATEWAYS, Gateway
 from tests.support.zeebe_engine import WAIT_MS, Bench, engine_at
 from tests.support.zeebe_models import caught_error, message_wait, sequence
-from verbworker.engine import Resource, Signal, Start
+from verbworker.engine.protocol import Resource, Signal, Start
 from verbworker.errors import JobGone, JobNotActive
 
 ON = ("embedded", *GATEWAYS)

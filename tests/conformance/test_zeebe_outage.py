@@ -12,9 +12,9 @@ from tests.support.refusal import refuse
 from tests.support.zeebe import Broker
 from tests.support.zeebe_engine import Bench, outcome, until_it_works, zeebe
 from tests.support.zeebe_models import sequence
-from verbworker.engine import Interruptible
+from verbworker.engine.protocol import Interruptible
 from verbworker.errors import Backpressure, EngineError, EngineUnavailable, JobGone
-from verbworker.job import Job
+from verbworker.job.job import Job
 
 pytestmark = pytest.mark.zeebe
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.engines import Gateway
 from tests.support.zeebe_engine import WAIT_MS, Bench, zeebe
 from tests.support.zeebe_models import calls, message_start, sequence
-from verbworker.engine import Ask, Resource, Signal, Start
+from verbworker.engine.protocol import Ask, Resource, Signal, Start
 from verbworker.errors import CommandInvalid, JobGone
 
 pytestmark = pytest.mark.zeebe

@@ -10,7 +10,7 @@ from tests.support.engines import Gateway
 from tests.support.zeebe_engine import Bench, until_it_works, zeebe
 from tests.support.zeebe_models import sequence
 from verbworker.errors import JobGone
-from verbworker.job import Job
+from verbworker.job.job import Job
 
 CROWD = 120
 PAYLOAD = "x" * 2_000

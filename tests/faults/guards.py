@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults.plan import Engine
-from verbworker.stores import _sql
+from verbworker.stores import sql as _sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +79,14 @@ def _query_without_pin(store: str, name: str) -> str:
 GUARDS: dict[str, Guard] = {
     # Of two instances of one entry, the one that lost the pin never runs a verb.
     "pin": Guard(
-        "verbworker.work.duplicate_instances",
+        "verbworker.work.starts.duplicate_instances",
         "InstanceIdentity.admit",
         _admit_any_instance,
-        also=(Hole("verbworker.stores.frames", "query", _query_without_pin),),
+        also=(Hole("verbworker.stores.jobs.frames", "query", _query_without_pin),),
     ),
     # A frame whose lease is over is taken and its job handed out again, though the engine never times it out.
     "sweep": Guard(
-        "verbworker.work.sweep",
+        "verbworker.work.upkeep.sweep",
         "Sweep.work",
         _none_swept,
         breaks=frozenset({"stuck", "left"}),
@@ -95,15 +95,15 @@ GUARDS: dict[str, Guard] = {
     ),
     # A step that the broker hands out under a second job key is not run again.
     "step": Guard(
-        "verbworker.work.step_guard",
+        "verbworker.work.jobs.step_guard",
         "StepGuard.admit",
         _run_again,
         faults=frozenset({"starve raft", "kill broker"}),
-        also=(Hole("verbworker.work.step_guard", "StepGuard.check_in", _nothing),),
+        also=(Hole("verbworker.work.jobs.step_guard", "StepGuard.check_in", _nothing),),
     ),
     # A worker that lost its lease cannot put its answer down.
     "fence": Guard(
-        "verbworker.stores.frames",
+        "verbworker.stores.jobs.frames",
         "_popped",
         _take_for_stored,
         engine="embedded",

@@ -1,8 +1,8 @@
 """Elements of one name: what they have in their attributes, asked once for all of them."""
 
-from verblint.alike import Alike
-from verblint.element import BPMN, ZEEBE, key_of, name_of
-from verblint.reader import read
+from verblint.bpmn.element import BPMN, ZEEBE, key_of, name_of
+from verblint.bpmn.element_group import Alike
+from verblint.bpmn.reader import read
 
 CONTENT = f"""<definitions xmlns="{BPMN}" xmlns:zeebe="{ZEEBE}">
   <task id="a" name="first" zeebe:kind="x"/>

@@ -6,11 +6,11 @@ import pytest
 
 from tests.support.error_models import ROWS, Row
 from tests.support.fixture_models import fixture_models
-from verblint.assembly import assemble
-from verblint.catchers import Thrower, catchers, throwers
-from verblint.contract import Contracts
-from verblint.model import Definitions
-from verblint.reader import read
+from verblint.bpmn.assembly import assemble
+from verblint.bpmn.model import Definitions
+from verblint.bpmn.reader import read
+from verblint.contracts.contract import Contracts
+from verblint.flow.catchers import Thrower, catchers, throwers
 
 
 def _model(row: Row) -> Definitions:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.lint_models import BARE, BROKEN, CLEAN, SUPPRESSED, model
-from verblint.cli import main
-from verblint.options import Options, UsageError, check_options, parser
-from verblint.rulebook import shelf
+from verblint.cli.main import main
+from verblint.cli.options import Options, UsageError, check_options, parser
+from verblint.rulebook.loader import shelf
 
 CONTRACTS = str(Path(__file__).parent / "contracts")
 Run = Callable[..., tuple[int, str, str]]
@@ -270,7 +270,7 @@ def test_much_work_is_shared_and_little_is_not(run: Run, monkeypatch: pytest.Mon
     shared: list[int] = []
 
     def share(linter: object, files: list[str], processes: int) -> object:
-        from verblint.linting import Linter, lint_files
+        from verblint.linter import Linter, lint_files
 
         shared.append(len(files))
         assert isinstance(linter, Linter)
@@ -281,7 +281,7 @@ def test_much_work_is_shared_and_little_is_not(run: Run, monkeypatch: pytest.Mon
     run("check", ".")
     assert shared == []
 
-    monkeypatch.setattr("verblint.checking._BYTES_WORTH_PROCESSES", 10)
+    monkeypatch.setattr("verblint.cli.check._BYTES_WORTH_PROCESSES", 10)
     run("check", ".", "gone.bpmn")
     assert shared == [5]
     run("check", "clean.bpmn")
@@ -349,7 +349,7 @@ def test_an_interrupt_ends_quietly(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     def interrupted(options: Options) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("verblint.checking.check", interrupted)
+    monkeypatch.setattr("verblint.cli.check.check", interrupted)
 
     assert run("check", "clean.bpmn") == (130, "", "")
 

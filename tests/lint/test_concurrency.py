@@ -2,9 +2,9 @@
 
 import pytest
 
-from verblint.assembly import assemble
-from verblint.concurrency import concurrent_nodes, shared_nodes
-from verblint.reader import read
+from verblint.bpmn.assembly import assemble
+from verblint.bpmn.reader import read
+from verblint.flow.concurrency import concurrent_nodes, shared_nodes
 
 _SHELL = """<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" id="d" targetNamespace="t">
 <process id="p"><startEvent id="start"/><endEvent id="end"/>{body}</process></definitions>"""

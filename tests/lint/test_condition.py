@@ -3,11 +3,24 @@
 import pytest
 
 from tests.support.bpmn import conditional_flow, process, tree
-from verblint.assembly import assemble
-from verblint.branch import branches
-from verblint.condition import And, Bare, Comparison, Flag, Membership, Not, Or, Value, evaluate, flags, variables, walk
-from verblint.descent import parse_any
-from verblint.grammar import MAX_DEPTH, MAX_LENGTH, ConditionError, parse, plain_comparison
+from verblint.bpmn.assembly import assemble
+from verblint.feel.branch import branches
+from verblint.feel.condition import (
+    And,
+    Bare,
+    Comparison,
+    Flag,
+    Membership,
+    Not,
+    Or,
+    Value,
+    evaluate,
+    flags,
+    variables,
+    walk,
+)
+from verblint.feel.condition_parser import parse_any
+from verblint.feel.grammar import MAX_DEPTH, MAX_LENGTH, ConditionError, parse, plain_comparison
 
 
 def refused(text: str) -> ConditionError:

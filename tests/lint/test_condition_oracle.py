@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.condition_strings import ConditionStrings
 from tests.support.feel_oracle import OLDEST, FeelOracle, Question, Verdict
-from verblint.condition import Test, evaluate, variables
-from verblint.feel import names
-from verblint.grammar import ConditionError, parse
+from verblint.feel.condition import Test, evaluate, variables
+from verblint.feel.grammar import ConditionError, parse
+from verblint.feel.tokenizer import names
 
 Item = TypeVar("Item")
 

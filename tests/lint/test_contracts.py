@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from verblint.catalogue import ContractError, read_contracts
-from verblint.contract import Contracts, Flag, FlagType, Gate, Origin, Policy
-from verblint.section import Fault, Section
-from verblint.strict_yaml import load
+from verblint.contracts.contract import Contracts, Flag, FlagType, Gate, Origin, Policy
+from verblint.contracts.contract_files import ContractError, read_contracts
+from verblint.contracts.section import Fault, Section
+from verblint.contracts.strict_yaml import load
 
 HERE = Path(__file__).parent / "contracts"
 

@@ -4,10 +4,10 @@ import pytest
 
 from tests.support.lint_models import CLEAN
 from tests.support.model_source import ModelSource
-from verblint.diagram import end_of_inside, exact_ids, ids
-from verblint.element import BPMN, DIAGRAM
+from verblint.bpmn.diagram import end_of_inside, exact_ids, ids
+from verblint.bpmn.element import BPMN, DIAGRAM
+from verblint.bpmn.reader import Limits, ModelError, read
 from verblint.inspection import inspect
-from verblint.reader import Limits, ModelError, read
 
 NAMESPACES = f'xmlns:di="{DIAGRAM}"'
 

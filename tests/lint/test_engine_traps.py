@@ -6,7 +6,7 @@ Every row is refused by our grammar or means what the row says. Should an engine
 import pytest
 
 from tests.support.feel_oracle import FeelOracle, Question
-from verblint.grammar import ConditionError, parse
+from verblint.feel.grammar import ConditionError, parse
 
 SET = {"orch_x": "a", "orch_y": True, "orch_f": True, "orch_n": 3, "domain_payload": "NEW"}
 UNSET: dict[str, object] = {}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verblint.feel import TokenKind, mentions, names, single_name, tokenize
+from verblint.feel.tokenizer import TokenKind, mentions, names, single_name, tokenize
 
 
 def kinds(expression: str) -> list[tuple[str, str]]:

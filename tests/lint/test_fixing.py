@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.lint_models import BARE, CLEAN, IGNORE, model
-from verblint.finding import Edit, Finding, Fix, Severity
-from verblint.fixing import UnsafeFix, apply, compatible, diff, repair
-from verblint.linting import Linter, lint
-from verblint.mending import mend
-from verblint.report import Report
+from verblint.fixes.edits import UnsafeFix, apply, compatible, diff, repair
+from verblint.fixes.fix_files import mend
+from verblint.linter import Linter, lint
+from verblint.report.finding import Edit, Finding, Fix, Severity
+from verblint.report.report import Report
 
 FIXED = model("=orch_ready = true")
 
@@ -131,13 +131,13 @@ def test_a_file_that_vanished_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_a_fix_after_which_the_file_cannot_be_read_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verblint.fixing.apply", lambda content, fixes: b"<broken")
+    monkeypatch.setattr("verblint.fixes.edits.apply", lambda content, fixes: b"<broken")
 
     with pytest.raises(UnsafeFix, match="could not be read"):
         repair(Linter(), BARE, "x")
 
 
 def test_a_fix_that_never_ends_stops_after_some_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verblint.fixing.apply", lambda content, fixes: content)
+    monkeypatch.setattr("verblint.fixes.edits.apply", lambda content, fixes: content)
 
     assert repair(Linter(), BARE, "x").applied == 10

@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.support.lint_models import BARE, BROKEN, CLEAN, SUPPRESSED, model
-from verblint.finding import Severity
-from verblint.linting import Linter, lint
+from verblint.linter import Linter, lint
 from verblint.project import Project
-from verblint.rendering import FORMATS, printable, render, statistics, subject
-from verblint.report import Problem, Report
+from verblint.report.finding import Severity
+from verblint.report.render import FORMATS, printable, render, statistics, subject
+from verblint.report.report import Problem, Report
 
 NASTY = model("=orch_ready", name="&#10;::error::owned&#10;&lt;b&gt;\u009b31m, 100% &amp; &quot;q&quot;")
 

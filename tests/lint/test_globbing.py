@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from verblint.globbing import NoMatch, expand, matches
+from verblint.paths import NoMatch, expand, matches
 
 TREE = ("a.bpmn", "b.xml", "sub/c.bpmn", "sub/deep/d.bpmn", ".hidden/e.bpmn", "node_modules/f.bpmn", "x[1].bpmn")
 

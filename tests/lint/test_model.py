@@ -4,10 +4,10 @@ import pytest
 
 from tests.support.bpmn import conditional_flow, process, tree
 from tests.support.bpmn_case import everything
-from verblint.assembly import assemble
-from verblint.binding import Binding
-from verblint.element import Element
-from verblint.event import (
+from verblint.bpmn.assembly import assemble
+from verblint.bpmn.binding import Binding
+from verblint.bpmn.element import Element
+from verblint.bpmn.event_cause import (
     Compensate,
     Conditional,
     Error,
@@ -20,9 +20,9 @@ from verblint.event import (
     TimerKind,
     UnknownEvent,
 )
-from verblint.expression import Expression
-from verblint.model import Definitions, FlowNode, Kind, Process
-from verblint.reader import read
+from verblint.bpmn.expression import Expression
+from verblint.bpmn.model import Definitions, FlowNode, Kind, Process
+from verblint.bpmn.reader import read
 
 
 def whole() -> Definitions:

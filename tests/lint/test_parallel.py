@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.lint_models import BARE, CLEAN, SUPPRESSED
 from tests.support.model_source import ModelSource
-from verblint.linting import Linter, lint_files
+from verblint.linter import Linter, lint_files
 from verblint.parallel import available_processes, lint_in_parallel
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from tests.support.bpmn import conditional_flow, document, process
 from tests.support.fixture_models import contracts
+from verblint.bpmn.zeebe_schema import SHAPES, Shape
 from verblint.inspection import inspect
 from verblint.settings import Settings
-from verblint.zeebe_schema import SHAPES, Shape
 
 READ = "=domain_payload.amount"
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from verblint.finding import Severity
+from verblint.cli.settings_dump import settings_text
 from verblint.project import Project, SettingError, find_project, read_project
-from verblint.selection import Selection
+from verblint.report.finding import Severity
+from verblint.rulebook.selection import Selection
 from verblint.settings import Settings
-from verblint.showing import settings_text
-from verblint.value import fields
+from verblint.startup.value import fields
 
 FULL = """
 [tool.verblint]

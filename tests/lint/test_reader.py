@@ -3,9 +3,9 @@
 import pytest
 
 from tests.support.bpmn import document, process, tree
-from verblint.element import BPMN, ZEEBE, Element
-from verblint.reader import Limits, ModelError, read
-from verblint.source import Position, Source
+from verblint.bpmn.element import BPMN, ZEEBE, Element
+from verblint.bpmn.reader import Limits, ModelError, read
+from verblint.bpmn.source import Position, Source
 
 
 def bytes_of(element: Element, start: int, end: int) -> bytes:

@@ -4,11 +4,11 @@ import os
 from random import Random
 
 from tests.support.bpmn_case import everything
-from verblint.branch import branches
-from verblint.contract import Contracts
-from verblint.element import Element
-from verblint.reader import ModelError, read
-from verblint.rule import Context
+from verblint.bpmn.element import Element
+from verblint.bpmn.reader import ModelError, read
+from verblint.contracts.contract import Contracts
+from verblint.feel.branch import branches
+from verblint.rulebook.rule import Context
 from verblint.settings import Settings
 
 SEED = 20261116

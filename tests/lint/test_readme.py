@@ -7,19 +7,19 @@ from tomllib import loads
 import pytest
 import yaml
 
-from verblint import shelving
-from verblint.element import VERBWORKER
-from verblint.options import check_options
+from verblint.bpmn.element import VERBWORKER
+from verblint.cli.options import check_options
 from verblint.project import read_project
-from verblint.rendering import FORMATS
-from verblint.shelving import readme_text
+from verblint.report.render import FORMATS
+from verblint.rulebook import build_index as shelving
+from verblint.rulebook.build_index import readme_text
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = (ROOT / "lint" / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_list_of_rules_is_that_of_the_code() -> None:
-    assert readme_text(WRITTEN) == WRITTEN, "run: python -m verblint.shelving"
+    assert readme_text(WRITTEN) == WRITTEN, "run: python -m verblint.rulebook.build_index"
 
 
 def test_the_settings_of_the_readme_are_accepted(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from tests.support.fixture_models import contracts, fixture_models
 from tests.support.lint_models import BARE
 from tests.support.model_source import ModelSource
 from tests.support.mutation import damaged
-from verblint.contract import Contracts
-from verblint.fixing import UnsafeFix, repair
-from verblint.linting import Linter, lint
+from verblint.contracts.contract import Contracts
+from verblint.fixes.edits import UnsafeFix, repair
+from verblint.linter import Linter, lint
 from verblint.project import Project
-from verblint.rendering import FORMATS, render
+from verblint.report.render import FORMATS, render
 from verblint.settings import ENGINES, Settings
 
 COUNT = int(os.environ.get("VERBLINT_MUTATIONS", "10000"))

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.bpmn import conditional_flow, document, process
-from verblint.contract import Contracts
-from verblint.finding import Edit, Finding, Fix, Severity
-from verblint.reader import read
-from verblint.rule import Context, Rule, rule
+from verblint.bpmn.reader import read
+from verblint.contracts.contract import Contracts
+from verblint.report.finding import Edit, Finding, Fix, Severity
+from verblint.rulebook.rule import Context, Rule, rule
 from verblint.settings import Settings
 
 CONTENT = document(

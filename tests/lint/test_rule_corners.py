@@ -3,11 +3,11 @@
 import pytest
 
 from tests.support.bpmn import conditional_flow, document, process
-from verblint.contract import Contracts, DirectVerb, Flag, FlagType, FlagValue, Origin, WorkflowVerb
-from verblint.element import AMEIDE, ZEEBE
+from verblint.bpmn.element import AMEIDE, ZEEBE
+from verblint.contracts.contract import Contracts, DirectVerb, Flag, FlagType, FlagValue, Origin, WorkflowVerb
 from verblint.inspection import inspect
-from verblint.naming import nearest
-from verblint.rulebook import find
+from verblint.names import nearest
+from verblint.rulebook.loader import find
 
 HERE = Origin("verbs.yaml")
 

@@ -4,11 +4,11 @@ import pytest
 
 from tests.support.bpmn import conditional_flow, document, process
 from tests.support.fixture_models import FixtureModel, fixture_models
-from verblint.finding import Severity
-from verblint.fixing import apply, compatible
+from verblint.fixes.edits import apply, compatible
 from verblint.inspection import inspect
-from verblint.rule import Rule
-from verblint.rulebook import find, rules
+from verblint.report.finding import Severity
+from verblint.rulebook.loader import find, rules
+from verblint.rulebook.rule import Rule
 
 FIXED_BY = {
     "HB215": "bare-flag",

@@ -7,15 +7,15 @@ import pytest
 
 import verblint.rules
 from tests.support.fixture_models import FOLDER, FixtureModel, fixture_models
-from verblint.contract import Contracts
-from verblint.element import Element
-from verblint.finding import Finding, Severity
+from verblint.bpmn.element import Element
+from verblint.bpmn.reader import read
+from verblint.contracts.contract import Contracts
 from verblint.inspection import inspect
-from verblint.reader import read
-from verblint.rule import CRASHED, Context, Rule
-from verblint.rulebook import find, rules
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.loader import find, rules
+from verblint.rulebook.rule import CRASHED, Context, Rule
 from verblint.settings import Settings
-from verblint.value import replace
+from verblint.startup.value import replace
 
 MODULES = sorted(path.stem for path in Path(verblint.rules.__path__[0]).glob("*.py") if path.stem != "__init__")
 MODELS = {rule.slug: fixture_models(f"rules/{rule.slug}") for rule in rules()}

@@ -7,10 +7,10 @@ from urllib.parse import unquote
 import pytest
 
 from tests.support.lint_models import BARE, BROKEN, SUPPRESSED, model
-from verblint.linting import lint
-from verblint.rendering import render
-from verblint.report import Problem, Report, Suppressed
-from verblint.rulebook import rules
+from verblint.linter import lint
+from verblint.report.render import render
+from verblint.report.report import Problem, Report, Suppressed
+from verblint.rulebook.loader import rules
 
 LEVELS = ("none", "note", "warning", "error")
 

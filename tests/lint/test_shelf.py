@@ -10,13 +10,13 @@ import pytest
 import verblint
 from tests.support.fixture_models import FixtureModel, fixture_models
 from tests.support.model_source import ModelSource
-from verblint.contract import Contracts
+from verblint.contracts.contract import Contracts
 from verblint.inspection import inspect
-from verblint.rulebook import rules, shelf
+from verblint.rulebook.build_index import shelf_text
+from verblint.rulebook.index import SHELF
+from verblint.rulebook.loader import rules, shelf
 from verblint.settings import PROFILES, Settings
-from verblint.shelf import SHELF
-from verblint.shelving import shelf_text
-from verblint.value import replace
+from verblint.startup.value import replace
 
 UNCONDITIONAL = tuple(replace(rule, on=(), words=()) for rule in rules())
 MODELS = fixture_models("rules")
@@ -25,7 +25,7 @@ MODELS = fixture_models("rules")
 def test_the_shelf_lists_what_the_folder_holds() -> None:
     listed = tuple((rule.code, rule.slug, rule.severity.value, rule.on, rule.words) for rule in rules())
 
-    assert listed == SHELF, "run: python -m verblint.shelving"
+    assert listed == SHELF, "run: python -m verblint.rulebook.build_index"
 
 
 def test_the_shelf_is_written_as_it_is_read() -> None:
@@ -78,14 +78,21 @@ def test_a_rule_that_was_loaded_is_the_one_that_is_imported() -> None:
 # What a clean model needs none of; each takes longer to load than a rule to run.
 IDLE = (
     *("typing", "dataclasses", "importlib", "argparse", "pathlib", "json", "bisect", "math", "unicodedata", "pickle"),
-    *("xml.parsers.expat", "yaml", "tomllib", "verblint.reason", "verblint.suppression", "verblint.parallel"),
+    *(
+        "xml.parsers.expat",
+        "yaml",
+        "tomllib",
+        "verblint.feel.syntax_errors",
+        "verblint.report.suppression",
+        "verblint.parallel",
+    ),
 )
 
 
 def test_a_clean_model_is_checked_without_what_takes_long_to_load(tmp_path: Path) -> None:
     (tmp_path / "one.bpmn").write_bytes(ModelSource(3).model(11))
     folder = Path(verblint.__file__).parents[1]
-    program = f"import sys; sys.path.append({str(folder)!r}); from verblint.cli import main; " + (
+    program = f"import sys; sys.path.append({str(folder)!r}); from verblint.cli.main import main; " + (
         f"code = main(['check', 'one.bpmn']); print([name for name in {IDLE!r} if name in sys.modules])"
     )
     # Without the folders of site-packages, whose start-up files load what they like.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from verblint.source import Position, Source
+from verblint.bpmn.source import Position, Source
 
 LONG = "é" * 10_000 + "<" + "日本" * 5_000
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.support.strict_model import MODEL, Edit, found, meets
-from verblint.bpmn_schema import names
-from verblint.finding import Severity
-from verblint.profiles import BY_NAME
+from verblint.bpmn.bpmn_schema import names
+from verblint.contracts.profiles import BY_NAME
+from verblint.report.finding import Severity
 
 _AMEIDE = 'xmlns:ameide="https://ameide.io/schema/bpmn/extensions/v1"'
 _END = '    <bpmn:endEvent id="end">\n'

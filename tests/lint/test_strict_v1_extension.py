@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.strict_model import MODEL, Edit, contracts, found, meets
-from verblint.contract import Contracts
-from verblint.value import replace
+from verblint.contracts.contract import Contracts
+from verblint.startup.value import replace
 
 _WORKFLOW = '      <ameide:workflowDefinition definitionId="claim/1" workflowIdTemplate="claim/${state.claim_id}" />\n'
 _KEY = 'idempotencyKeyTemplate="ask/${state.claim_id}"'

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.strict_model import MODEL
-from verblint.catalogue import ContractError, read_contracts
-from verblint.cli import main
+from verblint.cli.main import main
+from verblint.contracts.contract_files import ContractError, read_contracts
 
 POLICIES = """\
 version: 1

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.strict_model import MODEL, Edit, found, meets
-from verblint.ameide_schema import SHAPES
-from verblint.finding import Severity
+from verblint.bpmn.ameide_schema import SHAPES
+from verblint.report.finding import Severity
 
 # One occurrence of every element of the extension, up to where an attribute may be added.
 _WRITTEN = {

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verblint.source import Position
-from verblint.strict_yaml import MAX_DEPTH, MAX_SIZE, Path, Value, YamlError, load, name_of
+from verblint.bpmn.source import Position
+from verblint.contracts.strict_yaml import MAX_DEPTH, MAX_SIZE, Path, Value, YamlError, load, name_of
 
 
 def refused(content: bytes) -> YamlError:

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from verblint.template import TemplateEmpty, TemplateError, TemplateMissingPath, is_path, parse
+from verblint.contracts.templates import TemplateEmpty, TemplateError, TemplateMissingPath, is_path, parse
 
 VARIABLES = {"process_instance_id": "7", "step_id": "ask"}
 STATE = {"case": {"id": "c-1", "count": 3, "open": True, "closed": False, "items": [1]}, "name": "Al"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from verblint.value import field, fields, replace, value
+from verblint.startup.value import field, fields, replace, value
 
 
 @value

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from tests.lint.test_concurrency import BESIDE, FORK, JOIN, flows, tasks
-from verblint import visits
-from verblint.assembly import assemble
-from verblint.concurrency import TooEntangled
-from verblint.model import Kind, Process, Scope
-from verblint.reader import read
-from verblint.visits import once_nodes
+from verblint.bpmn.assembly import assemble
+from verblint.bpmn.model import Kind, Process, Scope
+from verblint.bpmn.reader import read
+from verblint.flow import visits
+from verblint.flow.concurrency import TooEntangled
+from verblint.flow.visits import once_nodes
 
 _SHELL = (
     '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL"'

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from verblint.writing import write_whole
+from verblint.fixes.write import write_whole
 
 
 def test_a_new_file_is_written(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from tests.simulator.engine import EngineModel
 from tests.simulator.loop import Process
 from tests.simulator.shapes import DEFINITION_KEYS
 from tests.simulator.store import Calls
-from verbworker.engine import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
+from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
 from verbworker.errors import EngineUnavailable
-from verbworker.job import Job
+from verbworker.job.job import Job
 
 VERSION = "8.6.0"
 

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from tests.simulator.store import EPOCH
-from verbworker.stores import frames as frames_store
-from verbworker.work import router as router_module
+from verbworker.stores.jobs import frames as frames_store
+from verbworker.work.starts import router as router_module
 
 if TYPE_CHECKING:
     from tests.simulator.world import World

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.simulator import statements as statements
 from tests.simulator.store import STATEMENTS
-from verbworker.stores._sql import migrations, queries
+from verbworker.stores.sql import migrations, queries
 
 FILE = Path(__file__).with_name("digests.txt")
 _COMMENT = re.compile(r"--[^\n]*")

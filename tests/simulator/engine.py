@@ -14,10 +14,10 @@ from tests.simulator.decisions import Decisions
 from tests.simulator.loop import Loop
 from tests.simulator.shapes import DEFINITION_KEYS, SHAPES, TENANT, Node, Shape
 from tests.simulator.store import EPOCH
-from verbworker.engine import Signal
+from verbworker.engine.protocol import Signal
 from verbworker.errors import CommandInvalid, JobGone, JobNotActive
-from verbworker.job import Job
-from verbworker.weaving import PARK, UNPARK
+from verbworker.job.job import Job
+from verbworker.model.weave import PARK, UNPARK
 
 _EPOCH_MS = int(EPOCH.timestamp() * 1000)
 _REMEMBERED = 12

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from tests.simulator.twins import ENGINE, TENANT, Operation, Stores, Twins
-from verbworker.event import Token, Wait
-from verbworker.frame import Claim, Delivery, Frame
-from verbworker.job import Job
-from verbworker.stores._database import Connection
-from verbworker.stores.inbox import Claimed
+from verbworker.job.frame import Claim, Delivery, Frame
+from verbworker.job.job import Job
+from verbworker.runbook.event import Token, Wait
+from verbworker.stores.database import Connection
+from verbworker.stores.messages.inbox import Claimed
 
 SECOND = timedelta(seconds=1)
 _MODES = (("transactional", "rerun"), ("external", "rerun"), ("external", "hold"))

@@ -14,20 +14,21 @@ from tests.simulator import wrong
 from tests.simulator.runner import Outcome
 from tests.simulator.statements import frames, pops, triggers
 from tests.simulator.store import STATEMENTS, Values
-from verbworker import poll_loop
-from verbworker.poll_loop import PollLoop
-from verbworker.stores.instances import Instances
-from verbworker.work import messenger, step_guard
-from verbworker.work.bridge import Bridge
-from verbworker.work.duplicate_instances import InstanceIdentity
-from verbworker.work.executor import Executor
-from verbworker.work.redelivery import Redelivery
-from verbworker.work.relay import Relay
-from verbworker.work.returns import Returns
-from verbworker.work.step_guard import StepGuard
-from verbworker.work.sweep import Sweep
-from verbworker.work.transactional import Transactional
-from verbworker.work.visit_identity import VisitIdentity
+from verbworker.background import poll_loop
+from verbworker.background.poll_loop import PollLoop
+from verbworker.stores.cases.instances import Instances
+from verbworker.work.feeds.relay import Relay
+from verbworker.work.jobs import step_guard
+from verbworker.work.jobs.executor import Executor
+from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.redelivery import Redelivery
+from verbworker.work.jobs.step_guard import StepGuard
+from verbworker.work.jobs.transactional import Transactional
+from verbworker.work.listeners.bridge import Bridge
+from verbworker.work.listeners.visit_identity import VisitIdentity
+from verbworker.work.messages import delivery as messenger
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.upkeep.sweep import Sweep
 
 Make = Callable[[], AbstractContextManager[Any]]
 

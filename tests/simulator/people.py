@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from tests.simulator.shapes import MESSAGE, REGISTRY, TENANT, Shape
+from verbworker.contract.message import Message
 from verbworker.errors import EngineError, NotFound, RequestConflict, StoreError
-from verbworker.message import Message
-from verbworker.stores._database import Database
-from verbworker.stores.dead_letters import DeadLetters
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.inbox import Inbox
-from verbworker.work.cancelling import Cancelling
-from verbworker.work.gates import Gates
-from verbworker.work.ingress import Ingress
-from verbworker.work.router import Caller, Router
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.database import Database
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.gates.decide import Gates
+from verbworker.work.messages.ingress import Ingress
+from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.router import Caller, Router
 
 if TYPE_CHECKING:
     from tests.simulator.world import World

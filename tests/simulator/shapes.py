@@ -9,18 +9,18 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from verblint.contract import FlagType
+from verblint.contracts.contract import FlagType
+from verbworker.contract.flags import Flag, FlagContract
+from verbworker.contract.policy import Policy, Retry
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Result
+from verbworker.contract.workflow import Gate, WorkflowVerb
+from verbworker.contract.workflow_fields import Argument
 from verbworker.errors import PermanentContract, TransientExternal
-from verbworker.event import Wait
-from verbworker.flags import Flag, FlagContract
-from verbworker.policy import Policy, Retry
-from verbworker.registry import Registry
-from verbworker.verb import Call, Result
-from verbworker.waiting import Waiting
-from verbworker.weaving import COMPLETE
-from verbworker.work.gate_desk import USER_TASK
-from verbworker.workflow import Gate, WorkflowVerb
-from verbworker.workflow_contract import Argument
+from verbworker.model.waits import Waiting
+from verbworker.model.weave import COMPLETE
+from verbworker.runbook.event import Wait
+from verbworker.work.gates.gate_jobs import USER_TASK
 
 TENANT = "sim"
 MESSAGE = "paper"

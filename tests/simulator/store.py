@@ -14,7 +14,7 @@ from uuid import UUID
 
 from tests.simulator.loop import Loop, Process
 from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
-from verbworker.stores._sql import queries, query
+from verbworker.stores.sql import queries, query
 
 Values = dict[str, Any]
 Statement = Callable[..., Awaitable[list[Values]]]

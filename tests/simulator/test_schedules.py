@@ -13,10 +13,10 @@ from tests.simulator.runner import play, shrink
 from tests.simulator.shapes import REGISTRY
 from tests.simulator.worker import LEFT_OUT, Boot
 from tests.simulator.world import Options, World
-from verbworker.ops.config import Settings
-from verbworker.ops.staff import hire
-from verbworker.trace import UNTRACED
-from verbworker.work.executor import Databases
+from verbworker.app.services import hire
+from verbworker.app.settings import Settings
+from verbworker.job.trace import UNTRACED
+from verbworker.work.jobs.executor import Databases
 
 SEEDS = int(os.environ.get("VERBWORKER_SIMULATED", "1000"))
 MOST = 10_000  # seeds within which every bug is found

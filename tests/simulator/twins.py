@@ -18,18 +18,18 @@ from tests.simulator.loop import Process, new_loop
 from tests.simulator.store import EPOCH, STATEMENTS, SimulatedDatabase, Store, Values
 from tests.support.frame_world import OneConnection
 from verbworker.errors import VerbworkerError
-from verbworker.stores._database import Database
-from verbworker.stores.dead_letters import DeadLetters
-from verbworker.stores.deliveries import Deliveries
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.frames import Frames
-from verbworker.stores.gates import GateBook
-from verbworker.stores.inbox import Inbox
-from verbworker.stores.instances import Instances
-from verbworker.stores.leases import Leases
-from verbworker.stores.runbook import Runbook
-from verbworker.stores.stalls import Stalls
-from verbworker.stores.steps import Steps
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.gates import GateBook
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.cases.stalls import Stalls
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.deliveries import Deliveries
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.leases import Leases
+from verbworker.stores.jobs.steps import Steps
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
 
 T = TypeVar("T")
 

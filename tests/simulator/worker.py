@@ -11,36 +11,36 @@ from tests.simulator.client import SimulatedEngine
 from tests.simulator.loop import Loop, Process
 from tests.simulator.shapes import REGISTRY
 from tests.simulator.store import SimulatedDatabase
-from verbworker.job import Job
-from verbworker.poll_loop import Service
-from verbworker.stores._database import Database
-from verbworker.stores.dead_letters import DeadLetters
-from verbworker.stores.deliveries import Deliveries
+from verbworker.background.poll_loop import Service
+from verbworker.job.job import Job
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.frames import Frames
-from verbworker.stores.inbox import Inbox
-from verbworker.stores.instances import Instances
-from verbworker.stores.leases import Leases
-from verbworker.work.bridge import Bridge
-from verbworker.work.cancelling import Cancelling
-from verbworker.work.completion import Completion
-from verbworker.work.desk import Desk
-from verbworker.work.dispatcher import Dispatcher
-from verbworker.work.duplicate_instances import InstanceIdentity
-from verbworker.work.executor import Databases, Executor
-from verbworker.work.gate_desk import GateDesk
-from verbworker.work.gates import GateRelay
-from verbworker.work.heart import Heart
-from verbworker.work.messenger import Messenger
-from verbworker.work.performance import Performance
-from verbworker.work.reception import Reception
-from verbworker.work.reconciler import Reconciler
-from verbworker.work.relay import Relay
-from verbworker.work.returns import Returns
-from verbworker.work.serving import Serving
-from verbworker.work.stalls import StallDetector
-from verbworker.work.sweep import Sweep
+from verbworker.stores.jobs.deliveries import Deliveries
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.leases import Leases
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.relay import Relay
+from verbworker.work.gates.decide import GateRelay
+from verbworker.work.gates.gate_jobs import GateDesk
+from verbworker.work.jobs.executor import Databases, Executor
+from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.perform import Performance
+from verbworker.work.listeners.bridge import Bridge
+from verbworker.work.listeners.completion import Completion
+from verbworker.work.listeners.job_handler import Desk
+from verbworker.work.listeners.reception import Reception
+from verbworker.work.listeners.serving import Serving
+from verbworker.work.messages.delivery import Messenger
+from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.dispatcher import Dispatcher
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.upkeep.reconciler import Reconciler
+from verbworker.work.upkeep.stalls import StallDetector
+from verbworker.work.upkeep.sweep import Sweep
 
 LEASE = timedelta(seconds=30)
 GRACE = timedelta(seconds=5)

@@ -17,9 +17,9 @@ from tests.simulator.people import People
 from tests.simulator.shapes import OUTSIDE, SHAPES, Outside
 from tests.simulator.store import SimulatedDatabase, Store
 from tests.simulator.worker import Boot
-from verbworker.engine_faults import lost_remedy
+from verbworker.engine.known_faults import lost_remedy
 from verbworker.errors import EngineUnavailable, StoreUnavailable
-from verbworker.job import Job
+from verbworker.job.job import Job
 
 FAULTS_END = 45.0
 LONGEST = 600.0

@@ -9,23 +9,23 @@ from uuid import UUID
 
 from tests.simulator.statements import frames, pops
 from tests.simulator.store import Session, Values
-from verbworker.crossing import variables_of
+from verbworker.background.poll_loop import PollLoop
 from verbworker.errors import EngineError, StoreError
-from verbworker.frame import Claim
-from verbworker.job import Job
-from verbworker.outcome import Completed
-from verbworker.poll_loop import PollLoop
-from verbworker.stores._database import Connection
-from verbworker.stores._guard import GuardedConnection
-from verbworker.stores.instances import Instances
-from verbworker.work.duplicate_instances import InstanceIdentity
-from verbworker.work.popping import Popping
-from verbworker.work.redelivery import Redelivery
-from verbworker.work.relay import Relay
-from verbworker.work.returns import Returns
-from verbworker.work.step_guard import StepGuard
-from verbworker.work.sweep import Sweep
-from verbworker.work.transactional import Transactional
+from verbworker.job.frame import Claim
+from verbworker.job.job import Job
+from verbworker.job.outcome import Completed
+from verbworker.payload.boundary import variables_of
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Connection
+from verbworker.stores.guarded_connection import GuardedConnection
+from verbworker.work.feeds.relay import Relay
+from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.redelivery import Redelivery
+from verbworker.work.jobs.step_guard import StepGuard
+from verbworker.work.jobs.transactional import Transactional
+from verbworker.work.jobs.verdicts import Popping
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.upkeep.sweep import Sweep
 
 # ---- fences and leases -------------------------------------------------------------------------------------------
 

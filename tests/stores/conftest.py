@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.embedded import embedded
 from tests.support.frames import ENGINE, Place, opened
-from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.stores.frames import Frames
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.stores.jobs.frames import Frames
 
 
 @pytest.fixture

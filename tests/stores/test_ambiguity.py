@@ -13,6 +13,9 @@ from tests.support.desk import Desk, one_verb, opened, quick
 from tests.support.ledger import EFFECTS, TABLE, Account
 from tests.support.proxy import When, proxied
 from verbworker import metrics
+from verbworker.app.settings import Settings
+from verbworker.app.wiring import verb_pool
+from verbworker.contract.verb import Call
 from verbworker.errors import (
     PermanentBusiness,
     PermanentContract,
@@ -22,14 +25,11 @@ from verbworker.errors import (
     TransientExternal,
     TransientInfrastructure,
 )
-from verbworker.frame import Claim, FrameState
-from verbworker.ops.app import verb_pool
-from verbworker.ops.config import Settings
-from verbworker.outcome import Incident, Retry, Thrown, Yielded
-from verbworker.stores._database import keyed
-from verbworker.stores.frames import Frames, Verdict
+from verbworker.job.frame import Claim, FrameState
+from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
+from verbworker.stores.database import keyed
+from verbworker.stores.jobs.frames import Frames, Verdict
 from verbworker.testing.memory import JobState
-from verbworker.verb import Call
 
 T = TypeVar("T")
 BOOK = "INSERT INTO ledger (epoch) VALUES ($1)"

@@ -11,15 +11,15 @@ from tests.support.entries import Book, make_request
 from tests.support.eventually import eventually
 from tests.support.frames import ENGINE, claimed, make_delivery, make_job, working
 from tests.support.proxy import Proxy, proxied
-from verbworker.engine import Start
+from verbworker.engine.protocol import Start
 from verbworker.errors import RequestConflict
-from verbworker.event import EntryMode, Status
-from verbworker.stores._database import Database
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.runbook import Runbook
+from verbworker.runbook.event import EntryMode, Status
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.cancelling import Cancelling
-from verbworker.work.reconciler import Reconciler
+from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.upkeep.reconciler import Reconciler
 
 SOON = timedelta(0)
 

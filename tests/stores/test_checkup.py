@@ -11,7 +11,7 @@ from asyncpg import PostgresError
 from tests.support.clinic import grants
 from tests.support.databases import execute, plain
 from tests.support.postgres import run_apart
-from verbworker.stores import _sql
+from verbworker.stores import sql as _sql
 from verbworker.stores.checkup import FUNCTIONS, NEEDS
 
 DOES = (

@@ -10,14 +10,14 @@ import pytest
 from tests.support.proxy import proxied
 from tests.support.trip import PLACES, Agency, trip_registry
 from tests.support.undoing import House, house
-from verblint.naming import COMPENSATE
+from verblint.names import COMPENSATE
 from verbworker.errors import PermanentBusiness, PermanentContract, TransientExternal
-from verbworker.event import Kind, Status
-from verbworker.failpoint import Point
-from verbworker.frame import FrameState
-from verbworker.integrity import KeyRing
-from verbworker.stores.histories import Histories
-from verbworker.stores.instances import Instances
+from verbworker.job.failpoint import Point
+from verbworker.job.frame import FrameState
+from verbworker.payload.signature import KeyRing
+from verbworker.runbook.event import Kind, Status
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.jobs.histories import Histories
 from verbworker.testing.memory import JobState, MemoryJob
 
 BACKWARDS = ["trip.book-car", "trip.book-hotel", "trip.book-flight"]

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.ledger import EFFECTS, TABLE, Account, Provider, ledger_registry
-from verbworker.failpoint import Point
+from verbworker.job.failpoint import Point
 from verbworker.testing.kit import Kit
 from verbworker.testing.memory import JobState
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.databases import blocked, execute, plain
 from tests.support.postgres import Postgres
 from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
-from verbworker.stores._database import Database, connected, shown
+from verbworker.stores.database import Database, connected, shown
 
 SECRET = "s3cr3t-w0rd"
 BROKEN = {

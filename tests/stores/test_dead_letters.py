@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.mail import TENANT, Case, Mailroom, mailroom, make_message
 from verbworker.errors import NotFound, Refused, RequestConflict
-from verbworker.event import Kind, Status
+from verbworker.runbook.event import Kind, Status
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from tests.support.desk import OTHER, Desk, beside, one_verb, opened, quick
 from tests.support.ledger import Account
 from verbworker import metrics
 from verbworker.errors import StoreUnavailable, TransientExternal
-from verbworker.failpoint import Point
-from verbworker.frame import Claim, Delivery, Frame
-from verbworker.job import PAYLOAD
-from verbworker.stores.frames import Frames, Unacknowledged
+from verbworker.job.failpoint import Point
+from verbworker.job.frame import Claim, Delivery, Frame
+from verbworker.job.job import PAYLOAD
+from verbworker.stores.jobs.frames import Frames, Unacknowledged
 from verbworker.testing.memory import JobState
-from verbworker.work.reaper import Reaper
-from verbworker.work.redelivery import verdict_of
-from verbworker.work.relay import Relay
+from verbworker.work.feeds.relay import Relay
+from verbworker.work.jobs.redelivery import verdict_of
+from verbworker.work.upkeep.archiver import Reaper
 
 
 class Calls:

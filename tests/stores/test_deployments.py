@@ -8,11 +8,11 @@ import pytest
 
 from tests.support.databases import execute
 from tests.support.weaving import BY_TIMER, woven
-from verbworker.engine import Deployed
+from verbworker.engine.protocol import Deployed
 from verbworker.errors import StoreError
-from verbworker.stores._database import Database
+from verbworker.model.weave import Woven
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.weaving import Woven
 
 AUTHORED = sha256(b"as authored").digest()
 

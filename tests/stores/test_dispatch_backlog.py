@@ -7,8 +7,8 @@ import pytest
 from tests.support.casebook import case_registry
 from tests.support.counter import Counter, asking, counter
 from verbworker import metrics
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
+from verbworker.contract.registry import Registry
+from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
 
 

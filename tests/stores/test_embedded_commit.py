@@ -8,10 +8,10 @@ import pytest
 from tests.support.job_life import carried, crash, forked, started
 from tests.support.ledger import EFFECTS, TABLE, Provider, ledger_registry
 from tests.support.rig import Rig, ToldEmbedded, opened
-from verbworker.engine import SameDatabase
-from verbworker.failpoint import Point
-from verbworker.frame import FrameState
-from verbworker.stores._database import Database
+from verbworker.engine.protocol import SameDatabase
+from verbworker.job.failpoint import Point
+from verbworker.job.frame import FrameState
+from verbworker.stores.database import Database
 from verbworker.testing.kit import Crash
 
 DOMAIN = "ledger"

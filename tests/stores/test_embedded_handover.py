@@ -7,11 +7,11 @@ import pytest
 from tests.support.databases import execute, value
 from tests.support.drawing import Drawing
 from tests.support.eventually import eventually
-from verbworker.engine import Ask, Resource, Start
-from verbworker.engines.embedded.engine import EmbeddedEngine
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Ask, Resource, Start
 from verbworker.errors import JobGone
-from verbworker.job import Job
-from verbworker.stores._database import Database
+from verbworker.job.job import Job
+from verbworker.stores.database import Database
 
 WAIT_MS = 20_000
 UNTOUCHED = """

@@ -9,12 +9,12 @@ from tests.support.drawing import Drawing, listeners
 from tests.support.embedded import EmbeddedPlace, embedded
 from tests.support.postgres import Postgres
 from tests.support.zeebe_engine import outcome, until_it_works
-from verbworker.engine import Ask, Resource, Start
-from verbworker.engines.embedded.engine import EmbeddedEngine
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Ask, Resource, Start
 from verbworker.errors import CommandInvalid, EngineUnavailable, JobGone, JobNotActive
-from verbworker.job import Job
-from verbworker.stores._database import Database
-from verbworker.stores._schema import migrate
+from verbworker.job.job import Job
+from verbworker.stores.database import Database
+from verbworker.stores.migrations import migrate
 
 WAIT_MS = 20_000
 

@@ -10,9 +10,9 @@ from tests.support.databases import plain
 from tests.support.drawing import Drawing
 from tests.support.embedded import EmbeddedPlace, embedded
 from tests.support.eventually import eventually
-from verbworker.engine import Ask, Resource, Signal, Start
-from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.job import Job
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Ask, Resource, Signal, Start
+from verbworker.job.job import Job
 
 KEY = {"corr_key": "k-1"}
 WAITS = "SELECT message_name, correlation_key FROM verbworker_engine.subscription ORDER BY wait_key"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.databases import plain
-from verbworker.stores import _sql
+from verbworker.stores import sql as _sql
 
 KEYS = {
     "instance": "instance_key",

@@ -7,10 +7,10 @@ import pytest
 from tests.support.drawing import Drawing
 from tests.support.embedded import embedded
 from tests.support.refused_models import LINE, ODD, Odd
-from verbworker.engine import Resource, Start
-from verbworker.engines.embedded.engine import EmbeddedEngine
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Resource, Start
 from verbworker.errors import AccessDenied, CommandInvalid
-from verbworker.stores._database import Database
+from verbworker.stores.database import Database
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from tests.support.databases import execute, plain, value
 from tests.support.drawing import Drawing
 from tests.support.embedded import EmbeddedPlace, embedded
 from tests.support.eventually import eventually
-from verbworker.engine import Ask, Resource, Start
-from verbworker.engines.embedded.engine import EmbeddedEngine
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Ask, Resource, Start
 
 TIMERS = "SELECT count(*) FROM verbworker_engine.timer"
 # The row of a job is the mark of one firing: it has the key the kernel gave it, and nobody takes it.

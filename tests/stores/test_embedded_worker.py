@@ -13,19 +13,19 @@ from tests.support.eventually import eventually
 from tests.support.ledger import TABLE, Account, Provider, ledger_registry
 from tests.support.models import line
 from tests.support.start import begin
-from verbworker.engine import Ask, Resource
-from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.ops import config
-from verbworker.ops.app import choose_engine, opened
-from verbworker.ops.config import Settings
-from verbworker.ops.office import opened_office
-from verbworker.stores._database import Database
+from verbworker.app import settings as config
+from verbworker.app.client import opened_office
+from verbworker.app.settings import Settings
+from verbworker.app.wiring import choose_engine, opened
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Ask, Resource
+from verbworker.model.weave import weave
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.stalls import Stalls
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.instances import Instances
-from verbworker.stores.stalls import Stalls
-from verbworker.weaving import weave
-from verbworker.work.dispatcher import Dispatcher
+from verbworker.work.starts.dispatcher import Dispatcher
 
 UNTOLD = "SELECT count(*) FROM verbworker.job_frame WHERE state <> 'completed' OR acked_at IS NULL"
 

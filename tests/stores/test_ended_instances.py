@@ -12,20 +12,20 @@ from tests.support.frames import ENGINE
 from tests.support.hall import TENANT, hall_registry, memory
 from tests.support.hall import opened as opened_hall
 from tests.support.ledger import Account
-from verbworker.engine import Ask, Start
-from verbworker.event import Kind, Status
-from verbworker.frame import FrameState
-from verbworker.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
-from verbworker.stores._database import Connection, Database
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.instances import Instances
+from verbworker.contract.workflow import Gate
+from verbworker.engine.protocol import Ask, Start
+from verbworker.job.frame import FrameState
+from verbworker.job.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
+from verbworker.model.weave import COMPLETE, PARK
+from verbworker.runbook.event import Kind, Status
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Connection, Database
 from verbworker.testing.memory import JobState, MemoryEngine
-from verbworker.weaving import COMPLETE, PARK
-from verbworker.work.cancelling import Cancelling
-from verbworker.work.duplicate_instances import InstanceIdentity
-from verbworker.work.reception import Reception, Visit
-from verbworker.work.reconciler import Reconciler
-from verbworker.workflow import Gate
+from verbworker.work.listeners.reception import Reception, Visit
+from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.upkeep.reconciler import Reconciler
 
 NOW = timedelta(0)
 

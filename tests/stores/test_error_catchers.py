@@ -9,15 +9,15 @@ import pytest
 
 from tests.support.case_models import BEGIN, END, boundary, flows, task
 from tests.support.weaving import BY_ERROR, woven
-from verbworker.catches import Catches, StepCatches
-from verbworker.engine import Deployed
+from verbworker.engine.protocol import Deployed
 from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
-from verbworker.job import Job
-from verbworker.outcome import Incident, Thrown
-from verbworker.stores._database import Database
+from verbworker.job.job import Job
+from verbworker.job.outcome import Incident, Thrown
+from verbworker.model.catches import Catches, StepCatches
+from verbworker.model.weave import Woven
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.weaving import Woven
-from verbworker.work.error_catchers import ErrorCatchers
+from verbworker.work.jobs.error_catchers import ErrorCatchers
 
 JOB = Job(
     key=1,

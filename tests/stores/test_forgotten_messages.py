@@ -9,26 +9,26 @@ import pytest
 from pydantic import BaseModel
 
 from tests.support.counter import TENANT, asking, counter
-from verbworker.engine import Ask, Start
-from verbworker.event import Kind
-from verbworker.job import RESERVED, Job
-from verbworker.message import Message
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores.dead_letters import DeadLetters
+from verbworker.contract.message import Message
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.contract.workflow_fields import Argument
+from verbworker.engine.protocol import Ask, Start
+from verbworker.job.job import RESERVED, Job
+from verbworker.model.weave import PARK, UNPARK
+from verbworker.runbook.event import Kind
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.inbox import Inbox
-from verbworker.stores.instances import Instances
-from verbworker.stores.runbook import Runbook
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
 from verbworker.testing.memory import MemoryEngine
-from verbworker.weaving import PARK, UNPARK
-from verbworker.work.bridge import Bridge
-from verbworker.work.duplicate_instances import InstanceIdentity
-from verbworker.work.messenger import Messenger
-from verbworker.work.reception import Reception
-from verbworker.workflow import WorkflowVerb
-from verbworker.workflow_contract import Argument
+from verbworker.work.listeners.bridge import Bridge
+from verbworker.work.listeners.reception import Reception
+from verbworker.work.messages.delivery import Messenger
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 NAME = "papers"
 _MODEL = """<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" targetNamespace="t">

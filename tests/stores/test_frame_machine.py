@@ -9,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.support.frame_machine import FrameMachine
 from tests.support.frame_world import World
-from verbworker.stores import _sql
+from verbworker.stores import sql as _sql
 
 EXAMPLES = int(os.environ.get("VERBWORKER_FRAME_EXAMPLES", "60"))
 STEPS = int(os.environ.get("VERBWORKER_FRAME_STEPS", "40"))

@@ -24,8 +24,8 @@ from tests.support.frames import (
     standing,
     working,
 )
-from verbworker.frame import FrameState, Step, decide, idempotency_key
-from verbworker.stores.frames import Frames
+from verbworker.job.frame import FrameState, Step, decide, idempotency_key
+from verbworker.stores.jobs.frames import Frames
 
 
 async def failed(place: Place, frames: Frames) -> None:

@@ -19,8 +19,8 @@ from tests.support.frames import (
     standing,
 )
 from verbworker.errors import Fenced, StoreError
-from verbworker.frame import FrameState, idempotency_key
-from verbworker.stores.frames import Frames
+from verbworker.job.frame import FrameState, idempotency_key
+from verbworker.stores.jobs.frames import Frames
 
 WHY = {"code": "CrashLoop", "message": "its worker never answered"}
 

@@ -13,9 +13,9 @@ import pytest
 from tests.support.databases import blocked, plain
 from tests.support.frames import FIRST, INCIDENT, LATER, RETRY, THROWN, YIELD, Place, claimed, standing
 from verbworker.errors import Fenced, PayloadIntegrityError, StoreError
-from verbworker.frame import Claim, FrameState
-from verbworker.stores import payloads
-from verbworker.stores.frames import MAX_INFRASTRUCTURE_RUNS, Frames
+from verbworker.job.frame import Claim, FrameState
+from verbworker.stores.cases import payloads
+from verbworker.stores.jobs.frames import MAX_INFRASTRUCTURE_RUNS, Frames
 
 Pop = Callable[[Place, Frames, Claim], Awaitable[object]]
 POPS: dict[str, Pop] = {

@@ -31,9 +31,9 @@ from tests.support.frames import (
     working,
 )
 from verbworker.errors import Fenced, StoreError, StoreUnavailable
-from verbworker.frame import Claim, FrameState
-from verbworker.stores._database import Database
-from verbworker.stores.frames import Frames
+from verbworker.job.frame import Claim, FrameState
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.frames import Frames
 
 ROOT = Path(__file__).parents[2]
 CLAIMERS = 8

@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.databases import blocked, plain
 from tests.support.frames import FAR, THROWN, Place, claimed, make_delivery, make_job, standing, working
-from verbworker.frame import FrameState, Step, decide
-from verbworker.stores.frames import Frames, Unacknowledged
+from verbworker.job.frame import FrameState, Step, decide
+from verbworker.stores.jobs.frames import Frames, Unacknowledged
 
 NOW, HOUR = timedelta(0), timedelta(hours=1)
 

@@ -7,17 +7,17 @@ from uuid import uuid4
 import pytest
 
 from tests.support.hall import GATE, TENANT, Hall, hall_registry, memory, opened
-from verbworker.engine import Start
-from verbworker.event import Kind, Status
-from verbworker.job import PAYLOAD, Job
-from verbworker.stores._database import Database
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.gates import HumanGate
-from verbworker.stores.instances import Instances
+from verbworker.contract.workflow import Gate
+from verbworker.engine.protocol import Start
+from verbworker.job.job import PAYLOAD, Job
+from verbworker.runbook.event import Kind, Status
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.gates import HumanGate
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Database
 from verbworker.testing.memory import JobState, MemoryEngine
-from verbworker.work.duplicate_instances import InstanceIdentity
-from verbworker.work.visit_identity import certain_in
-from verbworker.workflow import Gate
+from verbworker.work.listeners.visit_identity import certain_in
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _HEAD = '<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" targetNamespace="t">'
 _PROCESS = '<bpmn:process id="hall-review" isExecutable="true"><bpmn:startEvent id="start"/>{}</bpmn:process>'

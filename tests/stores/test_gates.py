@@ -12,20 +12,20 @@ import pytest
 from tests.support import desk as rooms
 from tests.support.eventually import eventually
 from tests.support.hall import GATE, TENANT, Hall, hall_registry, memory, opened
+from verbworker.contract.message import Message
+from verbworker.contract.workflow import Gate
 from verbworker.errors import InvocationInvalid, JobGone, NotFound, RequestConflict
-from verbworker.event import Kind, Status
-from verbworker.job import TENANT_ID, Job
-from verbworker.message import Message
-from verbworker.stores._database import Database
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.gates import GateBook, HumanGate
-from verbworker.stores.inbox import Inbox
-from verbworker.stores.instances import Instances
+from verbworker.job.job import TENANT_ID, Job
+from verbworker.model.waits import Waiting, as_json
+from verbworker.runbook.event import Kind, Status
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.gates import GateBook, HumanGate
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Database
+from verbworker.stores.messages.inbox import Inbox
 from verbworker.testing.memory import JobState, MemoryEngine
-from verbworker.waiting import Waiting, as_json
-from verbworker.work.duplicate_instances import InstanceIdentity
-from verbworker.work.gates import GateRelay, Gates
-from verbworker.workflow import Gate
+from verbworker.work.gates.decide import GateRelay, Gates
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 AT_TASK_1 = Gate(GATE, "task_1", ("approve", "reject"), "reviewer")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.mail import DOCS, TENANT, Case, Mailroom, mailroom
 from verbworker import Call, PermanentContract, hand_off
-from verbworker.stores._database import Connection
+from verbworker.stores.database import Connection
 
 
 @pytest.fixture

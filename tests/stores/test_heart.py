@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from tests.support.frames import ENGINE, Place, claimed, working
-from verbworker.frame import Claim
-from verbworker.poll_loop import run_all
+from verbworker.background.poll_loop import run_all
+from verbworker.job.frame import Claim
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.heart import End, Heart, Life
+from verbworker.work.feeds.leases import End, Heart, Life
 
 _PATIENCE = 30.0
 _SHORT = timedelta(milliseconds=300)

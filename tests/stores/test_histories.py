@@ -6,10 +6,10 @@ from uuid import uuid4
 import pytest
 
 from tests.support.frames import ENGINE, FAR, INCIDENT, RETRY, THROWN, YIELD, Place, claimed, standing
-from verbworker.frame import FrameState
-from verbworker.ops.explain import explain
-from verbworker.stores.frames import Frames
-from verbworker.stores.histories import Histories, History
+from verbworker.app.explain import explain
+from verbworker.job.frame import FrameState
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.histories import Histories, History
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.mail import DOCS, HOUR, MINUTE, TENANT, Case, Mailroom, mailroom, make_message
 from verbworker.errors import RequestConflict
-from verbworker.event import Kind
-from verbworker.stores.inbox import Receipt
+from verbworker.runbook.event import Kind
+from verbworker.stores.messages.inbox import Receipt
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 

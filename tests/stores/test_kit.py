@@ -6,12 +6,12 @@ import pytest
 
 from tests.support.desk import OTHER, VERB, one_verb
 from tests.support.ledger import Account
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Result
 from verbworker.errors import CannotRun, PermanentContract
-from verbworker.failpoint import Point
-from verbworker.registry import Registry
+from verbworker.job.failpoint import Point
 from verbworker.testing.kit import Kit
 from verbworker.testing.memory import JobState
-from verbworker.verb import Call, Result
 
 
 async def send(account: Account) -> Result[Account]:

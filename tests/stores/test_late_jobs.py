@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.frames import INCIDENT, RETRY, claimed, make_delivery, make_job, opened, working
 from tests.support.guarded import HASH, PLAIN, Guarded
-from verbworker.frame import Claim
-from verbworker.work.performance import JobVanished
-from verbworker.work.step_guard import StepMovedOn
+from verbworker.job.frame import Claim
+from verbworker.work.jobs.perform import JobVanished
+from verbworker.work.jobs.step_guard import StepMovedOn
 
 
 @pytest.fixture

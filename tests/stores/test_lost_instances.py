@@ -8,14 +8,14 @@ import pytest
 
 from tests.support.entries import Book
 from tests.support.frames import ENGINE
-from verbworker.engine_faults import lost_remedy
-from verbworker.event import Status, Wait
-from verbworker.stores._database import Database
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.stalls import Stalls
+from verbworker.engine.known_faults import lost_remedy
+from verbworker.runbook.event import Status, Wait
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.stalls import Stalls
+from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.cancelling import Cancelling
-from verbworker.work.stalls import StallDetector
+from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.upkeep.stalls import StallDetector
 
 MINUTE = timedelta(minutes=1)
 

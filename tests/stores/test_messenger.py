@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from tests.support.mail import KEY, TENANT, Mailroom, mailroom, make_message
-from verbworker.engine import Signal, Variables
+from verbworker.engine.protocol import Signal, Variables
 from verbworker.errors import CommandInvalid, EngineUnavailable
-from verbworker.event import Kind
+from verbworker.runbook.event import Kind
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.ingress import Answered, Counter
+from verbworker.work.messages.ingress import Answered, Counter
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from tests.support.frames import (
     make_verdict,
     working,
 )
-from verbworker.event import Kind, Status, Wait
-from verbworker.stores._database import Database
-from verbworker.stores.overview import Filter, Overview
+from verbworker.runbook.event import Kind, Status, Wait
+from verbworker.stores.cases.overview import Filter, Overview
+from verbworker.stores.database import Database
 
 EVERYTHING = Filter()
 

@@ -12,16 +12,16 @@ import pytest
 
 from tests.support.ledger import TABLE, Provider, ledger_registry, ledger_workflow
 from tests.support.start import Begun, begin, prepare
-from verbworker.crossing import Luggage
-from verbworker.engine import Ask, Start
-from verbworker.job import RESERVED, Job
-from verbworker.stores._database import Database
-from verbworker.stores.frames import Frames
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.engine.protocol import Ask, Start
+from verbworker.job.job import RESERVED, Job
+from verbworker.payload.boundary import Luggage
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.frames import Frames
 from verbworker.testing.memory import JobState, MemoryEngine
-from verbworker.work.executor import Databases, Executor
-from verbworker.work.heart import Heart
-from verbworker.work.performance import Performance
-from verbworker.workflow import WorkflowVerb
+from verbworker.work.feeds.leases import Heart
+from verbworker.work.jobs.executor import Databases, Executor
+from verbworker.work.jobs.perform import Performance
 
 
 class Reused:

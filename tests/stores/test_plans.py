@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.databases import plain
-from verbworker.stores import _database, _sql
+from verbworker.stores import database
+from verbworker.stores import sql as _sql
 
 ALWAYS = ("open", "push", "pop_completed", "acknowledge", "heartbeat", "still_mine", "resume")
 KEYS = {
@@ -54,7 +55,7 @@ async def test_no_function_that_plans_its_statements_anew_has_them_compiled(dsn:
 async def test_a_connection_knows_every_type_that_a_statement_passes_before_the_first_job(dsn: str) -> None:
     passed: set[str] = set()
     async with plain(dsn) as connection:
-        known = set(await connection.fetchval("SELECT $1::text[]::regtype[]::text[]", list(_database.ARRAYS)))
+        known = set(await connection.fetchval("SELECT $1::text[]::regtype[]::text[]", list(database.ARRAYS)))
         for store in _sql.stores():
             for query in _sql.queries(store).values():
                 statement = await connection.prepare(query)

@@ -8,9 +8,9 @@ import pytest
 from tests.support.kyc import EXTRACT, PASSPORT, TABLES
 from tests.support.models import one_task
 from verbs import registry
+from verbworker.dev.demo import screening
 from verbworker.errors import CannotRun
-from verbworker.event import Status
-from verbworker.ops.demo import screening
+from verbworker.runbook.event import Status
 from verbworker.testing.play import Play
 
 CASE = '(kyc.open-case :entity "Allianz GmbH" :case-type "periodic-review")'

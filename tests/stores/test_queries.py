@@ -10,7 +10,7 @@ from asyncpg import PostgresError
 
 import verbworker
 from tests.support.databases import plain
-from verbworker.stores import _sql
+from verbworker.stores import sql as _sql
 
 ROOM = Path(verbworker.__file__).parent
 STATEMENT = re.compile(

@@ -8,17 +8,17 @@ import pytest
 
 from tests.support.entries import Book
 from tests.support.frames import ENGINE
-from verbworker.engine import Ask, Start
+from verbworker.engine.protocol import Ask, Start
 from verbworker.errors import PermanentContract, StoreConflict, StoreUnavailable, TransientInfrastructure
-from verbworker.event import Kind, Status, Wait
-from verbworker.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
-from verbworker.stores._database import Connection, Database
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.instances import Instances
+from verbworker.job.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
+from verbworker.runbook.event import Kind, Status, Wait
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Connection, Database
 from verbworker.testing.memory import JobState, MemoryEngine, MemoryJob
-from verbworker.work.cancelling import Cancelling
-from verbworker.work.duplicate_instances import InstanceIdentity
-from verbworker.work.reception import Act, Listener, Reception, Visit
+from verbworker.work.listeners.reception import Act, Listener, Reception, Visit
+from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 KIND = "verbworker.park"
 

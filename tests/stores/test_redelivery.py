@@ -3,10 +3,10 @@
 import pytest
 
 from tests.support.frames import ENGINE, FAR, Place, claimed, working
-from verbworker.crossing import Luggage
+from verbworker.payload.boundary import Luggage
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.redelivery import Redelivery
-from verbworker.work.returns import Returns
+from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.redelivery import Redelivery
 
 
 @pytest.mark.req("JOB-05")

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from tests.support.frames import ENGINE, Place, claimed, working
-from verbworker.engine import Variables
+from verbworker.engine.protocol import Variables
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.relay import Relay
-from verbworker.work.returns import Returns
+from verbworker.work.feeds.relay import Relay
+from verbworker.work.jobs.job_results import Returns
 
 
 class Told(MemoryEngine):

@@ -3,12 +3,12 @@
 import pytest
 
 from tests.support.frames import INCIDENT, RETRY, Place, claimed, make_delivery, make_job, standing
-from verbworker.engine import Start
-from verbworker.frame import FrameState, idempotency_key
-from verbworker.stores.frames import Frames
-from verbworker.stores.histories import Histories
+from verbworker.engine.protocol import Start
+from verbworker.job.frame import FrameState, idempotency_key
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.histories import Histories
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.releases import Release, Releases
+from verbworker.work.upkeep.releases import Release, Releases
 
 
 class Held:

@@ -13,13 +13,13 @@ from tests.support.entries import Book
 from tests.support.frames import FAR, make_delivery, make_instance, make_job, working
 from tests.support.retention import LETTER, MESSAGE, Past, days, drop_all, retention
 from verbworker.errors import CannotRun, StoreError
-from verbworker.frame import Step, decide
-from verbworker.runbook_export import check_entry
-from verbworker.stores._database import Database
+from verbworker.job.frame import Step, decide
+from verbworker.runbook.export import check_entry
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
 from verbworker.stores.retention import RetiredRows
-from verbworker.stores.runbook import Runbook
-from verbworker.stores.terms import TermsBook
-from verbworker.work.retention import OTHER_OWNERS, RULES, Retention
+from verbworker.stores.task_profiles import TermsBook
+from verbworker.work.upkeep.retention import OTHER_OWNERS, RULES, Retention
 
 TABLES = """
 SELECT schemaname || '.' || relname AS name

@@ -19,22 +19,22 @@ from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Provider, ledger_verbs, ledger_workflow
 from tests.support.models import line
 from tests.support.postgres import run_apart
-from verbworker.engine import Resource
-from verbworker.engines.embedded.engine import EmbeddedEngine
+from verbworker.app import settings as config
+from verbworker.app.export_directory import exported_lines
+from verbworker.app.services import retention
+from verbworker.app.settings import Settings
+from verbworker.app.wiring import opened
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow_fields import Argument
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Resource
 from verbworker.errors import StoreConflict, StoreError
-from verbworker.ops import config
-from verbworker.ops.app import opened
-from verbworker.ops.config import Settings
-from verbworker.ops.export import exported_lines
-from verbworker.ops.staff import retention
-from verbworker.registry import Registry
-from verbworker.runbook_export import check_entry
-from verbworker.stores._database import Database
-from verbworker.stores.frames import Frames
-from verbworker.stores.runbook import Runbook
-from verbworker.weaving import weave
-from verbworker.work.retention import RULES
-from verbworker.workflow_contract import Argument
+from verbworker.model.weave import weave
+from verbworker.runbook.export import check_entry
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.frames import Frames
+from verbworker.work.upkeep.retention import RULES
 
 CASES = 24
 SETTLE = "(ledger.settle :amount 7)"

@@ -8,15 +8,15 @@ import pytest
 from tests.support.desk import Desk, ToldEngine, one_verb, opened
 from tests.support.ledger import Account
 from verbworker import metrics
-from verbworker.engine import Variables
+from verbworker.engine.protocol import Variables
 from verbworker.errors import CommandInvalid
-from verbworker.failpoint import Point
-from verbworker.job import Job
-from verbworker.outcome import Thrown, told
+from verbworker.job.failpoint import Point
+from verbworker.job.job import Job
+from verbworker.job.outcome import Thrown, told
 from verbworker.testing.memory import JobState
-from verbworker.work.redelivery import verdict_of
-from verbworker.work.relay import Relay
-from verbworker.work.returns import Returns
+from verbworker.work.feeds.relay import Relay
+from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.redelivery import verdict_of
 
 LONG = timedelta(minutes=1)
 

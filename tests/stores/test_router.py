@@ -12,15 +12,15 @@ import pytest
 from tests.support.counter import Counter, asking, counter
 from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Account, Provider, ledger_verbs, ledger_workflow
-from verbworker.engine import Start, Started
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call
+from verbworker.contract.workflow_fields import Argument
+from verbworker.engine.protocol import Start, Started
 from verbworker.errors import InvocationInvalid, RequestConflict
-from verbworker.event import EntryMode, Kind, Status
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores.instances import Instances
+from verbworker.runbook.event import EntryMode, Kind, Status
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
-from verbworker.verb import Call
-from verbworker.workflow_contract import Argument
 
 BOOK = "(ledger.book :amount 7)"
 SETTLE = "(ledger.settle :amount 7)"

@@ -10,11 +10,11 @@ from tests.support.databases import blocked, execute, plain, value
 from tests.support.entries import INSTANCE_KEY, Book, make_request, told
 from tests.support.frames import ENGINE, INCIDENT, THROWN, claimed, make_delivery, make_job, make_verdict, working
 from verbworker.errors import Fenced, StoreError
-from verbworker.event import Kind, Status, Wait
-from verbworker.frame import Delivery
-from verbworker.stores._database import Database
-from verbworker.stores.frames import Frames
-from verbworker.stores.runbook import Runbook
+from verbworker.job.frame import Delivery
+from verbworker.runbook.event import Kind, Status, Wait
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.frames import Frames
 
 
 @pytest.fixture

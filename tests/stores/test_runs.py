@@ -8,13 +8,13 @@ import pytest
 
 from tests.support.desk import VERB, Desk, beside, one_verb, opened, quick
 from tests.support.ledger import EFFECTS, TABLE, Account
+from verbworker.contract.verb import Call
 from verbworker.errors import TransientExternal, TransientInfrastructure
-from verbworker.failpoint import Point
-from verbworker.frame import FrameState
-from verbworker.job import Job
+from verbworker.job.failpoint import Point
+from verbworker.job.frame import FrameState
+from verbworker.job.job import Job
 from verbworker.testing.memory import JobState
-from verbworker.verb import Call
-from verbworker.work.heart import End
+from verbworker.work.feeds.leases import End
 
 
 class Outside:

@@ -12,11 +12,12 @@ import pytest
 from tests.support.databases import blocked, empty_database, execute, plain, value
 from tests.support.postgres import ForeignPostgres, Postgres, run_apart
 from verbworker.errors import SchemaMismatch, StoreError, StoreUnavailable
-from verbworker.stores import _schema, _sql
+from verbworker.stores import migrations as _schema
+from verbworker.stores import sql as _sql
 
 MIGRATOR = """
 import asyncio, sys
-from verbworker.stores._schema import migrate
+from verbworker.stores.migrations import migrate
 print("ready", flush=True)
 sys.stdin.readline()
 print(*asyncio.run(migrate(sys.argv[1])), flush=True)

@@ -5,8 +5,8 @@ import pytest
 from tests.support.databases import plain
 from tests.support.postgres import Postgres
 from verbworker.errors import CannotRun
-from verbworker.stores._database import Database
-from verbworker.stores._server import refused_writes, require_durable
+from verbworker.stores.database import Database
+from verbworker.stores.durability import refused_writes, require_durable
 
 
 async def refusal(dsn: str, **settings: str) -> str | None:

@@ -14,10 +14,10 @@ from tests.support.eventually import eventually
 from tests.support.outages import name_of, outages
 from tests.support.workshop import Workshop, workshop
 from verbworker import retrying
+from verbworker.app.probes import WorkerProbes
+from verbworker.background.poll_loop import PollLoop, Service, running
 from verbworker.errors import StoreError
-from verbworker.ops.probes import WorkerProbes
-from verbworker.poll_loop import PollLoop, Service, running
-from verbworker.stores._batch import Batch
+from verbworker.stores.batch import Batch
 
 # The only coroutines that may stand in a task of their own while a worker waits for work. Each of the first two runs
 # one service; a loop that somebody starts in another way is found here.

@@ -16,23 +16,23 @@ from tests.support.hall import opened as opened_hall
 from tests.support.sweeping import GRACE, ROWS, leases_end, reconcile, serving, sweeper
 from tests.support.trip import Agency, trip_registry
 from tests.support.undoing import house
-from verblint.naming import COMPENSATE
-from verbworker import failpoint
-from verbworker.engine import Ask, Start
+from verblint.names import COMPENSATE
+from verbworker.contract.workflow import Gate
+from verbworker.engine.protocol import Ask, Start
 from verbworker.errors import StoreUnavailable
-from verbworker.event import Status
-from verbworker.failpoint import Point
-from verbworker.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
-from verbworker.stores._database import Connection, Database
-from verbworker.stores.deliveries import Deliveries
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.instances import Instances
+from verbworker.job import failpoint
+from verbworker.job.failpoint import Point
+from verbworker.job.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
+from verbworker.runbook.event import Status
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Connection, Database
+from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.testing.kit import Crash
 from verbworker.testing.memory import JobState, MemoryEngine
-from verbworker.work.duplicate_instances import InstanceIdentity
-from verbworker.work.reception import Act, Listener, Reception, Visit
-from verbworker.work.serving import Serving
-from verbworker.workflow import Gate
+from verbworker.work.listeners.reception import Act, Listener, Reception, Visit
+from verbworker.work.listeners.serving import Serving
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 KIND = "verbworker.park"
 AT_TASK_1 = Gate(GATE, "task_1", ("approve", "reject"), "reviewer")

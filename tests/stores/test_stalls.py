@@ -8,11 +8,11 @@ import pytest
 
 from tests.support.entries import INSTANCE_KEY, Book
 from tests.support.frames import ENGINE
-from verbworker.event import Due, Kind, StallKind, Wait
-from verbworker.stores._database import Database
-from verbworker.stores.overview import Filter, Overview
-from verbworker.stores.runbook import Runbook
-from verbworker.stores.stalls import Stalls, Standstill
+from verbworker.runbook.event import Due, Kind, StallKind, Wait
+from verbworker.stores.cases.overview import Filter, Overview
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.cases.stalls import Stalls, Standstill
+from verbworker.stores.database import Database
 
 HOUR = timedelta(hours=1)
 FRAME = """

@@ -11,9 +11,9 @@ import pytest
 from tests.support.frames import INCIDENT, RETRY, opened, working
 from tests.support.guarded import BRANCHES, FORKED, HASH, LOOP, PLAIN, Guarded
 from verbworker.errors import Fenced, PermanentContract, TransientInfrastructure
-from verbworker.frame import Claim
-from verbworker.outcome import Completed
-from verbworker.work.step_guard import StepDone
+from verbworker.job.frame import Claim
+from verbworker.job.outcome import Completed
+from verbworker.work.jobs.step_guard import StepDone
 
 
 @pytest.fixture

@@ -15,20 +15,20 @@ from tests.support.sweeping import die, leases_end, reconcile, sweeper
 from tests.support.trip import Agency, trip_registry
 from tests.support.undoing import House, house
 from verbworker import metrics
-from verbworker.crossing import Luggage
-from verbworker.engine import Ask, Start
+from verbworker.app import wiring as app
+from verbworker.app.settings import Settings
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call
+from verbworker.engine.protocol import Ask, Start
 from verbworker.errors import Fenced, PermanentContract, TransientExternal
-from verbworker.event import Kind, Status
-from verbworker.failpoint import Point
-from verbworker.frame import Delivery, FrameState
-from verbworker.job import RESERVED, Job
-from verbworker.ops import app
-from verbworker.ops.config import Settings
-from verbworker.outcome import Incident
-from verbworker.registry import Registry
+from verbworker.job.failpoint import Point
+from verbworker.job.frame import Delivery, FrameState
+from verbworker.job.job import RESERVED, Job
+from verbworker.job.outcome import Incident
+from verbworker.payload.boundary import Luggage
+from verbworker.runbook.event import Kind, Status
 from verbworker.testing.memory import JobState
-from verbworker.verb import Call
-from verbworker.work.reaper import Reaper
+from verbworker.work.upkeep.archiver import Reaper
 
 FRAMES = "SELECT state, fail_code, ack_result, acked_at IS NOT NULL AS acked FROM verbworker.job_frame"
 ARCHIVED = "SELECT state, fail_code, ack_result FROM verbworker.job_frame_archive"

@@ -9,12 +9,12 @@ import pytest
 
 from tests.support.frames import make_instance, make_job
 from tests.support.profiled import Office, profiled_model, profiled_registry
-from verbworker.stores._database import Database
+from verbworker.model.weave import weave
+from verbworker.profile.task_profile import HEADER
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.instances import Instances
-from verbworker.stores.terms import TermsBook
-from verbworker.terms import HEADER
-from verbworker.weaving import weave
+from verbworker.stores.task_profiles import TermsBook
 
 
 @pytest.fixture

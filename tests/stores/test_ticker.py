@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.entries import Book
-from verbworker.event import Kind
-from verbworker.ops.dev.ticker import Ticker
-from verbworker.stores._database import Database
-from verbworker.stores.runbook import Runbook
+from verbworker.dev.event_log import Ticker
+from verbworker.runbook.event import Kind
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from tests.support.databases import plain
 from tests.support.desk import Desk, one_verb, opened, quick
 from tests.support.ledger import TABLE, Account
+from verbworker.contract.verb import Call, Db
 from verbworker.errors import PermanentBusiness, PermanentContract, TransientExternal
 from verbworker.testing.memory import JobState
-from verbworker.verb import Call, Db
 
 PREPARE = f"{TABLE}; CREATE TABLE one (id integer PRIMARY KEY); INSERT INTO one VALUES (1)"
 

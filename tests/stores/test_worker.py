@@ -17,22 +17,22 @@ from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Account
 from tests.support.start import begin
 from verbworker import metrics
-from verbworker.engine import Ask
+from verbworker.background.poll_loop import PollLoop
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call
+from verbworker.engine.protocol import Ask
 from verbworker.errors import EndedByBug, EngineUnavailable
-from verbworker.job import Job
-from verbworker.poll_loop import PollLoop
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores.frames import Frames
+from verbworker.job.job import Job
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.frames import Frames
 from verbworker.testing.memory import JobState
-from verbworker.verb import Call
-from verbworker.work.executor import Databases, Executor
-from verbworker.work.heart import Heart
-from verbworker.work.performance import Performance
-from verbworker.work.reaper import Reaper
-from verbworker.work.relay import Relay
-from verbworker.work.returns import Returns
-from verbworker.work.worker import Pace, Worker
+from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.relay import Relay
+from verbworker.work.feeds.worker import Pace, Worker
+from verbworker.work.jobs.executor import Databases, Executor
+from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.perform import Performance
+from verbworker.work.upkeep.archiver import Reaper
 
 PATIENCE = 60.0
 LEASE = timedelta(seconds=30)
@@ -422,7 +422,7 @@ async def test_after_the_grace_an_external_call_stays_as_it_is(dsn: str) -> None
 
 
 async def test_what_does_not_end_even_then_is_cut_off(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("verbworker.work.worker._LAST_WORDS", 0.05)
+    monkeypatch.setattr("verbworker.work.feeds.worker._LAST_WORDS", 0.05)
     stage = Stage()
 
     async def stubborn(account: Account) -> Account:

@@ -1,7 +1,7 @@
 """BPMN documents in a line or two: just enough around the part a test is about."""
 
-from verblint.element import AMEIDE, BPMN, ZEEBE, Element
-from verblint.reader import read
+from verblint.bpmn.element import AMEIDE, BPMN, ZEEBE, Element
+from verblint.bpmn.reader import read
 
 _OPEN = (
     f'<definitions xmlns="{BPMN}" xmlns:zeebe="{ZEEBE}" xmlns:ameide="{AMEIDE}" id="file" targetNamespace="urn:test">'

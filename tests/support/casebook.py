@@ -16,45 +16,45 @@ from tests.support.counter import TENANT, asking, counter
 from tests.support.eventually import eventually
 from tests.support.rig import PATIENCE_MS, Heard
 from tests.support.rig import opened as opened_rig
-from verblint.contract import FlagType
-from verbworker.engine import Ask, Resource
+from verblint.contracts.contract import FlagType
+from verbworker.contract.flags import Flag, FlagContract
+from verbworker.contract.message import Message
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Result
+from verbworker.contract.workflow import Gate, WorkflowVerb
+from verbworker.contract.workflow_fields import Argument
+from verbworker.engine.protocol import Ask, Resource
 from verbworker.errors import JobGone
-from verbworker.event import Entry, Event, Kind, Open
-from verbworker.flags import Flag, FlagContract
-from verbworker.frame import Frame
-from verbworker.job import Job
-from verbworker.message import Message
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores.dead_letters import DeadLetters
+from verbworker.job.frame import Frame
+from verbworker.job.job import Job
+from verbworker.model.weave import weave
+from verbworker.runbook.event import Entry, Event, Kind, Open
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.frames import Frames
-from verbworker.stores.inbox import Inbox
-from verbworker.stores.instances import Instances
-from verbworker.stores.runbook import Runbook
-from verbworker.verb import Call, Result
-from verbworker.weaving import weave
-from verbworker.work.bridge import Bridge
-from verbworker.work.cancelling import Cancelling
-from verbworker.work.completion import Completion
-from verbworker.work.desk import Desk, variables_for
-from verbworker.work.dispatcher import Dispatcher
-from verbworker.work.duplicate_instances import InstanceIdentity
-from verbworker.work.executor import Databases, Executor
-from verbworker.work.gate_desk import GateDesk
-from verbworker.work.heart import Heart
-from verbworker.work.messenger import Messenger
-from verbworker.work.performance import Performance
-from verbworker.work.reaper import Reaper
-from verbworker.work.reception import Reception
-from verbworker.work.reconciler import Reconciler
-from verbworker.work.relay import Relay
-from verbworker.work.returns import Returns
-from verbworker.work.router import Router
-from verbworker.work.worker import Pace, Worker
-from verbworker.workflow import Gate, WorkflowVerb
-from verbworker.workflow_contract import Argument
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.relay import Relay
+from verbworker.work.feeds.worker import Pace, Worker
+from verbworker.work.gates.gate_jobs import GateDesk
+from verbworker.work.jobs.executor import Databases, Executor
+from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.perform import Performance
+from verbworker.work.listeners.bridge import Bridge
+from verbworker.work.listeners.completion import Completion
+from verbworker.work.listeners.job_handler import Desk, variables_for
+from verbworker.work.listeners.reception import Reception
+from verbworker.work.messages.delivery import Messenger
+from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.dispatcher import Dispatcher
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.starts.router import Router
+from verbworker.work.upkeep.archiver import Reaper
+from verbworker.work.upkeep.reconciler import Reconciler
 
 PARK, UNPARK, FIRED = "verbworker.park", "verbworker.unpark", "verbworker.fired"
 COMPLETE, START = "verbworker.complete", "verbworker.start"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from tests.support.frames import make_delivery, make_instance, make_job, working
-from verbworker.stores._database import Database
+from verbworker.stores.database import Database
 
 
 async def claim(dsn: str, uid: str, at: int, count: int) -> list[int]:

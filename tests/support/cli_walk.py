@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from verbworker.ops.cli.shelf import PLACES
+from verbworker.cli.lazy_commands import PLACES
 
 # What stands for something in a text, and something that fits there.
 PLACEHOLDERS = {

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from tests.support.rig import Rig
-from verbworker.engine import Engine
-from verbworker.integrity import KeyRing
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.instances import Instances
-from verbworker.stores.runbook import Runbook
-from verbworker.work.direct import Direct
-from verbworker.work.dispatcher import Dispatcher
-from verbworker.work.performance import Performance
-from verbworker.work.router import Caller, Router
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Engine
+from verbworker.payload.signature import KeyRing
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
+from verbworker.work.jobs.perform import Performance
+from verbworker.work.starts.direct import Direct
+from verbworker.work.starts.dispatcher import Dispatcher
+from verbworker.work.starts.router import Caller, Router
 
 TENANT = "tests"
 

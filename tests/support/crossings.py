@@ -9,15 +9,15 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from tests.support.frames import make_job
-from verblint.contract import FlagType
-from verbworker.crossing import Entered, Luggage, enter
-from verbworker.flags import Flag, FlagContract
-from verbworker.frame import Claim, Correlation
-from verbworker.integrity import KeyRing, Seal
-from verbworker.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
-from verbworker.payload import pack
-from verbworker.registry import Registry
-from verbworker.workflow import WorkflowVerb
+from verblint.contracts.contract import FlagType
+from verbworker.contract.flags import Flag, FlagContract
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.job.frame import Claim, Correlation
+from verbworker.job.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
+from verbworker.payload.boundary import Entered, Luggage, enter
+from verbworker.payload.envelope import pack
+from verbworker.payload.signature import KeyRing, Seal
 
 UID = UUID("11111111-1111-1111-1111-111111111111")
 ENTRY = UUID("22222222-2222-2222-2222-222222222222")

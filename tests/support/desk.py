@@ -13,25 +13,25 @@ import pytest
 
 from tests.support.ledger import Account
 from tests.support.start import Begun, begin
-from verblint.contract import FlagType
-from verbworker import failpoint
-from verbworker.engine import Ask
-from verbworker.failpoint import Point
-from verbworker.flags import Flag, FlagContract
-from verbworker.frame import Frame
-from verbworker.job import RESERVED, Job
-from verbworker.policy import DEFAULT_POLICY, Policy
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores._sql import query
-from verbworker.stores.frames import Frames
+from verblint.contracts.contract import FlagType
+from verbworker.contract.flags import Flag, FlagContract
+from verbworker.contract.policy import DEFAULT_POLICY, Policy
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.engine.protocol import Ask
+from verbworker.job import failpoint
+from verbworker.job.failpoint import Point
+from verbworker.job.frame import Frame
+from verbworker.job.job import RESERVED, Job
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.sql import query
 from verbworker.testing.kit import Crash
 from verbworker.testing.memory import MemoryEngine, MemoryJob
-from verbworker.work.executor import Databases, Executor
-from verbworker.work.heart import Heart
-from verbworker.work.performance import Performance
-from verbworker.work.returns import Returns
-from verbworker.workflow import WorkflowVerb
+from verbworker.work.feeds.leases import Heart
+from verbworker.work.jobs.executor import Databases, Executor
+from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.perform import Performance
 
 VERB = "desk.act"
 OTHER = "desk.other"

@@ -22,8 +22,8 @@ API_KEY = "a-key-of-the-portal"
 OTHER_KEY = "a-key-of-another-tenant"
 WEBHOOK_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 _MODULE = """
-from verbworker.registry import Registry
-from verbworker.workflow import WorkflowVerb
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
 
 registry = Registry().declare(
     WorkflowVerb(

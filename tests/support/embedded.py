@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from tests.support.apart import run_apart
 from tests.support.databases import execute, value
 from tests.support.eventually import eventually
-from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.stores._database import Database
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.stores.database import Database
 
 _CLOCK = """CREATE OR REPLACE FUNCTION verbworker_engine.now() RETURNS timestamptz
 LANGUAGE sql VOLATILE PARALLEL SAFE AS $$SELECT clock_timestamp() + interval '{seconds} seconds'$$"""

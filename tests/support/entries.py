@@ -6,10 +6,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from tests.support.frames import ENGINE, FIRST
-from verbworker.event import Entry, EntryMode, Event, Token, Wait
-from verbworker.stores._database import Database
-from verbworker.stores.instances import Instance, Instances
-from verbworker.stores.runbook import Request, Runbook
+from verbworker.runbook.event import Entry, EntryMode, Event, Token, Wait
+from verbworker.stores.cases.instances import Instance, Instances
+from verbworker.stores.cases.runbook import Request, Runbook
+from verbworker.stores.database import Database
 
 INSTANCE_KEY = 9000
 DISPATCH = """

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from re import compile as pattern
 
-from verblint.catalogue import read_contracts
-from verblint.contract import Contracts
-from verblint.finding import Finding, Severity
+from verblint.contracts.contract import Contracts
+from verblint.contracts.contract_files import read_contracts
 from verblint.inspection import inspect
-from verblint.rule import Rule
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Rule
 from verblint.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "lint"

@@ -6,7 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from tests.support.frame_model import ModelFrame, ModelJob
-from verbworker.stores._database import Database, Row
+from verbworker.stores.database import Database, Row
 
 COLUMNS = (
     "job_key, state, epoch, owner, lease_until > clock_timestamp() AS is_live, activated_ms, runs, infra_runs, "

@@ -27,8 +27,8 @@ from tests.support.frames import (
     open_pinned,
 )
 from verbworker.errors import Fenced
-from verbworker.frame import Claim, Delivery, Step, decide, decide_swept, incident_of
-from verbworker.stores.frames import Frames, Verdict
+from verbworker.job.frame import Claim, Delivery, Step, decide, decide_swept, incident_of
+from verbworker.stores.jobs.frames import Frames, Verdict
 
 T = TypeVar("T")
 NOW = timedelta(0)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
-from verbworker.frame import Step
+from verbworker.job.frame import Step
 
 GRACE_MS = 5_000
 MAX_RUNS = 2

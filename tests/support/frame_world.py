@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from tests.support.frames import ENGINE
-from verbworker.stores._database import Connection, Database, translated
-from verbworker.stores.frames import Frames
-from verbworker.stores.leases import Leases
+from verbworker.stores.database import Connection, Database, translated
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.leases import Leases
 
 T = TypeVar("T")
 HOUR = timedelta(hours=1)

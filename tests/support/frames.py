@@ -9,12 +9,12 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4
 
-from verbworker.frame import Claim, Delivery, Frame, idempotency_key
-from verbworker.job import Job
-from verbworker.outcome import Incident, Retry, Thrown, Yielded
-from verbworker.stores._database import Database
-from verbworker.stores.frames import Frames, Verdict
-from verbworker.stores.instances import Instance, Instances
+from verbworker.job.frame import Claim, Delivery, Frame, idempotency_key
+from verbworker.job.job import Job
+from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
+from verbworker.stores.cases.instances import Instance, Instances
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.frames import Frames, Verdict
 
 ENGINE = "engine-1"
 FIRST = b'{"step":0}'

@@ -4,11 +4,11 @@ from hashlib import sha256
 from typing import Any
 
 from tests.support.frames import ENGINE, FIRST, Place, claimed, make_delivery, make_job
-from verbworker.frame import Claim
-from verbworker.job import Job
-from verbworker.outcome import Completed
-from verbworker.stores.frames import Frames
-from verbworker.work.step_guard import StepGuard
+from verbworker.job.frame import Claim
+from verbworker.job.job import Job
+from verbworker.job.outcome import Completed
+from verbworker.stores.jobs.frames import Frames
+from verbworker.work.jobs.step_guard import StepGuard
 
 HASH = sha256(FIRST).digest()
 PLAIN = b"""<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" id="d" targetNamespace="t">

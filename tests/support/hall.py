@@ -9,18 +9,18 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from tests.support.counter import Counter, asking, counter
-from verbworker.engine import Ask, Engine
-from verbworker.event import Event, Kind, Status
-from verbworker.job import RESERVED, Job
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores.gates import HumanGate
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Result
+from verbworker.contract.workflow import Gate, WorkflowVerb
+from verbworker.contract.workflow_fields import Argument
+from verbworker.engine.protocol import Ask, Engine
+from verbworker.job.job import RESERVED, Job
+from verbworker.runbook.event import Event, Kind, Status
+from verbworker.stores.cases.gates import HumanGate
+from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
-from verbworker.verb import Call, Result
-from verbworker.work.gate_desk import USER_TASK, GateDesk
-from verbworker.work.gates import GateRelay, Gates
-from verbworker.workflow import Gate, WorkflowVerb
-from verbworker.workflow_contract import Argument
+from verbworker.work.gates.decide import GateRelay, Gates
+from verbworker.work.gates.gate_jobs import USER_TASK, GateDesk
 
 TENANT = "tests"
 GATE = "review"

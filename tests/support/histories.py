@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from verbworker.frame import FrameState
-from verbworker.stores.histories import Event, History, Told
+from verbworker.job.frame import FrameState
+from verbworker.stores.jobs.histories import Event, History, Told
 
 ANN, BOB = UUID(int=1), UUID(int=2)
 BOOTS = {ANN: "ann (host a, pid 11)", BOB: "bob (host b, pid 22)"}

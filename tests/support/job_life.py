@@ -10,10 +10,10 @@ from tests.support.ledger import Account
 from tests.support.models import fork
 from tests.support.rig import Rig
 from tests.support.start import Begun, begin
-from verbworker import failpoint
-from verbworker.engine import Resource
-from verbworker.failpoint import Point
-from verbworker.job import PAYLOAD, Job
+from verbworker.engine.protocol import Resource
+from verbworker.job import failpoint
+from verbworker.job.failpoint import Point
+from verbworker.job.job import PAYLOAD, Job
 from verbworker.testing.kit import Crash
 
 

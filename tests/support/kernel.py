@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.support.drawing import Drawing
-from verbworker.engines.embedded import commands as told
-from verbworker.engines.embedded.definition import compile_models
-from verbworker.engines.embedded.state import State, dumped, loaded
-from verbworker.engines.embedded.step import step
+from verbworker.engine.embedded.kernel import commands as told
+from verbworker.engine.embedded.kernel.definition import compile_models
+from verbworker.engine.embedded.kernel.state import State, dumped, loaded
+from verbworker.engine.embedded.kernel.step import step
 
 INSTANCE = 1 << 20
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)

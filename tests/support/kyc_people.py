@@ -4,12 +4,12 @@ import json
 from collections.abc import Mapping
 
 from tests.support.client import connected
-from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.app.settings import Settings
+from verbworker.app.wiring import engine_pool
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone
-from verbworker.ops.app import engine_pool
-from verbworker.ops.config import Settings
 
 Grown = ZeebeEngine | EmbeddedEngine
 """An engine that holds a whole application."""

@@ -14,22 +14,22 @@ from tests.support.kyc import EXTRACT, PASSPORT, TABLES
 from tests.support.kyc_people import Grown, grown, set_variables
 from tests.support.kyc_provider import Provider
 from verbs import registry
-from verbworker.engine import Engine
-from verbworker.event import Entry, Event, Kind, Open, Wait
-from verbworker.message import Message
-from verbworker.ops import app
-from verbworker.ops.config import Settings
-from verbworker.ops.models import open_linter, read_models
-from verbworker.ops.office import Office, opened_office
-from verbworker.stores._database import Database
-from verbworker.stores.dead_letters import DeadLetter, DeadLetters
+from verbworker.app import wiring as app
+from verbworker.app.client import Office, opened_office
+from verbworker.app.settings import Settings
+from verbworker.contract.message import Message
+from verbworker.engine.protocol import Engine
+from verbworker.profile.verify.models import open_linter, read_models
+from verbworker.runbook.event import Entry, Event, Kind, Open, Wait
+from verbworker.stores.cases.gates import HumanGate
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.gates import HumanGate
-from verbworker.stores.inbox import Inbox, Receipt
-from verbworker.work.deploy import Deploy, prepare
-from verbworker.work.gates import Gates
-from verbworker.work.ingress import Ingress
-from verbworker.work.router import Caller
+from verbworker.stores.messages.dead_letters import DeadLetter, DeadLetters
+from verbworker.stores.messages.inbox import Inbox, Receipt
+from verbworker.work.gates.decide import Gates
+from verbworker.work.messages.ingress import Ingress
+from verbworker.work.starts.deploy import Deploy, prepare
+from verbworker.work.starts.router import Caller
 
 TENANT = "bank"
 ROOT = Path(__file__).parents[2]

@@ -4,12 +4,12 @@ import asyncio
 
 from pydantic import BaseModel
 
-from verblint.contract import FlagType
+from verblint.contracts.contract import FlagType
+from verbworker.contract.flags import Flag, FlagContract
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Result
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import PermanentBusiness, TransientExternal
-from verbworker.flags import Flag, FlagContract
-from verbworker.registry import Registry
-from verbworker.verb import Call, Result
-from verbworker.workflow import WorkflowVerb
 
 TABLE = "CREATE TABLE IF NOT EXISTS ledger (idempotency_key text, amount integer, epoch bigint)"
 EFFECTS = "SELECT count(*) FROM ledger"

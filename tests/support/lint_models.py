@@ -1,6 +1,6 @@
 """Small models for tests of the tool around the rules: one clean, one with a finding, one with a suppression."""
 
-from verblint.element import BPMN, VERBWORKER
+from verblint.bpmn.element import BPMN, VERBWORKER
 
 _TEMPLATE = f"""\
 <?xml version="1.0" encoding="UTF-8"?>

@@ -11,11 +11,11 @@ from pyzeebe.proto import gateway_pb2 as pb
 
 from tests.support.gateway_proxy import GatewayProxy
 from tests.support.proxy import Proxy
-from verbworker.engine import Ask, Engine, SameDatabase
-from verbworker.engines.zeebe.engine import ZeebeEngine
-from verbworker.engines.zeebe.gateway import Gateway
+from verbworker.engine.protocol import Ask, Engine, SameDatabase
+from verbworker.engine.zeebe.engine import ZeebeEngine
+from verbworker.engine.zeebe.gateway import Gateway
 from verbworker.errors import EngineUnavailable, VerbworkerError
-from verbworker.job import Job
+from verbworker.job.job import Job
 
 Send = Callable[[], Awaitable[Any]]
 

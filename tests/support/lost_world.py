@@ -16,31 +16,31 @@ from tests.support.drawing import Drawing
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.lost_answers import Losses
 from tests.support.sweeping import sweeper
-from verbworker.engine import Engine, Resource
-from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.app.client import Office, opened_office
+from verbworker.app.settings import Settings
+from verbworker.app.wiring import App, opened
+from verbworker.background.poll_loop import PollLoop
+from verbworker.contract.message import Message
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call
+from verbworker.contract.workflow import Gate, WorkflowVerb
+from verbworker.contract.workflow_fields import Argument
+from verbworker.engine.protocol import Engine, Resource
+from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone, PermanentBusiness, TransientExternal
-from verbworker.message import Message
-from verbworker.ops.app import App, opened
-from verbworker.ops.config import Settings
-from verbworker.ops.office import Office, opened_office
-from verbworker.poll_loop import PollLoop
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores.dead_letters import DeadLetters
+from verbworker.model.weave import weave
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.frames import Frames
-from verbworker.stores.histories import Histories
-from verbworker.stores.inbox import Inbox
-from verbworker.verb import Call
-from verbworker.weaving import weave
-from verbworker.work.cancelling import Cancelling
-from verbworker.work.gates import Gates
-from verbworker.work.ingress import Answered, Ingress
-from verbworker.work.ingress import Counter as MessageCounter
-from verbworker.work.releases import Release, Releases
-from verbworker.work.router import Caller
-from verbworker.workflow import Gate, WorkflowVerb
-from verbworker.workflow_contract import Argument
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.histories import Histories
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.gates.decide import Gates
+from verbworker.work.messages.ingress import Answered, Ingress
+from verbworker.work.messages.ingress import Counter as MessageCounter
+from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.router import Caller
+from verbworker.work.upkeep.releases import Release, Releases
 
 TENANT = "lost"
 ENGINE_ID = "lost"

@@ -8,19 +8,19 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from tests.support.frames import ENGINE, make_instance
-from verbworker.event import EntryMode, Event, Kind
-from verbworker.message import Message
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores.dead_letters import DeadLetter, DeadLetters
-from verbworker.stores.inbox import Claimed, Inbox, Receipt
-from verbworker.stores.instances import Instances
-from verbworker.stores.runbook import Request, Runbook
+from verbworker.contract.message import Message
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import ReceivedMessage
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.runbook.event import EntryMode, Event, Kind
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.runbook import Request, Runbook
+from verbworker.stores.database import Database
+from verbworker.stores.messages.dead_letters import DeadLetter, DeadLetters
+from verbworker.stores.messages.inbox import Claimed, Inbox, Receipt
 from verbworker.testing.memory import MemoryEngine
-from verbworker.verb import ReceivedMessage
-from verbworker.work.ingress import Counter, Ingress
-from verbworker.work.messenger import Messenger
-from verbworker.workflow import WorkflowVerb
+from verbworker.work.messages.delivery import Messenger
+from verbworker.work.messages.ingress import Counter, Ingress
 
 TENANT = "acme"
 DOCS = "documents-received"

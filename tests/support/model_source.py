@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from verblint.element import BPMN, ZEEBE
+from verblint.bpmn.element import BPMN, ZEEBE
 
 _OPEN = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from verblint.reader import ModelError, read
+from verblint.bpmn.reader import ModelError, read
 
 Damage = Callable[[bytes, Random], bytes]
 

@@ -231,7 +231,7 @@ class Template:
 
     def build(self) -> None:
         """Create and migrate the template."""
-        from verbworker.stores._schema import migrate
+        from verbworker.stores.migrations import migrate
 
         self._clerk.execute(f'CREATE DATABASE "{self._name}"')
         run_apart(migrate(_with_database(self._server, self._name)))

@@ -6,17 +6,17 @@ from hashlib import sha256
 from pydantic import BaseModel
 
 from tests.support.rig import Rig
-from verblint.contract import FlagType
-from verblint.element import AMEIDE, BPMN, ZEEBE
-from verbworker.flags import Flag, FlagContract
-from verbworker.job import Job
-from verbworker.policy import Policy, Retry
-from verbworker.registry import Registry
+from verblint.bpmn.element import AMEIDE, BPMN, ZEEBE
+from verblint.contracts.contract import FlagType
+from verbworker.contract.flags import Flag, FlagContract
+from verbworker.contract.policy import Policy, Retry
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Result
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.job.job import Job
+from verbworker.model.weave import PARK, UNPARK, weave
 from verbworker.stores.deployments import Deployments
-from verbworker.verb import Call, Result
-from verbworker.weaving import PARK, UNPARK, weave
-from verbworker.work.deploy import Deploy, Landed, Ready
-from verbworker.workflow import WorkflowVerb
+from verbworker.work.starts.deploy import Deploy, Landed, Ready
 
 KEY = "asking/${state.customer.id}/${step_instance_id}"
 DATA = {"customer": {"name": "Ada", "id": 7}, "note": "private", "rounds": 1}

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 from tests.support.entries import Book
 from tests.support.frames import ENGINE
-from verbworker.event import Kind
-from verbworker.ops.config import Settings
-from verbworker.stores._database import Database
-from verbworker.work.retention import Export, Retention
+from verbworker.app.settings import Settings
+from verbworker.runbook.event import Kind
+from verbworker.stores.database import Database
+from verbworker.work.upkeep.retention import Export, Retention
 
 FRAME = """
 INSERT INTO verbworker.job_frame (

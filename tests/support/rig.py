@@ -10,20 +10,20 @@ from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from tests.support.models import line
-from verbworker.engine import Ask, Engine, Resource
-from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.engines.inline import InlineEngine
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
-from verbworker.frame import Frame
-from verbworker.integrity import KeyRing
-from verbworker.job import RESERVED, Job
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores.frames import Frames
-from verbworker.work.executor import Databases, Executor
-from verbworker.work.heart import Heart
-from verbworker.work.performance import Performance
+from verbworker.contract.registry import Registry
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.inline import InlineEngine
+from verbworker.engine.protocol import Ask, Engine, Resource
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
+from verbworker.job.frame import Frame
+from verbworker.job.job import RESERVED, Job
+from verbworker.payload.signature import KeyRing
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.frames import Frames
+from verbworker.work.feeds.leases import Heart
+from verbworker.work.jobs.executor import Databases, Executor
+from verbworker.work.jobs.perform import Performance
 
 PATIENCE_MS = 20_000
 IN_MEMORY = "memory"

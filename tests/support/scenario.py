@@ -11,10 +11,10 @@ from uuid import uuid4
 
 from tests.support.drawing import Drawing
 from tests.support.stages import Stage
-from verbworker.engine import Ask, Deployed, Resource, Signal, Start
-from verbworker.engines.embedded.definition import USER_TASK
+from verbworker.engine.embedded.kernel.definition import USER_TASK
+from verbworker.engine.protocol import Ask, Deployed, Resource, Signal, Start
 from verbworker.errors import JobGone, JobNotActive
-from verbworker.job import Job
+from verbworker.job.job import Job
 
 VARIABLES = ("orch_a", "orch_b", "orch_x", "orch_y", "orch_again", "corr_key")
 LONG_MS = 20 * 24 * 3600 * 1000  # longer than any scenario moves the clock

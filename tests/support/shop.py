@@ -15,11 +15,11 @@ from tests.support.http import ask
 from tests.support.models import one_task
 from tests.support.ports import LOOPBACK, free_ports
 from tests.support.start import Begun, begin
-from verbworker.engine import Resource
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
-from verbworker.stores._database import Database
-from verbworker.workflow import WorkflowVerb, load_workflow_verbs
+from verbworker.contract.workflow import WorkflowVerb, load_workflow_verbs
+from verbworker.engine.protocol import Resource
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
+from verbworker.stores.database import Database
 
 ENGINE_ID = "shop-cluster"
 ITEM = "a-secret-diamond"

@@ -22,11 +22,11 @@ from tests.support.entries import Book
 from tests.support.frames import ENGINE
 from tests.support.ports import LOOPBACK, free_ports
 from tests.support.shop import wait_until
-from verbworker.event import Kind, Wait
-from verbworker.stores._database import Database
-from verbworker.stores.gates import HumanGate
-from verbworker.stores.runbook import Runbook
-from verbworker.work.gates import Gates
+from verbworker.runbook.event import Kind, Wait
+from verbworker.stores.cases.gates import HumanGate
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
+from verbworker.work.gates.decide import Gates
 
 TENANT = "default"
 KEYS = {"ann": "a-key-that-ann-alone-has", "bob": "a-key-that-bob-alone-has", "eve": "a-key-of-another-tenant"}

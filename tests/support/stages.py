@@ -12,10 +12,10 @@ from pyzeebe.proto import gateway_pb2 as pb
 from tests.support.client import DEADLINE, Client, connected
 from tests.support.embedded import EmbeddedPlace, EmbeddedStage, embedded
 from tests.support.engines import Gateway
-from verbworker.engine import Engine, Signal
-from verbworker.engines.inline import InlineEngine
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.engine.inline import InlineEngine
+from verbworker.engine.protocol import Engine, Signal
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
 
 _KEYS_A_SCENARIO_USES = 400
 _KEYS_AT_ONCE = 20

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from verbworker import beginning
-from verbworker.engine import Engine, Start
-from verbworker.integrity import KeyRing
-from verbworker.stores._database import Database
-from verbworker.stores.instances import Instance, Instances
-from verbworker.workflow import WorkflowVerb
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.engine.protocol import Engine, Start
+from verbworker.model import start_variables as beginning
+from verbworker.payload.signature import KeyRing
+from verbworker.stores.cases.instances import Instance, Instances
+from verbworker.stores.database import Database
 
 TENANT = "tests"
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from verbworker.compiling import Compiled
-from verbworker.workflow import WorkflowVerb
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.profile.compile import Compiled
 
 POLICY = {
     "schedule_to_close_timeout_seconds": 3600.0,

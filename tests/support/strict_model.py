@@ -6,9 +6,9 @@ An edit replaces one text, which stands in the model once, by another.
 from dataclasses import dataclass
 from functools import cache
 
-from verblint.contract import Contracts, DirectVerb, Flag, FlagType, Gate, Origin, Policy, WorkflowVerb
-from verblint.finding import Finding, Severity
+from verblint.contracts.contract import Contracts, DirectVerb, Flag, FlagType, Gate, Origin, Policy, WorkflowVerb
 from verblint.inspection import inspect
+from verblint.report.finding import Finding, Severity
 from verblint.settings import Settings
 
 _HERE = Origin("verbs/claim.yaml")

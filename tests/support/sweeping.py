@@ -8,22 +8,22 @@ from uuid import uuid4
 
 import pytest
 
-from verbworker import failpoint
-from verbworker.engine import Engine
-from verbworker.failpoint import Point
-from verbworker.job import Job
-from verbworker.stores._database import Database
-from verbworker.stores.deliveries import Deliveries
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.frames import Frames
-from verbworker.stores.leases import Leases
+from verbworker.engine.protocol import Engine
+from verbworker.job import failpoint
+from verbworker.job.failpoint import Point
+from verbworker.job.job import Job
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.deliveries import Deliveries
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.leases import Leases
 from verbworker.testing.kit import Crash
-from verbworker.work.cancelling import Cancelling
-from verbworker.work.executor import Executor
-from verbworker.work.reconciler import Reconciler
-from verbworker.work.returns import Returns
-from verbworker.work.serving import Serving
-from verbworker.work.sweep import Sweep
+from verbworker.work.jobs.executor import Executor
+from verbworker.work.jobs.job_results import Returns
+from verbworker.work.listeners.serving import Serving
+from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.upkeep.reconciler import Reconciler
+from verbworker.work.upkeep.sweep import Sweep
 
 GRACE = timedelta(seconds=5)
 LONG_OVER = """

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field
 
-from verbworker.ops.repl.shapes import Shape, Slot, shapes_of
-from verbworker.registry import Registry
-from verbworker.verb import Call, Result
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Result
+from verbworker.repl.shapes import Shape, Slot, shapes_of
 
 CONTRACTS = """\
 verbs:

@@ -6,13 +6,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from verblint.contract import FlagType
+from verblint.contracts.contract import FlagType
+from verbworker.contract.flags import Flag, FlagContract
+from verbworker.contract.policy import DEFAULT_POLICY
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Result
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import PermanentBusiness
-from verbworker.flags import Flag, FlagContract
-from verbworker.policy import DEFAULT_POLICY
-from verbworker.registry import Registry
-from verbworker.verb import Call, Result
-from verbworker.workflow import WorkflowVerb
 
 TABLE = "CREATE TABLE IF NOT EXISTS trip (place serial, deed text, idempotency_key text)"
 DEEDS = "SELECT deed FROM trip ORDER BY place"

@@ -12,35 +12,35 @@ from uuid import UUID, uuid4
 
 from tests.support.counter import asking, counter
 from tests.support.trip import DEEDS, PLACES, TABLE
-from verblint.naming import COMPENSATE
-from verbworker import failpoint
-from verbworker.engine import Ask
-from verbworker.event import Event, Kind
-from verbworker.failpoint import Point
-from verbworker.integrity import KeyRing
-from verbworker.job import PAYLOAD, RESERVED, Job
-from verbworker.poll_loop import run_all
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores._sql import query
-from verbworker.stores.compensations import Compensations
-from verbworker.stores.dispatches import Dispatches
-from verbworker.stores.frames import Frames
-from verbworker.stores.histories import Histories
-from verbworker.stores.instances import Instances
-from verbworker.stores.runbook import Runbook
+from verblint.names import COMPENSATE
+from verbworker.background.poll_loop import run_all
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Ask
+from verbworker.job import failpoint
+from verbworker.job.failpoint import Point
+from verbworker.job.job import PAYLOAD, RESERVED, Job
+from verbworker.payload.signature import KeyRing
+from verbworker.runbook.event import Event, Kind
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.compensations import Compensations
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.histories import Histories
+from verbworker.stores.sql import query
 from verbworker.testing.kit import Crash
 from verbworker.testing.memory import MemoryEngine, MemoryJob
-from verbworker.work.compensation import CompensationDesk
-from verbworker.work.duplicate_instances import InstanceIdentity
-from verbworker.work.executor import Databases, Executor
-from verbworker.work.heart import Heart
-from verbworker.work.performance import Performance
-from verbworker.work.reaper import Reaper
-from verbworker.work.relay import Relay
-from verbworker.work.releases import Answer, Release, Releases
-from verbworker.work.returns import Returns
-from verbworker.work.worker import Pace, Worker
+from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.relay import Relay
+from verbworker.work.feeds.worker import Pace, Worker
+from verbworker.work.jobs.executor import Databases, Executor
+from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.perform import Performance
+from verbworker.work.listeners.compensation import CompensationDesk
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.upkeep.archiver import Reaper
+from verbworker.work.upkeep.releases import Answer, Release, Releases
 
 LEASE = timedelta(seconds=30)
 TIMEOUT = timedelta(seconds=60)

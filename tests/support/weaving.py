@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterable, Mapping
 
 from tests.support.bpmn import document, process
-from verblint.assembly import assemble
-from verblint.model import Definitions, Process
-from verblint.reader import read
-from verbworker.policy import Policy
-from verbworker.registry import Registry
-from verbworker.weaving import Woven, weave
-from verbworker.workflow import Gate, WorkflowVerb
+from verblint.bpmn.assembly import assemble
+from verblint.bpmn.model import Definitions, Process
+from verblint.bpmn.reader import read
+from verbworker.contract.policy import Policy
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import Gate, WorkflowVerb
+from verbworker.model.weave import Woven, weave
 
 MESSAGE = (
     '<message id="letter" name="letter-came"><extensionElements>'

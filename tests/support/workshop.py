@@ -12,26 +12,26 @@ from pydantic import BaseModel
 
 from tests.support.drawing import Drawing
 from tests.support.eventually import eventually
-from verbworker.engine import Engine, Resource
-from verbworker.engines.embedded.engine import EmbeddedEngine
-from verbworker.message import Message
-from verbworker.ops.app import App, choose_engine, opened
-from verbworker.ops.config import Settings
-from verbworker.ops.office import Office, opened_office
-from verbworker.poll_loop import PollLoop, RunsServices, Service
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores.dead_letters import DeadLetters
+from verbworker.app.client import Office, opened_office
+from verbworker.app.settings import Settings
+from verbworker.app.wiring import App, choose_engine, opened
+from verbworker.background.poll_loop import PollLoop, RunsServices, Service
+from verbworker.contract.message import Message
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Result
+from verbworker.contract.workflow import Gate, WorkflowVerb
+from verbworker.contract.workflow_fields import Argument
+from verbworker.engine.embedded.engine import EmbeddedEngine
+from verbworker.engine.protocol import Engine, Resource
+from verbworker.model.weave import weave
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.inbox import Inbox
-from verbworker.verb import Call, Result
-from verbworker.weaving import weave
-from verbworker.work.cancelling import Cancelling
-from verbworker.work.gates import Gates
-from verbworker.work.ingress import Ingress
-from verbworker.work.router import Caller
-from verbworker.workflow import Gate, WorkflowVerb
-from verbworker.workflow_contract import Argument
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.gates.decide import Gates
+from verbworker.work.messages.ingress import Ingress
+from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.router import Caller
 
 TENANT = "workshop"
 LETTER = "shop.letter"

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 from tests.support.embedded import EmbeddedPlace, embedded
 from tests.support.engines import Gateway
-from verbworker.engine import Ask, Engine, Resource, Start, Started
-from verbworker.engines.zeebe.connection import Connection
-from verbworker.engines.zeebe.engine import ZeebeEngine
+from verbworker.engine.protocol import Ask, Engine, Resource, Start, Started
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import Backpressure, EngineError, EngineUnavailable, JobGone
-from verbworker.job import Job
+from verbworker.job.job import Job
 
 WAIT_MS = 30_000
 

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.support.bpmn import document, process
-from verblint.assembly import assemble
-from verblint.reader import read
-from verbworker.approach import Approach, approach
+from verblint.bpmn.assembly import assemble
+from verblint.bpmn.reader import read
+from verbworker.profile.last_writers import Approach, approach
 
 CATCH = '<intermediateCatchEvent id="wait"><messageEventDefinition messageRef="m"/></intermediateCatchEvent>'
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
-from verbworker.stores._batch import Batch
+from verbworker.stores.batch import Batch
 
 Item = tuple[str, int]
 

@@ -7,9 +7,9 @@ import pytest
 import rfc8785
 
 from tests.support import hostile
-from verbworker import canonical as module
-from verbworker.canonical import MAX_DEPTH, canonical, encode, parse
 from verbworker.errors import PermanentContract
+from verbworker.payload import canonical as module
+from verbworker.payload.canonical import MAX_DEPTH, canonical, encode, parse
 
 LIMIT = 4096
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import hostile
-from verbworker import canonical as module
-from verbworker.canonical import canonical, encode, parse
 from verbworker.errors import PermanentContract
+from verbworker.payload import canonical as module
+from verbworker.payload.canonical import canonical, encode, parse
 
 LIMIT = 1024 * 1024
 VALUES = 30_000

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.error_models import ROWS, Row
-from verbworker.catches import StepCatches, as_json, catches_of, from_json, uncaught
+from verbworker.model.catches import StepCatches, as_json, catches_of, from_json, uncaught
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

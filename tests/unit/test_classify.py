@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from verbworker.classify import Failed, classify
+from verbworker.contract.policy import DEFAULT_POLICY, Policy
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Verb
 from verbworker.errors import (
     Backpressure,
     EngineUnavailable,
@@ -22,10 +24,8 @@ from verbworker.errors import (
     TransientInfrastructure,
     WorkerStopping,
 )
-from verbworker.outcome import Incident, Retry, Thrown, Yielded
-from verbworker.policy import DEFAULT_POLICY, Policy
-from verbworker.registry import Registry
-from verbworker.verb import Verb
+from verbworker.job.classify import Failed, classify
+from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
 
 SECRET = "iban DE89 3704"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from verbworker.ops.cli.shelf import PLACES
+from verbworker.cli.lazy_commands import PLACES
 
 
 @pytest.mark.parametrize("name", PLACES)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from verbs import registry
-from verbworker.compiling import Compiled, compile_model
+from verbworker.contract.policy import Policy
 from verbworker.errors import ContractInvalid, Refused
-from verbworker.lock import Difference, Lock, differences, lock_of, read_lock
-from verbworker.policy import Policy
+from verbworker.profile.compile import Compiled, compile_model
+from verbworker.profile.lock import Difference, Lock, differences, lock_of, read_lock
 
 MODEL = Path(__file__).parents[2] / "processes" / "kyc-open-case" / "process.bpmn"
 WORKFLOW = registry.workflows["kyc.open-case"]

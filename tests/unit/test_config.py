@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from verbworker.app import settings as config
 from verbworker.errors import ContractInvalid
-from verbworker.ops import config
-from verbworker.work.retention import RULES
+from verbworker.work.upkeep.retention import RULES
 
 SECRET = "correct-horse-battery-staple-0123456789"
 

@@ -6,7 +6,7 @@ from itertools import chain
 
 import pytest
 
-CSS = (files("verbworker.ops.console") / "static" / "console.css").read_text()
+CSS = (files("verbworker.console") / "static" / "console.css").read_text()
 DARK = CSS.index("prefers-color-scheme: dark")
 STATUSES = ("executing", "parked", "completed", "failed", "cancelled")
 TEXTS = [

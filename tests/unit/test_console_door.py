@@ -9,6 +9,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from verbworker.console.access.authentication import Door, Page
+from verbworker.console.access.headers import Addresses
+from verbworker.console.access.session import Session, Signer
+from verbworker.console.live_updates import Hub
+from verbworker.console.pages.page_tools import Tools, Visit
+from verbworker.console.pages.rendering import Rendering
+from verbworker.console.settings import ConsoleSettings
 from verbworker.errors import (
     CannotRun,
     EngineUnavailable,
@@ -19,15 +26,8 @@ from verbworker.errors import (
     StoreError,
     StoreUnavailable,
 )
-from verbworker.ops.console.door import Door, Page
-from verbworker.ops.console.hub import Hub
-from verbworker.ops.console.rendering import Rendering
-from verbworker.ops.console.safety import Addresses
-from verbworker.ops.console.session import Session, Signer
-from verbworker.ops.console.settings import ConsoleSettings
-from verbworker.ops.console.tools import Tools, Visit
-from verbworker.stores._database import Database
-from verbworker.stores.overview import Overview
+from verbworker.stores.cases.overview import Overview
+from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
 
 NOW = 1_000_000.0

@@ -5,8 +5,8 @@ import gc
 import tracemalloc
 from uuid import UUID
 
-from verbworker.ops.console.hub import GATES, RUNBOOK, Hub, Reader
-from verbworker.stores._database import Database
+from verbworker.console.live_updates import GATES, RUNBOOK, Hub, Reader
+from verbworker.stores.database import Database
 
 CHANGED = b"event: changed\ndata: \n\n"
 ENTRY, OTHER = UUID(int=1), UUID(int=2)

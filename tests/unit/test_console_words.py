@@ -9,16 +9,16 @@ from uuid import UUID
 import pytest
 
 from verbs import registry
+from verbworker.console.access.headers import Addresses
+from verbworker.console.access.login import _next
+from verbworker.console.access.oidc import Attempt
+from verbworker.console.access.session import Session, Signer, fits
+from verbworker.console.pages.rendering import ago, moment, seconds, shown
+from verbworker.console.pages.runbook import _key, _written
+from verbworker.console.pages.verb_list import cards, reader, write
+from verbworker.console.settings import ConsoleSettings, Logins, load, pick
 from verbworker.errors import ContractInvalid
-from verbworker.ops.console.catalogue import cards, reader, write
-from verbworker.ops.console.login import _next
-from verbworker.ops.console.oidc import Attempt
-from verbworker.ops.console.rendering import ago, moment, seconds, shown
-from verbworker.ops.console.runbook_pages import _key, _written
-from verbworker.ops.console.safety import Addresses
-from verbworker.ops.console.session import Session, Signer, fits
-from verbworker.ops.console.settings import ConsoleSettings, Logins, load, pick
-from verbworker.stores.overview import Key
+from verbworker.stores.cases.overview import Key
 
 NOW = 1_000_000.0
 SIGNER = Signer(b"a key of thirty-two bytes, or more")

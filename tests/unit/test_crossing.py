@@ -24,13 +24,13 @@ from tests.support.crossings import (
     sealed,
 )
 from tests.support.frames import make_job
-from verbworker.crossing import Luggage, afresh, leave, overtaken, variables_of
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Result
 from verbworker.errors import Failure, PayloadIntegrityError, PermanentContract
-from verbworker.integrity import KeyRing, Seal
-from verbworker.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
-from verbworker.outcome import Completed
-from verbworker.registry import Registry
-from verbworker.verb import Result
+from verbworker.job.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
+from verbworker.job.outcome import Completed
+from verbworker.payload.boundary import Luggage, afresh, leave, overtaken, variables_of
+from verbworker.payload.signature import KeyRing, Seal
 
 RING = KeyRing("k1", {"k1": b"s" * 32})
 SECRET = "iban DE89 3704"

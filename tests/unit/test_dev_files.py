@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from verbworker.ops.dev.files import Files, home_of
+from verbworker.dev.files import Files, home_of
 
 
 @pytest.fixture

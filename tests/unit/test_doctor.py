@@ -5,15 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from verbworker.engine import EngineFacts
-from verbworker.engine_faults import overdue_remedy, stall_remedy
-from verbworker.ops.config import Settings
-from verbworker.ops.doctor.database import judged
-from verbworker.ops.doctor.engine import version
-from verbworker.ops.doctor.examination import CHECKS, worst
-from verbworker.ops.doctor.finding import Finding, Verdict, ok, unknown, warn, wrong
-from verbworker.ops.doctor.patient import Patient
-from verbworker.ops.selfcheck import greet
+from verbworker.app.selfcheck import greet
+from verbworker.app.settings import Settings
+from verbworker.doctor.check_result import Finding, Verdict, ok, unknown, warn, wrong
+from verbworker.doctor.checks import CHECKS, worst
+from verbworker.doctor.database import judged
+from verbworker.doctor.engine import version
+from verbworker.doctor.subject import Patient
+from verbworker.engine.known_faults import overdue_remedy, stall_remedy
+from verbworker.engine.protocol import EngineFacts
 from verbworker.testing import InlineEngine
 
 LEASE = timedelta(seconds=30)

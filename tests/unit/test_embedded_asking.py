@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.support.drawing import Drawing
-from verblint.element import ZEEBE
-from verbworker.engines.embedded.commands import Begin, JobMade
-from verbworker.engines.embedded.definition import compile_models
-from verbworker.engines.embedded.state import State
-from verbworker.engines.embedded.step import step
+from verblint.bpmn.element import ZEEBE
+from verbworker.engine.embedded.kernel.commands import Begin, JobMade
+from verbworker.engine.embedded.kernel.definition import compile_models
+from verbworker.engine.embedded.kernel.state import State
+from verbworker.engine.embedded.kernel.step import step
 from verbworker.errors import CommandInvalid
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)

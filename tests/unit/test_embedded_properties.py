@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.support.kernel import INSTANCE, Game
 from tests.support.sound_models import Block, Sound, blocks, drawn
-from verbworker.engines.embedded import commands as told
-from verbworker.engines.embedded.commands import NothingThere
-from verbworker.engines.embedded.state import State, Token
-from verbworker.engines.embedded.step import step
+from verbworker.engine.embedded.kernel import commands as told
+from verbworker.engine.embedded.kernel.commands import NothingThere
+from verbworker.engine.embedded.kernel.state import State, Token
+from verbworker.engine.embedded.kernel.step import step
 
 MOST_MOVES = 400
 ROUNDS = 2  # of every loop, so that a walk ends

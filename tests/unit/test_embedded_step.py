@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.drawing import Drawing, listeners
 from tests.support.kernel import Game
-from verbworker.engines.embedded.commands import NothingThere
+from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.errors import CommandInvalid
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)

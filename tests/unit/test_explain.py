@@ -11,10 +11,10 @@ import pytest
 
 import verbworker
 from tests.support.histories import ANN, BOB, at, make_event, make_history, make_told, unfinished
-from verbworker.frame import FrameState, Step
-from verbworker.ops.explain import Line, explain, headline
-from verbworker.stores import _sql
-from verbworker.stores.histories import Event, Told
+from verbworker.app.explain import Line, explain, headline
+from verbworker.job.frame import FrameState, Step
+from verbworker.stores import sql as _sql
+from verbworker.stores.jobs.histories import Event, Told
 
 LEFT: dict[str, Any] = {"from": str(ANN), "lease_until": at(5).isoformat()}
 A, B = "worker ann (host a, pid 11)", "worker bob (host b, pid 22)"
@@ -233,7 +233,7 @@ def noted_kinds() -> set[str]:
     """Every kind the runtime may write: in its SQL, by name in `work`, and as a step of the decision table."""
     sql = "".join([*_sql.queries("frames").values(), *_sql.queries("leases").values()])
     written = set(re.findall(r"\$1, (?:\$2|job_key), '([a-z]+)'", sql)) | {"retry", "takeover", "release"}
-    source = "".join(path.read_text() for path in (Path(verbworker.__file__).parent / "work").glob("*.py"))
+    source = "".join(path.read_text() for path in (Path(verbworker.__file__).parent / "work").rglob("*.py"))
     named = set(re.findall(r'note\([^,]+, "([a-z ]+)"', source))
     answers = {f"verdict {answer}" for answer in ("not active", "unavailable", "refused")}
     return written | named | answers | {Step.SUPERSEDED.value, Step.WAIT.value, Step.CONTINUE.value}

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from verbworker import failpoint
-from verbworker.failpoint import VARIABLE, Point, arm, arm_from_environment, reach
+from verbworker.job import failpoint
+from verbworker.job.failpoint import VARIABLE, Point, arm, arm_from_environment, reach
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +54,7 @@ def test_a_point_or_deed_nobody_knows_is_refused(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("text", ["popped:kill", "popped"])
 def test_the_environment_kills_a_process_at_its_point_and_at_no_other(text: str) -> None:
     script = (
-        "from verbworker.failpoint import Point, arm_from_environment, reach\n"
+        "from verbworker.job.failpoint import Point, arm_from_environment, reach\n"
         "arm_from_environment(); reach(Point.PUSHED); print('pushed', flush=True); reach(Point.POPPED); print('popped')"
     )
     done = subprocess.run(

@@ -10,13 +10,13 @@ import pytest
 
 from tests.support.virtual_time import turns, virtual_time
 from verbworker import metrics
-from verbworker.engine import Ask, Start
+from verbworker.engine.protocol import Ask, Start
 from verbworker.errors import AccessDenied, AnswerTooLarge, EngineError, EngineUnavailable
-from verbworker.job import Job
+from verbworker.job.job import Job
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.activations import FIRST_TIMEOUT_MS
-from verbworker.work.feed import Feed
-from verbworker.work.slots import Slot, Slots
+from verbworker.work.feeds.activations import FIRST_TIMEOUT_MS
+from verbworker.work.feeds.feed import Feed
+from verbworker.work.feeds.slots import Slot, Slots
 
 VERB = "kyc.check"
 ASK = Ask(type=VERB, worker="tests", timeout_ms=60_000, variables=())

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from tests.support.virtual_time import VirtualLoop, virtual_time
 from verbworker import metrics
-from verbworker.engine import Ask, Start
+from verbworker.engine.protocol import Ask, Start
 from verbworker.errors import Backpressure, EngineUnavailable
-from verbworker.job import Job
+from verbworker.job.job import Job
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.feed import Feed
-from verbworker.work.slots import Slot, Slots
-from verbworker.work.worker import start_in
+from verbworker.work.feeds.feed import Feed
+from verbworker.work.feeds.slots import Slot, Slots
+from verbworker.work.feeds.worker import start_in
 
 VERB = "kyc.check"
 ASK = Ask(type=VERB, worker="tests", timeout_ms=60_000, variables=())

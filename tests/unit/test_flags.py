@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from verblint.contract import FlagType
+from verblint.contracts.contract import FlagType
+from verbworker.contract.flags import Flag, FlagContract, check_correlation
 from verbworker.errors import ContractInvalid, PermanentContract
-from verbworker.flags import Flag, FlagContract, check_correlation
 
 CONTRACT = FlagContract.of(
     [

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.support.frames import ENGINE, make_job
-from verbworker.frame import (
+from verbworker.job.frame import (
     Frame,
     FrameState,
     Step,

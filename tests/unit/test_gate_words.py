@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from verbworker.event import Event, Kind, Status, told
+from verbworker.runbook.event import Event, Kind, Status, told
 
 
 @pytest.mark.req("WAIT-01", "EVT-03")

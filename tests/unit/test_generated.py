@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.support.distributions import ROOT
 from tests.support.strange_names import POLICY, STRANGE, compiled, workflow
 from verbworker import Call, Decision, Message, PermanentContract, ReceivedMessage
-from verbworker.compiling import Compiled
-from verbworker.ops.profile.generated import generated, module_name
+from verbworker.profile.compile import Compiled
+from verbworker.profile.verify.generate import generated, module_name
 
 RUFF = Path(sys.executable).with_name("ruff")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.support.drawing import Drawing
-from verbworker.engine import Ask, Resource, Signal, Start
+from verbworker.engine.protocol import Ask, Resource, Signal, Start
 from verbworker.errors import Backpressure, CommandInvalid, EngineUnavailable, JobGone
-from verbworker.job import Job
+from verbworker.job.job import Job
 from verbworker.testing import Clock, InlineEngine, JobState
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)

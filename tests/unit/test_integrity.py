@@ -6,7 +6,7 @@ import hmac
 import pytest
 
 from verbworker.errors import ContractInvalid, PayloadIntegrityError
-from verbworker.integrity import KeyRing, Seal, digest
+from verbworker.payload.signature import KeyRing, Seal, digest
 
 CONTENT = b'{"a":1}'
 OLD, NEW = b"o" * 32, b"n" * 32

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from verbworker.contract.invocation import Invocation, parse
 from verbworker.errors import InvocationInvalid
-from verbworker.invocation import Invocation, parse
 
 
 @pytest.mark.req("REG-01")

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
+from verbworker.app import logging as log
 from verbworker.errors import StoreUnavailable
-from verbworker.ops import log
 
 SECRET = "s3cr3t-w0rd-of-some-length"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verbworker.mapping import IoMapping
+from verbworker.profile.mapping import IoMapping
 
 names = st.sampled_from("abc")
 paths = st.lists(names, min_size=1, max_size=3).map(".".join)

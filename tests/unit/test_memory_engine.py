@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.virtual_time import turns, virtual_time
-from verbworker.engine import Ask, Resource, Signal, Start
+from verbworker.engine.protocol import Ask, Resource, Signal, Start
 from verbworker.errors import Backpressure, CommandInvalid, EngineUnavailable, JobGone, JobNotActive
-from verbworker.job import Job
+from verbworker.job.job import Job
 from verbworker.testing.memory import JobState, MemoryEngine
 
 ASK = Ask(type="a.one", worker="tests", timeout_ms=60_000, variables=("x", "gone"))

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from verbworker.canonical import canonical
 from verbworker.errors import PermanentContract
-from verbworker.merge import REMOVED, apply, changes, enforce_writes, merge
+from verbworker.payload.canonical import canonical
+from verbworker.payload.merge import REMOVED, apply, changes, enforce_writes, merge
 
 leaves = st.none() | st.booleans() | st.integers(-2, 2) | st.text("xy", max_size=2) | st.lists(st.none(), max_size=2)
 objects: st.SearchStrategy[dict[str, Any]] = st.dictionaries(

@@ -7,9 +7,18 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.support.mail import make_message
-from verbworker.canonical import canonical
+from verbworker.contract.message import (
+    Addressee,
+    Burial,
+    Candidate,
+    Message,
+    Undeliverable,
+    address,
+    engine_message_id,
+    read,
+)
 from verbworker.errors import MessageInvalid
-from verbworker.message import Addressee, Burial, Candidate, Message, Undeliverable, address, engine_message_id, read
+from verbworker.payload.canonical import canonical
 
 NEEDED = {
     "message_name": "documents-received",
@@ -115,7 +124,7 @@ def test_every_field_counts_for_the_hash(change: dict[str, object]) -> None:
 
 
 def test_a_message_made_in_python_may_not_hold_what_json_cannot() -> None:
-    from verbworker.message import validate
+    from verbworker.contract.message import validate
 
     with pytest.raises(MessageInvalid, match="cannot be kept"):
         validate({**NEEDED, "payload": {"when": object()}})

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from verbworker.outcome import told
+from verbworker.job.outcome import told
 
 
 @pytest.mark.req("FAIL-04")

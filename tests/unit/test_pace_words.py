@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verbworker.backoff import backoff
-from verbworker.limit import Limit
-from verbworker.load import BUSY_RATE, IDLE_RATE, Load
+from verbworker.retrying import backoff
+from verbworker.work.feeds.limit import Limit
+from verbworker.work.feeds.load import BUSY_RATE, IDLE_RATE, Load
 
 STEPS = st.lists(st.one_of(st.none(), st.integers(0, 500)), max_size=60)
 

@@ -7,10 +7,9 @@ import pytest
 import rfc8785
 
 from tests.support import hostile
-from verbworker.canonical import MAX_DEPTH
 from verbworker.errors import PayloadIntegrityError, PermanentContract
-from verbworker.integrity import digest
-from verbworker.payload import (
+from verbworker.payload.canonical import MAX_DEPTH
+from verbworker.payload.envelope import (
     DEFAULT_BUDGET,
     HARD_LIMIT,
     DomainPayload,
@@ -20,6 +19,7 @@ from verbworker.payload import (
     require_schema,
     unpack,
 )
+from verbworker.payload.signature import digest
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

@@ -15,12 +15,12 @@ import pytest
 
 from tests.support.crossings import CLAIM, ENTRY, NOW, Case, entered, make_registry
 from tests.support.frames import make_job
-from verbworker.crossing import Entered
+from verbworker.contract.verb import Call
 from verbworker.errors import Fenced, OutcomeUnknown, TransientExternal, WorkerStopping
-from verbworker.frame import Claim
-from verbworker.verb import Call
-from verbworker.work.heart import End, Life
-from verbworker.work.performance import Abandoned, JobVanished, Performance
+from verbworker.job.frame import Claim
+from verbworker.payload.boundary import Entered
+from verbworker.work.feeds.leases import End, Life
+from verbworker.work.jobs.perform import Abandoned, JobVanished, Performance
 
 LONG = timedelta(minutes=1)
 SHORT = timedelta(milliseconds=20)

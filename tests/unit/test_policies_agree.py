@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from verblint.catalogue import ContractError, read_contracts
+from verblint.contracts.contract_files import ContractError, read_contracts
+from verbworker.contract.policy import load_policies
 from verbworker.errors import ContractInvalid
-from verbworker.policy import load_policies
 
 NUMBERS = st.sampled_from(
     ["0", "-1", "1", "0.5", "1.0", "3", "61", "1000", "1001", "1000001", "400000000", "true", "x"]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from verbworker.contract.policy import DEFAULT_POLICY, Policy, Retry, load_policies
 from verbworker.errors import ContractInvalid
-from verbworker.policy import DEFAULT_POLICY, Policy, Retry, load_policies
 
 STANDARD = """\
 version: 1

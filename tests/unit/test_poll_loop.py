@@ -11,8 +11,8 @@ import pytest
 from tests.support.outages import name_of, outages
 from tests.support.virtual_time import turns, virtual_time
 from verbworker import metrics
+from verbworker.background.poll_loop import PollLoop, run_all, running
 from verbworker.errors import AccessDenied, EndedByBug, EngineUnavailable, StoreConflict, StoreError, StoreUnavailable
-from verbworker.poll_loop import PollLoop, run_all, running
 
 
 class Queue:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from verbworker.ops.profile import rules
+from verbworker.profile.verify import rules
 
 CHAPTER = Path(rules.__file__).with_name("README.md").read_text()
 

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from verbworker.event import Entry, EntryMode, Event, Kind, Open, Status, Wait
-from verbworker.progress import progress
+from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Open, Status, Wait
+from verbworker.runbook.progress import progress
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 ENTRY = uuid4()

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel
 
+from verbworker.contract.policy import DEFAULT_POLICY, Policy
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Mode, OnUnknown, Result, Verb
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.contract.workflow_fields import Sentences
 from verbworker.errors import ContractInvalid
-from verbworker.policy import DEFAULT_POLICY, Policy
-from verbworker.registry import Registry
-from verbworker.verb import Call, Mode, OnUnknown, Result, Verb
-from verbworker.workflow import WorkflowVerb
-from verbworker.workflow_contract import Sentences
 
 
 class Case(BaseModel):

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.support.talking import make_shapes
+from verbworker.contract.invocation import Invocation
 from verbworker.errors import InvocationInvalid
-from verbworker.invocation import Invocation
-from verbworker.ops.repl.completing import Known, shape_at, suggest, suggest_answer
-from verbworker.ops.repl.lines import Order, is_open, read
-from verbworker.ops.repl.shapes import Shape
+from verbworker.repl.completer import Known, shape_at, suggest, suggest_answer
+from verbworker.repl.lines import Order, is_open, read
+from verbworker.repl.shapes import Shape
 
 KNOWN = Known(
     {"gates": "what waits", "decide": "decide", "runbook": "entries"},

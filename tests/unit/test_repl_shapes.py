@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.talking import make_shapes
-from verbworker.ops.repl.shapes import Shape, Slot
+from verbworker.repl.shapes import Shape, Slot
 
 
 @pytest.fixture(scope="module")

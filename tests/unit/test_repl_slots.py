@@ -6,9 +6,9 @@ import pytest
 
 from tests.support.talking import make_shapes
 from verbworker.errors import InvocationInvalid, NotFound
-from verbworker.ops.repl.numbers import Numbers
-from verbworker.ops.repl.shapes import Shape, Slot
-from verbworker.ops.repl.slots import filled, open_slots, read_answer
+from verbworker.repl.argument_slots import filled, open_slots, read_answer
+from verbworker.repl.shapes import Shape, Slot
+from verbworker.repl.short_ids import Numbers
 
 
 @pytest.fixture(scope="module")

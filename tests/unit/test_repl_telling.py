@@ -12,13 +12,13 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.support.talking import make_shapes
-from verbworker.event import Entry, EntryMode, Event, Kind, Open, Stall, StallKind, Status, Wait
-from verbworker.ops import repl
-from verbworker.ops.reading import Found
-from verbworker.ops.repl import telling
-from verbworker.ops.repl.numbers import Numbers
-from verbworker.progress import Progress
-from verbworker.stores.gates import HumanGate, Verdict
+from verbworker import repl
+from verbworker.app.entry_view import Found
+from verbworker.repl import formatting as telling
+from verbworker.repl.short_ids import Numbers
+from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Open, Stall, StallKind, Status, Wait
+from verbworker.runbook.progress import Progress
+from verbworker.stores.cases.gates import HumanGate, Verdict
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 BPMN = (

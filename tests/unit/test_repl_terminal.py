@@ -16,10 +16,10 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from tests.support.talking import make_shapes
-from verbworker.ops.repl.completing import Suggestion
-from verbworker.ops.repl.history import opened, place
-from verbworker.ops.repl.shapes import Slot
-from verbworker.ops.repl.terminal import Suggesting, Terminal
+from verbworker.repl.completer import Suggestion
+from verbworker.repl.history import opened, place
+from verbworker.repl.shapes import Slot
+from verbworker.repl.terminal import Suggesting, Terminal
 
 ENTER, CTRL_C, CTRL_D, UP = "\r", "\x03", "\x04", "\x1b[A"
 DECISION = Slot("the decision", "enum", "What do you decide?", values=("approve", "reject"))

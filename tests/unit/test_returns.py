@@ -7,13 +7,13 @@ from uuid import uuid4
 import pytest
 
 from tests.support.virtual_time import virtual_time
-from verbworker.engine import Variables
+from verbworker.engine.protocol import Variables
 from verbworker.errors import Backpressure
-from verbworker.outcome import Completed
-from verbworker.stores._database import Database
-from verbworker.stores.frames import Frames
+from verbworker.job.outcome import Completed
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.frames import Frames
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.returns import Returns
+from verbworker.work.jobs.job_results import Returns
 
 
 class BusyEngine(MemoryEngine):

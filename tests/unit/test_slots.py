@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.virtual_time import Hung, turns, virtual_time
 from verbworker import metrics
-from verbworker.work.slots import Reservation, Slot, Slots
+from verbworker.work.feeds.slots import Reservation, Slot, Slots
 
 
 def granted(verb: str) -> float:

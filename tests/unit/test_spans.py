@@ -12,9 +12,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from tests.support.frames import make_job
-from verbworker.frame import Claim
-from verbworker.ops.spans import JobTracer
-from verbworker.trace import UNTRACED
+from verbworker.app.tracing import JobTracer
+from verbworker.job.frame import Claim
+from verbworker.job.trace import UNTRACED
 
 SECRET = "a-secret-diamond"
 JOB = make_job(7, variables={"domain_payload": SECRET}, headers={"note": SECRET})
@@ -129,7 +129,7 @@ def test_untraced_is_one_span_that_keeps_nothing() -> None:
 
 
 def test_a_worker_that_does_not_trace_does_not_load_opentelemetry() -> None:
-    look = "import sys, verbworker.ops.app, verbworker.ops.cli.app; print('opentelemetry' in sys.modules)"
+    look = "import sys, verbworker.app.wiring, verbworker.cli.app; print('opentelemetry' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
 
     assert (done.stdout.strip(), done.stderr) == ("False", "")

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tests.support.frames import make_job
-from verblint.template import parse
+from verblint.contracts.templates import parse
 from verbworker.errors import PermanentContract
-from verbworker.terms import LONGEST_KEY, NO_TERMS, TaskTerms, Terms
+from verbworker.profile.task_profile import LONGEST_KEY, NO_TERMS, TaskTerms, Terms
 
 POLICY = {
     "schedule_to_close_timeout_seconds": 3600,

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.support.crossings import CLAIM, DATA, Case, entered, idle, make_content, make_registry, make_variables
-from verbworker.crossing import leave
+from verbworker.contract.registry import Registry
 from verbworker.errors import ContractInvalid, PermanentContract
-from verbworker.payload import DomainPayload, pack, unpack
-from verbworker.registry import Registry
-from verbworker.upgrade import Upgrade, Upgrades
+from verbworker.payload.boundary import leave
+from verbworker.payload.envelope import DomainPayload, pack, unpack
+from verbworker.payload.upgrade import Upgrade, Upgrades
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 NAME = "kyc.open-case"

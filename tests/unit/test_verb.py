@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
+from verbworker.contract.verb import Call, Decision, ReceivedMessage, Result
 from verbworker.errors import PermanentContract
-from verbworker.verb import Call, Decision, ReceivedMessage, Result
 
 
 def make_call(**changes: Any) -> Call:

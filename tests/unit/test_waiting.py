@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.support.weaving import BY_ERROR, BY_MESSAGE, BY_TIMER, registry_of, woven
-from verbworker.event import Due
-from verbworker.waiting import Waiting, as_json, due, ends, from_json
+from verbworker.model.waits import Waiting, as_json, due, ends, from_json
+from verbworker.runbook.event import Due
 
 TASK = (
     '<serviceTask id="{key}"><extensionElements><zeebe:taskDefinition type="{job}"/></extensionElements></serviceTask>'

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from verbworker import metrics
-from verbworker.work.watchdog import Watchdog
+from verbworker.work.feeds.watchdog import Watchdog
 
 PATIENCE = 0.05
 LONG = 30.0

@@ -20,12 +20,12 @@ from tests.support.weaving import (
     the_process,
     woven,
 )
-from verblint.element import BPMN, ZEEBE
+from verblint.bpmn.element import BPMN, ZEEBE
+from verbworker.contract.policy import Policy, Retry
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import Refused
-from verbworker.policy import Policy, Retry
-from verbworker.registry import Registry
-from verbworker.weaving import COMPENSATE_RETRIES, LISTENER_RETRIES, weave
-from verbworker.workflow import WorkflowVerb
+from verbworker.model.weave import COMPENSATE_RETRIES, LISTENER_RETRIES, weave
 
 PARK = ("start", "verbworker.park")
 UNPARK = ("end", "verbworker.unpark")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from verblint.catalogue import ContractError, read_contracts
+from verblint.contracts.contract_files import ContractError, read_contracts
+from verbworker.contract.workflow import WorkflowVerb, json_schema, load_workflow_verbs
 from verbworker.errors import ContractInvalid, PermanentContract
-from verbworker.payload import DEFAULT_BUDGET
-from verbworker.workflow import WorkflowVerb, json_schema, load_workflow_verbs
+from verbworker.payload.envelope import DEFAULT_BUDGET
 
 OPEN_CASE = """\
 verb: kyc.open-case

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from verbworker.engines.zeebe.channel import channel_options, cut_connections, open_channel
-from verbworker.engines.zeebe.connection import Basic, Connection
+from verbworker.engine.zeebe.channel import channel_options, cut_connections, open_channel
+from verbworker.engine.zeebe.connection import Basic, Connection
 
 SETTINGS = dict(channel_options(Connection(max_message_bytes=1_000_000)))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from verbworker.engines.zeebe.connection import Basic, Connection, OAuth, Tls, parse_address
+from verbworker.engine.zeebe.connection import Basic, Connection, OAuth, Tls, parse_address
 from verbworker.errors import ContractInvalid
 
 CLIENT = {"CAMUNDA_CLIENT_ID": "worker", "CAMUNDA_CLIENT_SECRET": "s3cret"}

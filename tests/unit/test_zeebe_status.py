@@ -4,7 +4,7 @@ import grpc
 import pytest
 from grpc import StatusCode
 
-from verbworker.engines.zeebe.status import TABLE, Rpc, translate
+from verbworker.engine.zeebe.status import TABLE, Rpc, translate
 from verbworker.errors import (
     AccessDenied,
     AnswerTooLarge,

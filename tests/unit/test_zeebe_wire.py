@@ -6,8 +6,8 @@ import orjson
 import pytest
 from pyzeebe.proto import gateway_pb2 as pb
 
-from verbworker.engine import Ask, Signal, Start
-from verbworker.engines.zeebe import wire
+from verbworker.engine.protocol import Ask, Signal, Start
+from verbworker.engine.zeebe import wire
 from verbworker.errors import CommandInvalid
 
 ASK = Ask(type="kyc.check", worker="w", timeout_ms=60_000, variables=("domain_payload",))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
-from verbworker.stores._database import Database
-from verbworker.stores._sql import query
+from verbworker.stores.database import Database
+from verbworker.stores.sql import query
 
 Queue = Literal["gates", "held", "dispatches", "decisions", "letters"]
 

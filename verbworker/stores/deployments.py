@@ -4,14 +4,14 @@ import json
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 
-from verbworker import catches
-from verbworker.catches import Catches
-from verbworker.compiling import Compiled
-from verbworker.engine import Deployed
-from verbworker.stores._database import Database, Row
-from verbworker.stores._sql import query
-from verbworker.waiting import Waits, as_json, from_json
-from verbworker.weaving import Woven
+from verbworker.engine.protocol import Deployed
+from verbworker.model import catches
+from verbworker.model.catches import Catches
+from verbworker.model.waits import Waits, as_json, from_json
+from verbworker.model.weave import Woven
+from verbworker.profile.compile import Compiled
+from verbworker.stores.database import Database, Row
+from verbworker.stores.sql import query
 
 # A deployment whose answer was lost is repeated soon, by whoever asked for it; one that was refused never comes.
 _UNANSWERED_FOR = timedelta(hours=1)

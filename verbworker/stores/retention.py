@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from verbworker.stores._database import Connection, Database, Row
-from verbworker.stores._sql import query
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.sql import query
 
 _ARCHIVE = "archived_frame"
 _PAYLOAD = "payload"

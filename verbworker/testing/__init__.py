@@ -1,6 +1,6 @@
 """Testing kit for verb authors: an engine in memory that misbehaves on request, and a crash at every point."""
 
-from verbworker.engines.inline import Clock, InlineEngine, JobState
-from verbworker.failpoint import Point
+from verbworker.engine.inline import Clock, InlineEngine, JobState
+from verbworker.job.failpoint import Point
 
 __all__ = ["Clock", "InlineEngine", "JobState", "Point"]

@@ -10,24 +10,24 @@ from uuid import uuid4
 
 from pydantic import BaseModel
 
-from verbworker import failpoint
-from verbworker.beginning import begin
-from verbworker.canonical import parse
-from verbworker.engine import Ask, Start
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.engine.protocol import Ask, Start
 from verbworker.errors import CannotRun
-from verbworker.failpoint import Point
-from verbworker.job import PAYLOAD, RESERVED
-from verbworker.payload import HARD_LIMIT
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores._sql import query
-from verbworker.stores.frames import Frames
-from verbworker.stores.instances import Instance, Instances
+from verbworker.job import failpoint
+from verbworker.job.failpoint import Point
+from verbworker.job.job import PAYLOAD, RESERVED
+from verbworker.model.start_variables import begin
+from verbworker.payload.canonical import parse
+from verbworker.payload.envelope import HARD_LIMIT
+from verbworker.stores.cases.instances import Instance, Instances
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.sql import query
 from verbworker.testing.memory import JobState, MemoryEngine, MemoryJob
-from verbworker.work.executor import Databases, Executor
-from verbworker.work.heart import Heart
-from verbworker.work.performance import Performance
-from verbworker.workflow import WorkflowVerb
+from verbworker.work.feeds.leases import Heart
+from verbworker.work.jobs.executor import Databases, Executor
+from verbworker.work.jobs.perform import Performance
 
 _MOST_DELIVERIES = 10
 _SETTLED = (JobState.COMPLETED, JobState.INCIDENT, JobState.THROWN)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from xml.sax.saxutils import quoteattr
 
-from verbworker.engine import Deployed, EngineFacts, Resource, Signal
-from verbworker.engines.inline import InlineEngine, JobState, MemoryJob
+from verbworker.engine.inline import InlineEngine, JobState, MemoryJob
+from verbworker.engine.protocol import Deployed, EngineFacts, Resource, Signal
 from verbworker.errors import CommandInvalid
 
 __all__ = ["JobState", "MemoryEngine", "MemoryJob"]

@@ -11,28 +11,28 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 from uuid import UUID, uuid4
 
-from verblint.rendering import render
-from verbworker.engine import Engine
-from verbworker.engines.inline import InlineEngine
+from verblint.report.render import render
+from verbworker.app import wiring as app
+from verbworker.app.client import Office, opened_office
+from verbworker.app.settings import Settings
+from verbworker.contract.message import Message
+from verbworker.contract.registry import Registry
+from verbworker.engine.inline import InlineEngine
+from verbworker.engine.protocol import Engine
 from verbworker.errors import CannotRun
-from verbworker.event import Entry, Kind, Open, told
-from verbworker.message import Message
-from verbworker.ops import app
-from verbworker.ops.config import Settings
-from verbworker.ops.models import open_linter, read_models
-from verbworker.ops.office import Office, opened_office
-from verbworker.registry import Registry
-from verbworker.stores._database import Database
-from verbworker.stores.dead_letters import DeadLetters
+from verbworker.profile.verify.models import open_linter, read_models
+from verbworker.runbook.event import Entry, Kind, Open, told
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.inbox import Inbox
-from verbworker.stores.instances import Instances
-from verbworker.work.deploy import Deploy, prepare
-from verbworker.work.dispatcher import Dispatcher
-from verbworker.work.gates import Gates
-from verbworker.work.ingress import Ingress
-from verbworker.work.messenger import Messenger
-from verbworker.work.router import Caller
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.gates.decide import Gates
+from verbworker.work.messages.delivery import Messenger
+from verbworker.work.messages.ingress import Ingress
+from verbworker.work.starts.deploy import Deploy, prepare
+from verbworker.work.starts.dispatcher import Dispatcher
+from verbworker.work.starts.router import Caller
 
 TENANT = "tests"
 _LOOK_EVERY = 0.02

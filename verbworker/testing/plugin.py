@@ -17,10 +17,10 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 
-from verbworker.failpoint import Point
-from verbworker.registry import Registry
-from verbworker.stores import _schema
-from verbworker.stores._database import connected
+from verbworker.contract.registry import Registry
+from verbworker.job.failpoint import Point
+from verbworker.stores import migrations as _schema
+from verbworker.stores.database import connected
 from verbworker.testing.kit import Kit
 from verbworker.testing.play import Play
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from verblint.rendering import render
-from verblint.value import replace as replaced
-from verbworker.ops.models import read_models
-from verbworker.ops.profile.project import open_sources
-from verbworker.ops.profile.rules import RULES
-from verbworker.ops.profile.verifying import verify
-from verbworker.registry import Registry
+from verblint.report.render import render
+from verblint.startup.value import replace as replaced
+from verbworker.contract.registry import Registry
+from verbworker.profile.verify.models import read_models
+from verbworker.profile.verify.rules import RULES
+from verbworker.profile.verify.sources import open_sources
+from verbworker.profile.verify.verifier import verify
 
 
 def assert_verified(models: Sequence[str], registry: Registry | None = None, *, profile: str = "") -> None:

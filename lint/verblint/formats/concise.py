@@ -1,7 +1,7 @@
 """One line for each finding, as compilers write them."""
 
-from verblint.rendering import printable
-from verblint.report import Report
+from verblint.report.render import printable
+from verblint.report.report import Report
 
 
 def render(report: Report) -> str:

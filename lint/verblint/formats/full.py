@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.rendering import printable, subject
-from verblint.report import Report
-from verblint.source import Source
+from verblint.bpmn.source import Source
+from verblint.report.finding import Finding, Severity
+from verblint.report.render import printable, subject
+from verblint.report.report import Report
 
 _WIDTH = 100
 _BEFORE = 40

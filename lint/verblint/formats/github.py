@@ -1,7 +1,7 @@
 """Workflow commands of GitHub Actions, which show each finding beside its line in a pull request."""
 
-from verblint.finding import Finding
-from verblint.report import Problem, Report
+from verblint.report.finding import Finding
+from verblint.report.report import Problem, Report
 
 
 def render(report: Report) -> str:

@@ -4,8 +4,8 @@ from collections import Counter
 from hashlib import sha256
 from json import dumps
 
-from verblint.finding import Severity
-from verblint.report import Report
+from verblint.report.finding import Severity
+from verblint.report.report import Report
 
 _LEVELS = {Severity.ERROR: "major", Severity.WARNING: "minor"}
 

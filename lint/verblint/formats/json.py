@@ -3,9 +3,9 @@
 from collections import Counter
 from json import dumps
 
-from verblint.finding import Finding, Fix
-from verblint.rendering import version
-from verblint.report import Report
+from verblint.report.finding import Finding, Fix
+from verblint.report.render import version
+from verblint.report.report import Report
 
 LAYOUT = 1
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from html import escape
 
-from verblint.finding import Finding
-from verblint.rendering import printable, subject
-from verblint.report import Problem, Report, Suppressed
+from verblint.report.finding import Finding
+from verblint.report.render import printable, subject
+from verblint.report.report import Problem, Report, Suppressed
 
 
 def render(report: Report) -> str:

@@ -11,11 +11,11 @@ from os.path import isabs
 from pathlib import Path
 from urllib.parse import quote
 
-from verblint.finding import Edit, Finding, Fix
-from verblint.rendering import version
-from verblint.report import Problem, Report, Suppressed
-from verblint.rule import CRASHED, Rule
-from verblint.rulebook import rules
+from verblint.report.finding import Edit, Finding, Fix
+from verblint.report.render import version
+from verblint.report.report import Problem, Report, Suppressed
+from verblint.rulebook.loader import rules
+from verblint.rulebook.rule import CRASHED, Rule
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _FINGERPRINT = "verblintElement/v1"

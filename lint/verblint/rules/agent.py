@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.element import ZEEBE
-from verblint.finding import Finding, Severity
-from verblint.naming import described
-from verblint.places import values_with
-from verblint.rule import Context, rule
+from verblint.bpmn.element import ZEEBE
+from verblint.bpmn.places import values_with
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB109", "agent", Severity.ERROR, on=("agentDefinition",), words=("fromAi",))

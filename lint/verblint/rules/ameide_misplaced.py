@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import SHAPES
-from verblint.element import AMEIDE
-from verblint.finding import Finding, Severity
-from verblint.naming import extended_by
-from verblint.rule import Context, rule
+from verblint.bpmn.ameide_schema import SHAPES
+from verblint.bpmn.element import AMEIDE
+from verblint.names import extended_by
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("AM702", "ameide-misplaced", Severity.ERROR, on=(AMEIDE,))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn_schema import known_elements
-from verblint.finding import Finding, Severity
-from verblint.pattern import pattern
-from verblint.rule import Context, rule
+from verblint.bpmn.bpmn_schema import known_elements
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
+from verblint.startup.pattern import pattern
 
 _BOOLEANS = ("true", "false", "1", "0")
 _SHAPES = {

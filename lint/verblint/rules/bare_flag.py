@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.condition import Bare, walk
-from verblint.contract import Flag, FlagType
-from verblint.element import Place
-from verblint.finding import Edit, Finding, Fix, Severity
-from verblint.rule import Context, rule
+from verblint.bpmn.element import Place
+from verblint.contracts.contract import Flag, FlagType
+from verblint.feel.condition import Bare, walk
+from verblint.report.finding import Edit, Finding, Fix, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB215", "bare-flag", Severity.ERROR, on=("conditionExpression",))

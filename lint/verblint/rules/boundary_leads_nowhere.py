@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.model import Kind
-from verblint.naming import described
-from verblint.rule import Context, rule
+from verblint.bpmn.model import Kind
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB024", "boundary-leads-nowhere", Severity.ERROR, on=("boundaryEvent",))

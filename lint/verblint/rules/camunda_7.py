@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.element import CAMUNDA_7
-from verblint.finding import Finding, Severity
-from verblint.rule import Context, attribute_mark, rule
+from verblint.bpmn.element import CAMUNDA_7
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, attribute_mark, rule
 
 _HINT = "Remove it, and say it with a verb or a flag"
 

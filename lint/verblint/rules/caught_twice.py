@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.catching import catching
-from verblint.finding import Finding, Severity
-from verblint.naming import described
-from verblint.rule import Context, rule
+from verblint.flow.rival_events import catching
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule(

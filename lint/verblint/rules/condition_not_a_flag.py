@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.reason import NOT_A_FLAG
-from verblint.refusal import refused_conditions
-from verblint.rule import Context, rule
+from verblint.feel.syntax_errors import NOT_A_FLAG
+from verblint.report.finding import Finding, Severity
+from verblint.report.refusal import refused_conditions
+from verblint.rulebook.rule import Context, rule
 
 
 @rule(NOT_A_FLAG, "condition-not-a-flag", Severity.ERROR, on=(NOT_A_FLAG,))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.reason import SYNTAX
-from verblint.refusal import refused_conditions
-from verblint.rule import Context, rule
+from verblint.feel.syntax_errors import SYNTAX
+from verblint.report.finding import Finding, Severity
+from verblint.report.refusal import refused_conditions
+from verblint.rulebook.rule import Context, rule
 
 
 @rule(SYNTAX, "condition-syntax", Severity.ERROR, on=(SYNTAX,))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.element import ZEEBE
-from verblint.finding import Finding, Severity
-from verblint.naming import FOREIGN_JOBS
-from verblint.rule import Context, rule
+from verblint.bpmn.element import ZEEBE
+from verblint.names import FOREIGN_JOBS
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB103", "connector", Severity.ERROR, words=(FOREIGN_JOBS, "inbound."))

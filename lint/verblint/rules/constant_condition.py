@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.branch import Branch
-from verblint.condition import And, Not, Or, evaluate
-from verblint.finding import Finding, Severity
-from verblint.refusal import refused_conditions
-from verblint.rule import Context, rule
+from verblint.feel.branch import Branch
+from verblint.feel.condition import And, Not, Or, evaluate
+from verblint.report.finding import Finding, Severity
+from verblint.report.refusal import refused_conditions
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB217", "constant-condition", Severity.ERROR, on=("conditionExpression",))
@@ -38,7 +38,7 @@ def _constant(branch: Branch, context: Context) -> bool | None:
     if verb is None and not isinstance(branch.test, Not | And | Or):
         # One comparison with a flag that may hold anything can go both ways.
         return None
-    from verblint.assignment import assignments
+    from verblint.feel.assignments import assignments
 
     cases = assignments([branch.test], verb.flags if verb is not None else {})
     truths = {bool(evaluate(branch.test, case)) for case in cases or ()}

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.binding import written
-from verblint.element import ZEEBE
-from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
-from verblint.waits import correlation_name
+from verblint.bpmn.binding import written
+from verblint.bpmn.element import ZEEBE
+from verblint.flow.message_waits import correlation_name
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB502", "correlation-key-form", Severity.ERROR, on=("subscription",))

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
-from verblint.waits import waits
+from verblint.flow.message_waits import waits
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB501", "correlation-key-missing", Severity.ERROR, on=("message",))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.naming import suggestion
-from verblint.reference import dangling_references
-from verblint.rule import Context, rule
+from verblint.bpmn.references import dangling_references
+from verblint.names import suggestion
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB010", "dangling-reference", Severity.ERROR)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB223", "default-flow-with-condition", Severity.ERROR, on=("conditionExpression",))

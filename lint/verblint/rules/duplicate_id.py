@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.diagram import exact_ids, ids
-from verblint.element import BPMN, DIAGRAM, Element, Place
-from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
-from verblint.source import Source
+from verblint.bpmn.diagram import exact_ids, ids
+from verblint.bpmn.element import BPMN, DIAGRAM, Element, Place
+from verblint.bpmn.source import Source
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 _DIAGRAM = (DIAGRAM, "BPMNDiagram")
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.element import ZEEBE, Attribute
-from verblint.finding import Edit, Finding, Fix, Severity
-from verblint.pattern import pattern
-from verblint.rule import Context, rule
+from verblint.bpmn.element import ZEEBE, Attribute
+from verblint.report.finding import Edit, Finding, Fix, Severity
+from verblint.rulebook.rule import Context, rule
+from verblint.startup.pattern import pattern
 
 _QUOTED = pattern(r'=\s*"([a-z0-9.-]+)"\s*')
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from verblint.alike import Alike
-from verblint.bpmn_schema import Content, content, known_elements
-from verblint.element import BPMN, DIAGRAM, Element
-from verblint.finding import Finding, Severity
-from verblint.naming import described
-from verblint.rule import Context, rule
+from verblint.bpmn.bpmn_schema import Content, content, known_elements
+from verblint.bpmn.element import BPMN, DIAGRAM, Element
+from verblint.bpmn.element_group import Alike
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 # Orders of children that were found right, by the name of their element.
 _SEEN: dict[str, set[tuple[str, ...]]] = {}

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.element import BPMN, ZEEBE, Attribute
-from verblint.finding import Finding, Severity
-from verblint.naming import OWN_TEMPLATES, described
-from verblint.rule import Context, rule
+from verblint.bpmn.element import BPMN, ZEEBE, Attribute
+from verblint.names import OWN_TEMPLATES, described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 _LINK = ("modelerTemplate", "modelerTemplateVersion")
 _MARKS = (*_LINK, "modelerTemplateIcon", "modelerConfigurationTemplate", "modelerConfigurationName")

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.catchers import Thrower, throwers
-from verblint.finding import Finding, Severity
-from verblint.rule import CONTRACTS, Context, rule
+from verblint.flow.catchers import Thrower, throwers
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 
 @rule("HB413", "error-uncaught", Severity.ERROR, on=(CONTRACTS,))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.catchers import throwers
-from verblint.finding import Finding, Severity
-from verblint.naming import nearest
-from verblint.rule import Context, rule
+from verblint.flow.catchers import throwers
+from verblint.names import nearest
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB412", "error-undeclared", Severity.ERROR, on=("errorEventDefinition",))

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.catchers import catchers, throwers
-from verblint.contract import WorkflowVerb
-from verblint.finding import Finding, Severity
-from verblint.model import Process
-from verblint.rule import Context, rule
+from verblint.bpmn.model import Process
+from verblint.contracts.contract import WorkflowVerb
+from verblint.flow.catchers import catchers, throwers
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB414", "error-unreachable", Severity.WARNING, on=("errorEventDefinition",))

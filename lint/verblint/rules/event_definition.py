@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.model import EVENTS, Kind
-from verblint.rule import Context, rule
+from verblint.bpmn.model import EVENTS, Kind
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 _ALLOWED: dict[Kind, tuple[int, tuple[str, ...]]] = {
     Kind.START_EVENT: (0, ("message", "timer", "error", "escalation", "signal", "conditional")),

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.event import Conditional, Message, Signal, Timer
-from verblint.finding import Finding, Severity
-from verblint.model import Kind
-from verblint.naming import described
-from verblint.rule import Context, rule
+from verblint.bpmn.event_cause import Conditional, Message, Signal, Timer
+from verblint.bpmn.model import Kind
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB023", "event-gateway", Severity.ERROR, on=("eventBasedGateway",))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.naming import described
-from verblint.places import Policy, places
-from verblint.rule import Context, rule
+from verblint.bpmn.places import Policy, places
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB310", "flag-or-literal", Severity.ERROR, on=("assignmentDefinition", "taskSchedule", "priorityDefinition"))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.condition import Comparison, Membership, Value, walk
-from verblint.contract import Flag, FlagType
-from verblint.finding import Finding, Severity
-from verblint.rule import CONTRACTS, Context, rule
+from verblint.contracts.contract import Flag, FlagType
+from verblint.feel.condition import Comparison, Membership, Value, walk
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 _PYTHON_TYPES = {FlagType.BOOLEAN: bool, FlagType.INTEGER: int, FlagType.STRING: str, FlagType.ENUM: str}
 _EXAMPLES = {

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from verblint.condition import flags
-from verblint.expression import Expression
-from verblint.finding import Finding, Severity
-from verblint.naming import nearest
-from verblint.places import flag_places, process_id
-from verblint.rule import CONTRACTS, Context, rule
+from verblint.bpmn.expression import Expression
+from verblint.bpmn.places import flag_places, process_id
+from verblint.feel.condition import flags
+from verblint.names import nearest
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 
 @rule("HB204", "flag-undeclared", Severity.ERROR, on=(CONTRACTS,))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import extensions
-from verblint.finding import Finding, Severity
-from verblint.model import Kind
-from verblint.rule import Context, rule
+from verblint.bpmn.ameide_schema import extensions
+from verblint.bpmn.model import Kind
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("AM724", "gate-name-twice", Severity.ERROR, on=("updateDefinition",))

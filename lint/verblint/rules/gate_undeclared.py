@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.model import Kind
-from verblint.rule import CONTRACTS, Context, rule
+from verblint.bpmn.model import Kind
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 
 @rule("HB511", "gate-undeclared", Severity.WARNING, on=(CONTRACTS,))

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.event import Timer
-from verblint.finding import Finding, Severity
-from verblint.model import FlowNode, Kind, Scope
-from verblint.profiles import profile_of
-from verblint.rule import Context, rule
+from verblint.bpmn.event_cause import Timer
+from verblint.bpmn.model import FlowNode, Kind, Scope
+from verblint.contracts.profiles import profile_of
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB513", "gate-without-escalation", Severity.WARNING, on=("userTask",))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.model import Kind
-from verblint.naming import nearest
-from verblint.rule import CONTRACTS, Context, rule
+from verblint.bpmn.model import Kind
+from verblint.names import nearest
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 
 @rule("HB512", "gate-without-task", Severity.WARNING, on=(CONTRACTS,))

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import extensions
-from verblint.element import AMEIDE
-from verblint.finding import Finding, Severity
-from verblint.naming import described
-from verblint.profiles import profile_of
-from verblint.rule import Context, rule
+from verblint.bpmn.ameide_schema import extensions
+from verblint.bpmn.element import AMEIDE
+from verblint.contracts.profiles import profile_of
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("AM722", "io-mapping-recommended", Severity.WARNING, on=(AMEIDE,))

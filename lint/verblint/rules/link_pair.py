@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from verblint.event import Link
-from verblint.finding import Finding, Severity
-from verblint.model import Kind
-from verblint.rule import Context, rule
+from verblint.bpmn.event_cause import Link
+from verblint.bpmn.model import Kind
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB027", "link-pair", Severity.ERROR, on=("linkEventDefinition",))

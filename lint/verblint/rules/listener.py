@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.element import ZEEBE
-from verblint.finding import Finding, Severity
-from verblint.naming import OWN_JOBS, described
-from verblint.rule import Context, rule
+from verblint.bpmn.element import ZEEBE
+from verblint.names import OWN_JOBS, described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB108", "listener", Severity.ERROR, on=("executionListener", "taskListener"))

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Edit, Finding, Fix, Severity
-from verblint.naming import described
-from verblint.pattern import pattern
-from verblint.places import POLICIES, Policy, Written, places
-from verblint.rule import Context, rule
+from verblint.bpmn.places import POLICIES, Policy, Written, places
+from verblint.names import described
+from verblint.report.finding import Edit, Finding, Fix, Severity
+from verblint.rulebook.rule import Context, rule
+from verblint.startup.pattern import pattern
 
 _QUOTED = pattern(r'=\s*"([A-Za-z0-9 _.:/-]+)"\s*')
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.element import VERBWORKER
-from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
-from verblint.rulebook import find
-from verblint.suppression import Suppression, suppressions
+from verblint.bpmn.element import VERBWORKER
+from verblint.report.finding import Finding, Severity
+from verblint.report.suppression import Suppression, suppressions
+from verblint.rulebook.loader import find
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB904", "malformed-suppression", Severity.ERROR, on=(VERBWORKER,))

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import ROOTS
-from verblint.element import AMEIDE
-from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
-from verblint.template import is_path
+from verblint.bpmn.ameide_schema import ROOTS
+from verblint.bpmn.element import AMEIDE
+from verblint.contracts.templates import is_path
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("AM712", "mapping-path", Severity.ERROR, on=(AMEIDE,))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.jobs import jobs
-from verblint.naming import described
-from verblint.rule import Context, rule
+from verblint.flow.job_nodes import jobs
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB409", "missing-job-type", Severity.ERROR, on=("serviceTask", "sendTask", "messageEventDefinition"))

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.element import BPMN
-from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
+from verblint.bpmn.element import BPMN
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB013", "not-definitions", Severity.ERROR)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.mapping import mapped_nodes
-from verblint.rule import Context, rule
+from verblint.flow.io_mappings import mapped_nodes
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB304", "output-hides", Severity.ERROR, on=("ioMapping",))

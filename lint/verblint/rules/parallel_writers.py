@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.concurrency import TooEntangled, forks
-from verblint.finding import Finding, Severity
-from verblint.model import FlowNode, Process
-from verblint.rule import CONTRACTS, Context, rule
-from verblint.writers import conflicts
+from verblint.bpmn.model import FlowNode, Process
+from verblint.flow.concurrency import TooEntangled, forks
+from verblint.flow.writers import conflicts
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 
 @rule("HB306", "parallel-writers", Severity.ERROR, on=(CONTRACTS,))

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import extensions
-from verblint.contract import Contracts
-from verblint.element import AMEIDE
-from verblint.finding import Finding, Severity
-from verblint.jobs import jobs
-from verblint.naming import suggestion
-from verblint.profiles import profile_of
-from verblint.rule import Context, rule
+from verblint.bpmn.ameide_schema import extensions
+from verblint.bpmn.element import AMEIDE
+from verblint.contracts.contract import Contracts
+from verblint.contracts.profiles import profile_of
+from verblint.flow.job_nodes import jobs
+from verblint.names import suggestion
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 _NONE = Contracts()
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.rule import NOT_EXECUTABLE, Context, rule
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import NOT_EXECUTABLE, Context, rule
 
 
 @rule("HB602", "process-not-executable", Severity.WARNING, on=(NOT_EXECUTABLE,))

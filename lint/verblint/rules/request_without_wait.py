@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import is_used
-from verblint.element import AMEIDE
-from verblint.event import Message
-from verblint.finding import Finding, Severity
-from verblint.jobs import jobs
-from verblint.model import FlowNode, Kind, Scope
-from verblint.pattern import pattern
-from verblint.rule import Context, rule
+from verblint.bpmn.ameide_schema import is_used
+from verblint.bpmn.element import AMEIDE
+from verblint.bpmn.event_cause import Message
+from verblint.bpmn.model import FlowNode, Kind, Scope
+from verblint.flow.job_nodes import jobs
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
+from verblint.startup.pattern import pattern
 
 _REQUEST = pattern(r"\.request\.v[0-9]+$")
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import is_used
-from verblint.element import AMEIDE
-from verblint.finding import Finding, Severity
-from verblint.model import Kind
-from verblint.rule import NARROWED, Context, rule
+from verblint.bpmn.ameide_schema import is_used
+from verblint.bpmn.element import AMEIDE
+from verblint.bpmn.model import Kind
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import NARROWED, Context, rule
 
 
 @rule("AM720", "several-ends", Severity.WARNING, on=(AMEIDE, NARROWED))

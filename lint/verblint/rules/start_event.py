@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.element import ZEEBE
-from verblint.event import Message
-from verblint.finding import Finding, Severity
-from verblint.model import Kind
-from verblint.rule import Context, rule
+from verblint.bpmn.element import ZEEBE
+from verblint.bpmn.event_cause import Message
+from verblint.bpmn.model import Kind
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB508", "start-event", Severity.ERROR, on=("startEvent",))

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.model import FlowNode, Kind, Scope
-from verblint.rule import Context, rule
+from verblint.bpmn.model import FlowNode, Kind, Scope
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB020", "start-events", Severity.ERROR, on=("process",))

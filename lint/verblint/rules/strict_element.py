@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from verblint.element import BPMN, Element
-from verblint.finding import Finding, Severity
-from verblint.graph import looping
-from verblint.model import FlowNode, Process
-from verblint.naming import described
-from verblint.profiles import Profile, profile_of
-from verblint.rule import NARROWED, Context, rule
+from verblint.bpmn.element import BPMN, Element
+from verblint.bpmn.model import FlowNode, Process
+from verblint.contracts.profiles import Profile, profile_of
+from verblint.flow.graph import looping
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import NARROWED, Context, rule
 
 
 @rule("AM751", "strict-element", Severity.ERROR, on=(NARROWED,))

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import extensions
-from verblint.element import AMEIDE
-from verblint.finding import Finding, Severity
-from verblint.naming import described, extended_by
-from verblint.profiles import Profile, profile_of
-from verblint.rule import NARROWED, Context, rule
+from verblint.bpmn.ameide_schema import extensions
+from verblint.bpmn.element import AMEIDE
+from verblint.contracts.profiles import Profile, profile_of
+from verblint.names import described, extended_by
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import NARROWED, Context, rule
 
 
 @rule("AM752", "strict-part", Severity.ERROR, on=(NARROWED,))

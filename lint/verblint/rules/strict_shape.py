@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from verblint.element import Element
-from verblint.finding import Finding, Severity
-from verblint.model import Kind
-from verblint.naming import described
-from verblint.pattern import pattern
-from verblint.profiles import Profile, profile_of
-from verblint.rule import NARROWED, Context, rule
+from verblint.bpmn.element import Element
+from verblint.bpmn.model import Kind
+from verblint.contracts.profiles import Profile, profile_of
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import NARROWED, Context, rule
+from verblint.startup.pattern import pattern
 
 _ATTRIBUTE = pattern(rb"""\s([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.rule import CONTRACTS, Context, rule
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 
 @rule("HB404", "sub-verb-unused", Severity.WARNING, on=(CONTRACTS,))

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.element import VERBWORKER
-from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
-from verblint.suppression import suppressions
+from verblint.bpmn.element import VERBWORKER
+from verblint.report.finding import Finding, Severity
+from verblint.report.suppression import suppressions
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB903", "suppression-without-reason", Severity.ERROR, on=(VERBWORKER,))

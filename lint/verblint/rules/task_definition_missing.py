@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import extensions, is_used
-from verblint.element import AMEIDE
-from verblint.finding import Finding, Severity
-from verblint.jobs import jobs
-from verblint.naming import COMPENSATE, described
-from verblint.rule import NARROWED, Context, rule
+from verblint.bpmn.ameide_schema import extensions, is_used
+from verblint.bpmn.element import AMEIDE
+from verblint.flow.job_nodes import jobs
+from verblint.names import COMPENSATE, described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import NARROWED, Context, rule
 
 
 @rule("AM706", "task-definition-missing", Severity.ERROR, on=(AMEIDE, NARROWED))

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import SHAPES, templates
-from verblint.element import AMEIDE
-from verblint.finding import Finding, Severity
-from verblint.rule import Context, rule
-from verblint.template import VARIABLES, TemplateError, parse
+from verblint.bpmn.ameide_schema import SHAPES, templates
+from verblint.bpmn.element import AMEIDE
+from verblint.contracts.templates import VARIABLES, TemplateError, parse
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 # A required one that is empty is taken for missing, by another rule.
 _OPTIONAL = frozenset(name for shape in SHAPES.values() for name in shape.optional)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from verblint.element import Element
-from verblint.event import TimerKind
-from verblint.expression import Expression
-from verblint.finding import Edit, Finding, Fix, Severity
-from verblint.pattern import pattern
-from verblint.rule import Context, rule
-from verblint.timer_text import EXAMPLES, is_literal
+from verblint.bpmn.element import Element
+from verblint.bpmn.event_cause import TimerKind
+from verblint.bpmn.expression import Expression
+from verblint.flow.timer_text import EXAMPLES, is_literal
+from verblint.report.finding import Edit, Finding, Fix, Severity
+from verblint.rulebook.rule import Context, rule
+from verblint.startup.pattern import pattern
 
 _QUOTED = pattern(r'=\s*"([^"]*)"\s*')
 
@@ -34,7 +34,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _is_flag(element: Element, value: Expression) -> bool:
-    from verblint.places import Written
+    from verblint.bpmn.places import Written
 
     return bool(Written(element, "", value).flag)
 

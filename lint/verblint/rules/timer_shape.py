@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.event import Timer, TimerKind
-from verblint.finding import Finding, Severity
-from verblint.model import EVENTFUL, FlowNode, Kind
-from verblint.naming import described
-from verblint.rule import Context, rule
+from verblint.bpmn.event_cause import Timer, TimerKind
+from verblint.bpmn.model import EVENTFUL, FlowNode, Kind
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 _ONE = "Write one of timeDate, timeDuration and timeCycle"
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.jobs import jobs
-from verblint.rule import Context, rule
+from verblint.flow.job_nodes import jobs
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB601", "too-many-service-tasks", Severity.WARNING, on=("serviceTask", "sendTask", "messageEventDefinition"))

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import is_used
-from verblint.branch import Branch
-from verblint.condition import Comparison, walk
-from verblint.element import AMEIDE
-from verblint.finding import Finding, Severity
-from verblint.graph import looping
-from verblint.model import Scope
-from verblint.rule import NARROWED, Context, rule
+from verblint.bpmn.ameide_schema import is_used
+from verblint.bpmn.element import AMEIDE
+from verblint.bpmn.model import Scope
+from verblint.feel.branch import Branch
+from verblint.feel.condition import Comparison, walk
+from verblint.flow.graph import looping
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import NARROWED, Context, rule
 
 _HINT = "Let a gateway in the loop look at an integer flag that counts the rounds"
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.finding import Finding, Severity
-from verblint.naming import COMPENSATE
-from verblint.rule import CONTRACTS, Context, rule
+from verblint.names import COMPENSATE
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 
 @rule("HB411", "undone-twice", Severity.WARNING, on=(CONTRACTS,))

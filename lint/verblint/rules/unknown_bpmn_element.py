@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn_schema import names
-from verblint.element import BPMN
-from verblint.finding import Finding, Severity
-from verblint.naming import suggestion
-from verblint.rule import Context, rule
+from verblint.bpmn.bpmn_schema import names
+from verblint.bpmn.element import BPMN
+from verblint.names import suggestion
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB005", "unknown-bpmn-element", Severity.ERROR)

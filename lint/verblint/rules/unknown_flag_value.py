@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.condition import Comparison, Flag, Literal, Membership, Test, walk
-from verblint.contract import FlagType
-from verblint.finding import Finding, Severity
-from verblint.naming import nearest
-from verblint.rule import CONTRACTS, Context, rule
+from verblint.contracts.contract import FlagType
+from verblint.feel.condition import Comparison, Flag, Literal, Membership, Test, walk
+from verblint.names import nearest
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 
 @rule("HB218", "unknown-flag-value", Severity.ERROR, on=(CONTRACTS,))

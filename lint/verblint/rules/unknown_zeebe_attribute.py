@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.element import BPMN, ZEEBE, name_of
-from verblint.finding import Finding, Severity
-from verblint.naming import suggestion
-from verblint.rule import Context, attribute_mark, rule
-from verblint.zeebe_schema import ATTRIBUTES, known_elements
+from verblint.bpmn.element import BPMN, ZEEBE, name_of
+from verblint.bpmn.zeebe_schema import ATTRIBUTES, known_elements
+from verblint.names import suggestion
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, attribute_mark, rule
 
 
 @rule("HB119", "unknown-zeebe-attribute", Severity.ERROR, on=(ZEEBE, attribute_mark(ZEEBE)))

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.element import ZEEBE
-from verblint.finding import Finding, Severity
-from verblint.naming import suggestion
-from verblint.rule import Context, rule
-from verblint.zeebe_schema import SHAPES
+from verblint.bpmn.element import ZEEBE
+from verblint.bpmn.zeebe_schema import SHAPES
+from verblint.names import suggestion
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB118", "unknown-zeebe-element", Severity.ERROR, on=(ZEEBE,))

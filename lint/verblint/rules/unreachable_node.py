@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from verblint.ameide_schema import is_used
-from verblint.element import AMEIDE
-from verblint.finding import Finding, Severity
-from verblint.graph import reachable
-from verblint.model import Kind
-from verblint.naming import described
-from verblint.rule import NARROWED, Context, rule
+from verblint.bpmn.ameide_schema import is_used
+from verblint.bpmn.element import AMEIDE
+from verblint.bpmn.model import Kind
+from verblint.flow.graph import reachable
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import NARROWED, Context, rule
 
 
 @rule("AM719", "unreachable-node", Severity.ERROR, on=(AMEIDE, NARROWED))

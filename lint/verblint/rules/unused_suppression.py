@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.element import VERBWORKER, Element
-from verblint.finding import Edit, Finding, Fix, Severity
-from verblint.rule import Context, rule
+from verblint.bpmn.element import VERBWORKER, Element
+from verblint.report.finding import Edit, Finding, Fix, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB901", "unused-suppression", Severity.WARNING, on=(VERBWORKER,))

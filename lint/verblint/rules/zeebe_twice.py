@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from verblint.element import ZEEBE
-from verblint.finding import Finding, Severity
-from verblint.naming import described
-from verblint.rule import Context, rule
-from verblint.zeebe_schema import known_elements
+from verblint.bpmn.element import ZEEBE
+from verblint.bpmn.zeebe_schema import known_elements
+from verblint.names import described
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB121", "zeebe-twice", Severity.ERROR, on=(ZEEBE,))

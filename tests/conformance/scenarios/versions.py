@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.drawing import Drawing
 from tests.support.scenario import Play, scenario
-from verbworker.engine import Start
+from verbworker.engine.protocol import Start
 from verbworker.errors import CommandInvalid
 
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from tests.simulator.hands import SECOND, Hands, in_order, operation
 from tests.simulator.twins import ENGINE, TENANT, Stores
-from verbworker.event import Kind, Wait
-from verbworker.message import Burial, Message, Undeliverable
-from verbworker.stores.inbox import Claimed, Ended
+from verbworker.contract.message import Burial, Message, Undeliverable
+from verbworker.runbook.event import Kind, Wait
+from verbworker.stores.messages.inbox import Claimed, Ended
 
 
 @operation

@@ -7,12 +7,12 @@ from typing import Any
 
 from tests.simulator.hands import SECOND, Hands, in_order, operation
 from tests.simulator.twins import ENGINE, Stores
-from verbworker.frame import Step
-from verbworker.outcome import Incident
-from verbworker.stores._database import Connection
-from verbworker.stores.deliveries import Lapsed, _Write
-from verbworker.stores.leases import Taken
-from verbworker.stores.stalls import Standstill
+from verbworker.job.frame import Step
+from verbworker.job.outcome import Incident
+from verbworker.stores.cases.stalls import Standstill
+from verbworker.stores.database import Connection
+from verbworker.stores.jobs.deliveries import Lapsed, _Write
+from verbworker.stores.jobs.leases import Taken
 
 
 @operation

@@ -8,17 +8,17 @@ from uuid import UUID
 
 from tests.simulator.hands import SECOND, Hands, in_order, operation
 from tests.simulator.twins import ENGINE, TENANT, Stores
-from verbworker.beginning import Beginning
-from verbworker.event import EntryMode
-from verbworker.frame import Claim
-from verbworker.outcome import Incident, Retry, Thrown, Yielded
-from verbworker.stores import payloads
-from verbworker.stores._database import Connection, keyed
-from verbworker.stores._sql import query
-from verbworker.stores.frames import Verdict
-from verbworker.stores.instances import Instance
-from verbworker.stores.runbook import Request
-from verbworker.stores.steps import Twin
+from verbworker.job.frame import Claim
+from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
+from verbworker.model.start_variables import Beginning
+from verbworker.runbook.event import EntryMode
+from verbworker.stores.cases import payloads
+from verbworker.stores.cases.instances import Instance
+from verbworker.stores.cases.runbook import Request
+from verbworker.stores.database import Connection, keyed
+from verbworker.stores.jobs.frames import Verdict
+from verbworker.stores.jobs.steps import Twin
+from verbworker.stores.sql import query
 
 
 @operation

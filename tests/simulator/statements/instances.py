@@ -8,7 +8,7 @@ from uuid import UUID
 from tests.simulator.shapes import DEFINITION_KEYS, SHAPES, drawn
 from tests.simulator.statements.triggers import append_event, close_token, dumps, instances_of, loads, tell_start
 from tests.simulator.store import Session, Values, refuse, statement
-from verbworker.waiting import as_json
+from verbworker.model.waits import as_json
 
 _KNOWN = (*("tenant_id", "entry_id", "verb", "verb_version", "engine_id", "instance_key", "definition_key", "status"),)
 

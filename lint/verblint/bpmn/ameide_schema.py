@@ -1,0 +1,70 @@
+"""The Ameide extension as data: a closed world of elements, attributes and places.
+
+A schema of XML would let unknown elements pass, because BPMN does not look into extensions. Here what is not listed is
+wrong, and so is a listed element in another place.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from verblint.bpmn.element import AMEIDE, Attribute, Element
+from verblint.contracts.profiles import profile_of
+from verblint.contracts.templates import Placeholder, TemplateError, parse
+from verblint.rulebook.rule import Context
+from verblint.startup.value import value
+
+WORK = ("serviceTask", "sendTask", "intermediateThrowEvent")
+
+
+@value
+class Shape:
+    """One element of the extension: where it stands, what it must and may have."""
+
+    parents: tuple[str, ...]
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    is_repeatable: bool = False
+
+
+SHAPES: Mapping[str, Shape] = {
+    "workflowDefinition": Shape(("process",), ("definitionId", "workflowIdTemplate"), ("workflowType",)),
+    "taskDefinition": Shape((*WORK, "endEvent"), ("type", "policyRef"), ("idempotencyKeyTemplate",)),
+    "taskHeaders": Shape((*WORK, "endEvent")),
+    "header": Shape(("ameide:taskHeaders",), ("key", "value"), is_repeatable=True),
+    "ioMapping": Shape((*WORK, "endEvent")),
+    "input": Shape(("ameide:ioMapping",), ("source", "target"), is_repeatable=True),
+    "output": Shape(("ameide:ioMapping",), ("source", "target"), is_repeatable=True),
+    "subscription": Shape(("message",), ("correlationKeyTemplate", "messageIdPath")),
+    "updateDefinition": Shape(("userTask",), (), ("name",)),
+}
+# Roots of the paths in a mapping: (of the source, of the target).
+ROOTS = {"input": ("state", "request"), "output": ("result", "state")}
+
+
+def is_used(context: Context) -> bool:
+    """True when a file has anything of the extension, or its profile wants it: then all of its rules hold."""
+    return profile_of(context).needs_extension or any(namespace == AMEIDE for namespace, _ in context.elements)
+
+
+def extensions(element: Element, local: str) -> list[Element]:
+    """The elements of the extension with a name that belong to a BPMN element."""
+    return [found for holder in element.find_all("extensionElements") for found in holder.find_all(local, AMEIDE)]
+
+
+def templates(context: Context) -> Iterator[Attribute]:
+    """Every attribute of the extension that is a template."""
+    for element in context.within(AMEIDE):
+        yield from (attribute for attribute in element.attributes if attribute.local.endswith("Template"))
+
+
+def is_template(attribute: Attribute) -> bool:
+    """True when the value follows the grammar of templates."""
+    try:
+        parse(attribute.value)
+    except TemplateError:
+        return False
+    return True
+
+
+def placeholders(attribute: Attribute) -> tuple[Placeholder, ...]:
+    """The placeholders of a template; none when it does not follow the grammar."""
+    return parse(attribute.value).placeholders if is_template(attribute) else ()

@@ -1,0 +1,120 @@
+"""What the zeebe extension binds to an element: a job type, retries, headers, listeners, mappings."""
+
+from collections.abc import Iterable, Iterator
+
+from verblint.bpmn.element import BPMN, ZEEBE, Element
+from verblint.bpmn.expression import Expression
+from verblint.startup.value import value
+
+
+@value
+class Header:
+    """One task header: a key and a literal value for the worker."""
+
+    key: str
+    value: str
+    element: Element
+
+
+@value
+class Listener:
+    """One execution or task listener: an event and the job it makes."""
+
+    event: str
+    type: Expression | None
+    retries: Expression | None
+    element: Element
+
+
+@value
+class Mapping:
+    """One input or output mapping from a source expression to a target variable."""
+
+    direction: str
+    source: Expression | None
+    target: str
+    element: Element
+
+
+@value(guarded=False)
+class Binding:
+    """Everything the zeebe extension says about one element.
+
+    When a model writes something twice the first one counts here, as it does for the engine; the rules see
+    the tree and report the second.
+    """
+
+    type: Expression | None = None
+    retries: Expression | None = None
+    headers: tuple[Header, ...] = ()
+    execution_listeners: tuple[Listener, ...] = ()
+    task_listeners: tuple[Listener, ...] = ()
+    mappings: tuple[Mapping, ...] = ()
+    is_user_task: bool = False
+    element: Element | None = None
+
+    @property
+    def job_type(self) -> str:
+        """The literal job type, or an empty string when there is none or the engine would compute it."""
+        return "" if self.type is None or self.type.is_feel else self.type.text
+
+
+_NOTHING = Binding()
+
+
+def bind(element: Element) -> Binding:
+    """Read the extension elements of a process, an activity or an event."""
+    found = _extensions(element)
+    if not found:
+        return _NOTHING
+    definition = next(iter(found.get("taskDefinition", ())), None)
+    if definition is not None and len(found) == 1:
+        # What most tasks have, and nothing else.
+        return Binding(written(definition, "type"), written(definition, "retries"), (), (), (), (), False, definition)
+    return Binding(
+        type=written(definition, "type"),
+        retries=written(definition, "retries"),
+        headers=tuple(_headers(found.get("taskHeaders", ()))),
+        execution_listeners=tuple(_listeners(found.get("executionListeners", ()), "executionListener")),
+        task_listeners=tuple(_listeners(found.get("taskListeners", ()), "taskListener")),
+        mappings=tuple(_mappings(found.get("ioMapping", ()))),
+        is_user_task="userTask" in found,
+        element=definition,
+    )
+
+
+def written(element: Element | None, local: str) -> Expression | None:
+    """The value of an unqualified attribute with its place, or None when either is missing."""
+    text = element.values.get(local) if element is not None else None
+    return Expression(text, element, local) if element is not None and text is not None else None
+
+
+def _extensions(element: Element) -> dict[str, list[Element]]:
+    """The extension elements of the engine, by name."""
+    found: dict[str, list[Element]] = {}
+    for holder in element.children:
+        if holder.local == "extensionElements" and holder.namespace == BPMN:
+            for child in holder.children:
+                if child.namespace == ZEEBE:
+                    found.setdefault(child.local, []).append(child)
+    return found
+
+
+def _headers(groups: Iterable[Element]) -> Iterator[Header]:
+    for group in groups:
+        for header in group.find_all("header", ZEEBE):
+            yield Header(header.get("key") or "", header.get("value") or "", header)
+
+
+def _listeners(groups: Iterable[Element], singular: str) -> Iterator[Listener]:
+    for group in groups:
+        for listener in group.find_all(singular, ZEEBE):
+            event = listener.get("eventType") or ""
+            yield Listener(event, written(listener, "type"), written(listener, "retries"), listener)
+
+
+def _mappings(groups: Iterable[Element]) -> Iterator[Mapping]:
+    for group in groups:
+        for entry in group.children:
+            if entry.namespace == ZEEBE and entry.local in ("input", "output"):
+                yield Mapping(entry.local, written(entry, "source"), entry.get("target") or "", entry)

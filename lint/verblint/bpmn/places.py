@@ -1,0 +1,159 @@
+"""The places of a model where the engine, or something beside it, might evaluate what is written.
+
+A value is evaluated when it begins with an equals sign: an attribute's as it stands, an element's text once trimmed.
+Names of flow nodes, documentation, annotations and the diagram are never evaluated and are not among the places.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+
+from verblint.bpmn.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Element, name_of
+from verblint.bpmn.event_cause import TimerKind
+from verblint.bpmn.expression import Expression
+from verblint.feel.grammar import is_flag
+from verblint.feel.tokenizer import mentions, single_name
+from verblint.rulebook.rule import Context
+from verblint.startup.value import value
+
+Predicate = Callable[[str], bool]
+
+
+class Policy(Enum):
+    """What may be written in a place."""
+
+    LITERAL = "a literal"
+    FLAG_OR_LITERAL = "a literal, or = and one flag"
+
+
+@value
+class Written:
+    """A value in a place: the element, the name of the attribute (empty for text), and what is written there."""
+
+    element: Element
+    attribute: str
+    value: Expression
+
+    @property
+    def flag(self) -> str:
+        """The flag that is written there, or an empty string."""
+        name = single_name(self.value.feel) if self.value.is_feel else None
+        return name if name is not None and is_flag(name) else ""
+
+
+# Every place without a rule of its own. An attribute of a BPMN or zeebe element that is not here must not be evaluated
+# either, but then some other rule says so: the element is forbidden, or the attribute unknown.
+POLICIES: Mapping[tuple[str, str], Policy] = {
+    ("header", "key"): Policy.LITERAL,
+    ("header", "value"): Policy.LITERAL,
+    ("property", "name"): Policy.LITERAL,
+    ("property", "value"): Policy.LITERAL,
+    ("formDefinition", "formId"): Policy.LITERAL,
+    ("formDefinition", "externalReference"): Policy.LITERAL,
+    ("formDefinition", "bindingType"): Policy.LITERAL,
+    ("formDefinition", "versionTag"): Policy.LITERAL,
+    ("versionTag", "value"): Policy.LITERAL,
+    ("jobPriorityDefinition", "priority"): Policy.LITERAL,
+    ("executionListener", "type"): Policy.LITERAL,
+    ("executionListener", "retries"): Policy.LITERAL,
+    ("taskListener", "type"): Policy.LITERAL,
+    ("taskListener", "retries"): Policy.LITERAL,
+    ("error", "errorCode"): Policy.LITERAL,
+    ("escalation", "escalationCode"): Policy.LITERAL,
+    ("assignmentDefinition", "assignee"): Policy.FLAG_OR_LITERAL,
+    # An expression here must give a list, which no flag is.
+    ("assignmentDefinition", "candidateGroups"): Policy.LITERAL,
+    ("assignmentDefinition", "candidateUsers"): Policy.LITERAL,
+    ("taskSchedule", "dueDate"): Policy.FLAG_OR_LITERAL,
+    ("taskSchedule", "followUpDate"): Policy.FLAG_OR_LITERAL,
+    ("priorityDefinition", "priority"): Policy.FLAG_OR_LITERAL,
+}
+
+_EVALUATED_TEXT = (
+    *("conditionExpression", "condition", "completionCondition", "activationCondition", "loopCondition"),
+    *("loopCardinality", "timeDate", "timeDuration", "timeCycle", "from", "to", "transformation", "script"),
+    *("messagePath", "dataPath", "expression", "formalExpression"),
+)
+_NAMED_BY_EXPRESSION = ("message", "signal")
+
+
+def places(context: Context, policy: Policy) -> Iterator[Written]:
+    """Everything written in the places under a policy."""
+    for (local, name), found in POLICIES.items():
+        if found is not policy:
+            continue
+        for namespace in (BPMN, ZEEBE):
+            for element in context.every(local, namespace=namespace):
+                attribute = element.attribute(name)
+                if attribute is not None:
+                    yield Written(element, name, Expression.of(attribute))
+
+
+def flag_places(context: Context) -> Iterator[Written]:
+    """Everything written where one flag may stand instead of a literal: the places under that policy, and timers."""
+    yield from places(context, Policy.FLAG_OR_LITERAL)
+    for element in context.every(*TimerKind):
+        yield Written(element, "", Expression.of(element))
+
+
+def is_evaluated(element: Element) -> bool:
+    """True when an engine, or something beside it, might evaluate the text of an element."""
+    if element.namespace == ZEEBE:
+        return not element.children
+    return element.namespace == BPMN and element.local in _EVALUATED_TEXT
+
+
+def process_id(element: Element) -> str:
+    """The id of the process an element stands in, or an empty string."""
+    return next((above.id for above in (element, *element.ancestors) if above.is_a("process")), "")
+
+
+def values_with(context: Context, wanted: Predicate, *words: str) -> Iterator[Expression]:
+    """Every value that something might evaluate and that is wanted; a value with none of the words is not."""
+    if any(map(context.root.document.may_hold, words)):
+        yield from written_values(context, wanted)
+        yield from foreign_values(context, wanted)
+
+
+def values_that_read(context: Context, *variables: str) -> Iterator[Expression]:
+    """Every expression that could read one of the variables, or was made to look as if it did not."""
+
+    def wanted(text: str) -> bool:
+        return text.lstrip().startswith("=") and any(mentions(text, variable) for variable in variables)
+
+    yield from written_values(context, wanted)
+    yield from foreign_values(context, wanted)
+
+
+def written_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
+    """The values of BPMN and zeebe elements that an engine might evaluate and that are wanted."""
+    for element in context.within(BPMN, ZEEBE):
+        yield from _wanted_attributes(element, wanted, ("", ZEEBE))
+        if is_evaluated(element) and wanted(element.text):
+            yield Expression.of(element)
+
+
+def foreign_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
+    """The values of extensions that are neither the engine's nor ours nor a drawing tool's, and that are wanted."""
+    strangers = {namespace for namespace, _ in context.elements} - KNOWN_NAMESPACES
+    for element in context.within(*strangers):
+        yield from _wanted_attributes(element, wanted, (element.namespace, ""))
+        if not element.children and wanted(element.text):
+            yield Expression.of(element)
+    strange = {namespace for namespace, _ in context.root.document.attribute_names} - KNOWN_NAMESPACES
+    for attribute in context.attributes_in(*strange):
+        if wanted(attribute.value) and not _is_label(attribute.element, attribute.local):
+            yield Expression.of(attribute)
+
+
+def _wanted_attributes(element: Element, wanted: Predicate, namespaces: tuple[str, ...]) -> Iterator[Expression]:
+    for key, text in element.values.items():
+        namespace, local = name_of(key)
+        if namespace in namespaces and wanted(text) and not _is_label(element, local):
+            attribute = element.attribute(local, namespace)
+            assert attribute is not None
+            yield Expression.of(attribute)
+
+
+def _is_label(element: Element, local: str) -> bool:
+    """True for names that people read and engines do not."""
+    return local == "name" and element.namespace == BPMN and element.local not in _NAMED_BY_EXPRESSION

@@ -1,0 +1,1 @@
+"""Contracts as YAML: strict parsing of verb, policy and template files."""

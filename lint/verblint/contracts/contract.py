@@ -1,0 +1,108 @@
+"""Verb contracts as the linter sees them: what verbs promise about their processes, and no more."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from verblint.startup.value import field, value
+
+FlagValue = bool | int | str
+
+
+class FlagType(StrEnum):
+    """The four types a flag may have."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    STRING = "string"
+    ENUM = "enum"
+
+
+@value
+class Origin:
+    """Where a contract was written."""
+
+    file: str
+    line: int = 1
+    column: int = 1
+
+
+@value
+class Flag:
+    """One `orch_*` flag: its type, the values of an enum, and the value it has at the start."""
+
+    name: str
+    type: FlagType
+    values: tuple[str, ...]
+    initial: FlagValue
+    origin: Origin
+
+
+@value
+class Gate:
+    """A human gate: the user task it stands at and the answers it takes."""
+
+    name: str
+    task: str
+    decisions: tuple[str, ...]
+    origin: Origin
+
+
+@value(kw_only=True)
+class WorkflowVerb:
+    """A verb that is performed by a process.
+
+    `errors` are the codes each sub-verb may end with. One that is not in it may end with any.
+    """
+
+    name: str
+    version: int
+    process: str
+    origin: Origin
+    sub_verbs: tuple[str, ...] = ()
+    flags: Mapping[str, Flag] = field(default_factory=dict)
+    policy: str = ""
+    policies: Mapping[str, str] = field(default_factory=dict)
+    compensation: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    correlation: tuple[str, ...] = ()
+    messages: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, Gate] = field(default_factory=dict)
+
+    def policy_of(self, sub_verb: str) -> str:
+        """The name of the policy a sub-verb runs under, or an empty string when none is declared."""
+        return self.policies.get(sub_verb, self.policy)
+
+
+@value
+class DirectVerb:
+    """A verb that is performed by a function; `writes` are the payload fields it may change.
+
+    `writes` is None when the contract does not say: such a verb may change anything.
+    """
+
+    name: str
+    version: int
+    writes: tuple[str, ...] | None
+    origin: Origin
+
+
+@value
+class Policy:
+    """How often a sub-verb is tried; the engine calls the same number retries."""
+
+    name: str
+    attempts: int
+    origin: Origin
+
+
+@value
+class Contracts:
+    """Every contract of a project. An empty one means that the linter was given no verbs."""
+
+    workflows: Mapping[str, WorkflowVerb] = field(default_factory=dict)
+    directs: Mapping[str, DirectVerb] = field(default_factory=dict)
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+
+    def of_process(self, process: str) -> WorkflowVerb | None:
+        """The workflow verb that a process performs, by process key."""
+        return next((verb for verb in self.workflows.values() if verb.process == process), None)

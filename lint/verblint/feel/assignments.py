@@ -1,0 +1,61 @@
+"""Assignments: the values that flags can have together, as far as conditions can tell them apart."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+from itertools import product
+from operator import mul
+
+from verblint.contracts.contract import Flag, FlagType
+from verblint.feel.condition import Bare, Comparison, Membership, Test, Value, walk
+
+MAX_ASSIGNMENTS = 4096
+
+# No enum value and no literal of a condition can be this: the grammar admits printable ASCII only.
+_ANOTHER_TEXT = "\0"
+
+
+def assignments(tests: Iterable[Test], flags: Mapping[str, Flag]) -> list[dict[str, Value]] | None:
+    """Every different case that the tests can meet, or None when there are too many to look at.
+
+    A flag that is not among `flags` may have a value of any type, or none at all.
+    """
+    mentioned = _mentioned(tests)
+    domains = {name: tuple(_domain(literals, flags.get(name))) for name, literals in mentioned.items()}
+    if reduce(mul, map(len, domains.values()), 1) > MAX_ASSIGNMENTS:
+        return None
+    return [dict(zip(domains, values, strict=True)) for values in product(*domains.values())]
+
+
+def _mentioned(tests: Iterable[Test]) -> dict[str, set[Value]]:
+    mentioned: dict[str, set[Value]] = {}
+    for part in (part for test in tests for part in walk(test)):
+        match part:
+            case Bare(flag):
+                mentioned.setdefault(flag.name, set())
+            case Comparison(flag, _, literal):
+                mentioned.setdefault(flag.name, set()).add(literal.value)
+            case Membership(flag, literals):
+                mentioned.setdefault(flag.name, set()).update(literal.value for literal in literals)
+            case _:
+                continue
+    return mentioned
+
+
+def _domain(literals: set[Value], flag: Flag | None) -> Iterator[Value]:
+    """One value for each class of values that no comparison with the literals can tell apart."""
+    integers = sorted(value for value in literals if type(value) is int)
+    texts = sorted(value for value in literals if isinstance(value, str))
+    if flag is None:
+        yield from (True, False, *_around(integers), *texts, _ANOTHER_TEXT, None)
+    elif flag.type is FlagType.ENUM:
+        yield from flag.values
+    elif flag.type is FlagType.BOOLEAN:
+        yield from (True, False)
+    elif flag.type is FlagType.INTEGER:
+        yield from _around(integers)
+    else:
+        yield from (*texts, _ANOTHER_TEXT)
+
+
+def _around(integers: list[int]) -> list[int]:
+    return sorted({number + step for number in integers or [0] for step in (-1, 0, 1)})

@@ -1,0 +1,173 @@
+"""Conditions: the small part of FEEL that a hollow model may branch on, with the engine's own logic.
+
+    condition  = "=" or
+    or         = and { "or" and }
+    and        = test { "and" test }
+    test       = "(" or ")" | "not" "(" or ")" | FLAG [ comparison ]
+    comparison = ("=" | "!=") LITERAL | ("<" | "<=" | ">" | ">=") INTEGER | "in" "(" LIST ")"
+
+A flag is `orch_` and lower-case words. A literal is a string without escapes, an integer, true, false or
+null. A list has strings only or integers only. A flag without a comparison parses, because its fix needs a
+place, and is reported by its own rule. `verblint.feel.grammar` reads them; everything else it refuses.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from operator import ge, gt, le, lt
+
+from verblint.startup.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading `typing` would take a tenth of a start.
+    from typing import TypeGuard
+
+Value = bool | int | str | None
+Truth = bool | None
+
+_ORDERS: Mapping[str, Callable[[int, int], bool]] = {"<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+@value(guarded=False)
+class Flag:
+    """A flag by name, with its place in the text."""
+
+    name: str
+    start: int
+    end: int
+
+
+@value(guarded=False)
+class Literal:
+    """A constant, with its place in the text."""
+
+    value: Value
+    start: int
+    end: int
+
+
+@value(guarded=False)
+class Bare:
+    """A flag that stands alone: true or false when it holds a boolean, an incident when it does not."""
+
+    flag: Flag
+
+
+@value(guarded=False)
+class Comparison:
+    """A flag against a literal; the operator is one of = != < <= > >=."""
+
+    flag: Flag
+    operator: str
+    literal: Literal
+
+
+@value(guarded=False)
+class Membership:
+    """A flag against a list of literals of one type."""
+
+    flag: Flag
+    literals: tuple[Literal, ...]
+
+
+@value(guarded=False)
+class Not:
+    """The opposite of a test."""
+
+    test: "Test"
+
+
+@value(guarded=False)
+class And:
+    """All of two or more tests."""
+
+    tests: tuple["Test", ...]
+
+
+@value(guarded=False)
+class Or:
+    """Any of two or more tests."""
+
+    tests: tuple["Test", ...]
+
+
+Test = Bare | Comparison | Membership | Not | And | Or
+
+
+def walk(test: Test) -> Iterator[Test]:
+    """The test and every test inside it, in the order they are written."""
+    yield test
+    match test:
+        case Not(inner):
+            yield from walk(inner)
+        case And(tests) | Or(tests):
+            for part in tests:
+                yield from walk(part)
+        case _:
+            return
+
+
+def flags(test: Test) -> Iterator[Flag]:
+    """Every mention of a flag, in the order they are written."""
+    return (part.flag for part in walk(test) if isinstance(part, Bare | Comparison | Membership))
+
+
+def variables(test: Test) -> frozenset[str]:
+    """The names of the flags a test reads."""
+    return frozenset(flag.name for flag in flags(test))
+
+
+def evaluate(test: Test, values: Mapping[str, Value]) -> Truth:
+    """True, false, or None where the engine finds null and raises an incident.
+
+    A flag that is not set is null. Null equals only null; a value of another type than the literal is null.
+    """
+    match test:
+        case Bare(flag):
+            value = values.get(flag.name)
+            return value if isinstance(value, bool) else None
+        case Comparison(flag, operator, literal):
+            return _compare(values.get(flag.name), operator, literal.value)
+        case Membership(flag, literals):
+            value = values.get(flag.name)
+            return _any(_equal(value, literal.value) for literal in literals)
+        case Not(inner):
+            return _opposite(evaluate(inner, values))
+        case And(tests):
+            return _opposite(_any(_opposite(evaluate(part, values)) for part in tests))
+        case _:
+            return _any(evaluate(part, values) for part in test.tests)
+
+
+def _compare(value: Value, operator: str, literal: Value) -> Truth:
+    if operator == "=":
+        return _equal(value, literal)
+    if operator == "!=":
+        return _opposite(_equal(value, literal))
+    if _is_number(value) and _is_number(literal):
+        return _ORDERS[operator](value, literal)
+    return None
+
+
+def _equal(value: Value, literal: Value) -> Truth:
+    if value is None or literal is None:
+        return value is literal
+    return value == literal if type(value) is type(literal) or (_is_number(value) and _is_number(literal)) else None
+
+
+def _is_number(value: Value) -> "TypeGuard[int]":
+    # A model writes whole numbers only; a variable may hold any, and the engine compares what they are worth.
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _opposite(truth: Truth) -> Truth:
+    return None if truth is None else not truth
+
+
+def _any(truths: Iterator[Truth]) -> Truth:
+    """Three-valued or: one true decides, one unknown leaves it open."""
+    unknown = False
+    for truth in truths:
+        if truth:
+            return True
+        unknown = unknown or truth is None
+    return None if unknown else False

@@ -1,0 +1,220 @@
+"""The parser of conditions: recursive descent that stops at the first token that is not a condition's."""
+
+from verblint.feel import syntax_errors as reason
+from verblint.feel.condition import And, Bare, Comparison, Flag, Literal, Membership, Not, Or, Test
+from verblint.feel.grammar import LITERAL_WORDS, MAX_DEPTH, MAX_INTEGER, MAX_LENGTH, ConditionError, is_flag
+from verblint.feel.syntax_errors import Reason
+from verblint.feel.tokenizer import KEYWORDS, Token, TokenKind, mentions, tokenize
+from verblint.startup.pattern import pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading `typing` would take a tenth of a start.
+    from typing import NoReturn
+
+_PAYLOAD = "domain_payload"
+_INTEGER = pattern(r"0|[1-9][0-9]*")
+_COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+_WORDS = (TokenKind.NAME, TokenKind.STRING, TokenKind.NUMBER)
+
+
+def parse_any(text: str) -> Test:
+    """The test of any condition, or ConditionError."""
+    _check_text(text)
+    tokens = list(tokenize(text, 1))
+    _check_payload(text, tokens)
+    _check_tokens(tokens)
+    return _Parser(text, tokens).run()
+
+
+def _check_text(text: str) -> None:
+    if len(text) > MAX_LENGTH:
+        message = f"the condition has {len(text):,} characters; {MAX_LENGTH:,} is the most"
+        raise ConditionError(Reason(reason.OVER_LIMIT, message, reason.LET_A_VERB_DECIDE), MAX_LENGTH, len(text))
+    if not (text.isascii() and text.isprintable()):
+        for index, character in enumerate(text):
+            if not (" " <= character <= "~" or character in "\t\r\n"):
+                raise ConditionError(reason.of_character(character), index, index + 1)
+    if not text.startswith("="):
+        raise ConditionError(reason.of_text(text), 0, len(text))
+
+
+def _check_payload(text: str, tokens: list[Token]) -> None:
+    if _PAYLOAD not in "".join(text.split()):
+        return
+    for token in tokens:
+        if mentions(token.text, _PAYLOAD) or mentions(token.text, f"{_PAYLOAD}_hash"):
+            message = "the condition touches the payload, which is opaque to the engine"
+            _refuse(token, reason.PAYLOAD, message, reason.LET_A_VERB_DECIDE)
+
+
+def _check_tokens(tokens: list[Token]) -> None:
+    """What no place in a condition excuses: a comment, and words without a space between them."""
+    before: Token | None = None
+    for token in tokens:
+        if token.kind is TokenKind.COMMENT:
+            hint = "Remove it; the name of the flow is the place for words"
+            _refuse(token, reason.SYNTAX, "a condition may not hold a comment", hint)
+        if before is not None and before.end == token.start and before.kind in _WORDS and token.kind in _WORDS:
+            message = f"{before.text} and {token.text} are glued together"
+            _refuse(token, reason.MISSING_OPERATOR, message, f"Write a space: {before.text} {token.text}")
+        before = token
+
+
+def _refuse(token: Token | Literal, code: str, message: str, hint: str) -> "NoReturn":
+    raise ConditionError(Reason(code, message, hint), token.start, token.end)
+
+
+class _Parser:
+    """One pass over the tokens of one text."""
+
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        self._end = Token(TokenKind.UNKNOWN, "", len(text), len(text))
+        self._tokens = tokens
+        self._stream = [*tokens, self._end]
+        self._at = 0
+        self._depth = 0
+
+    def run(self) -> Test:
+        """Parse all of it."""
+        test = self._or()
+        if self._token is not self._end:
+            self._stop(reason.of_continuation(self._token))
+        return test
+
+    def _or(self) -> Test:
+        tests = [self._and()]
+        while self._takes_word("or"):
+            tests.append(self._and())
+        return tests[0] if len(tests) == 1 else Or(tuple(tests))
+
+    def _and(self) -> Test:
+        tests = [self._test()]
+        while self._takes_word("and"):
+            tests.append(self._test())
+        return tests[0] if len(tests) == 1 else And(tuple(tests))
+
+    def _test(self) -> Test:
+        token = self._token
+        if self._takes("("):
+            return self._group(token)
+        if self._takes_word("not"):
+            opening = self._token
+            if not self._takes("("):
+                hint = "Write not(...): without parentheses the engine joins the words in another way"
+                _refuse(token, reason.MISSING_OPERATOR, "`not` needs parentheses", hint)
+            return Not(self._group(opening))
+        if token.kind is not TokenKind.NAME or token.text in KEYWORDS:
+            self._stop(reason.of_start(self._tokens, self._at))
+        return self._flag_test()
+
+    def _group(self, opening: Token) -> Test:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            message = f"parentheses are nested more than {MAX_DEPTH} deep; some hundreds stop a broker for good"
+            _refuse(opening, reason.OVER_LIMIT, message, reason.LET_A_VERB_DECIDE)
+        test = self._or()
+        if self._token is self._end:
+            _refuse(opening, reason.SYNTAX, "a parenthesis is not closed", "Write ) where the group ends")
+        if not self._takes(")"):
+            self._stop(reason.of_continuation(self._token))
+        self._depth -= 1
+        return test
+
+    def _flag_test(self) -> Test:
+        flag = self._flag()
+        operator = self._token
+        if operator.kind is TokenKind.OPERATOR and operator.text in _COMPARISONS:
+            self._at += 1
+            return Comparison(flag, operator.text, self._comparand(operator))
+        if self._takes_word("in"):
+            return Membership(flag, self._list())
+        return Bare(flag)
+
+    def _flag(self) -> Flag:
+        token = self._token
+        misuse = reason.of_name(self._tokens, self._at)
+        if misuse is not None:
+            self._stop(misuse)
+        if not is_flag(token.text):
+            self._stop(reason.of_flag_name(token.text))
+        self._at += 1
+        return Flag(token.text, token.start, token.end)
+
+    def _comparand(self, operator: Token) -> Literal:
+        literal = self._literal()
+        if operator.text not in ("=", "!=") and type(literal.value) is not int:
+            _refuse(literal, reason.SYNTAX, f"`{operator.text}` compares integers only", "Write = or != instead")
+        return literal
+
+    def _list(self) -> tuple[Literal, ...]:
+        if not self._takes("("):
+            message = "behind `in` the engine takes all that follows for the list unless it is in parentheses"
+            self._stop(Reason(reason.LIST_WITHOUT_PARENTHESES, message, 'Write: in ("a", "b")'))
+        if self._token.text == ")":
+            self._stop(Reason(reason.SYNTAX, "the list is empty", 'Write: in ("a", "b")'))
+        literals = [self._literal()]
+        while self._takes(","):
+            literals.append(self._literal())
+        if not self._takes(")"):
+            self._stop(Reason(reason.SYNTAX, "the list is not closed here", 'Write: in ("a", "b")'))
+        for literal in literals:
+            if type(literal.value) not in (str, int):
+                message = "true, false or null in a list is a test of its own that ignores the flag"
+                _refuse(literal, reason.MIXED_LIST, message, "Compare with = instead")
+            if type(literal.value) is not type(literals[0].value):
+                message = "the list mixes strings and integers"
+                _refuse(literal, reason.MIXED_LIST, message, "Write values of the flag's type only")
+        return tuple(literals)
+
+    def _literal(self) -> Literal:
+        token = self._token
+        self._at += 1
+        if token.kind is TokenKind.STRING:
+            return _string(token)
+        if token.kind is TokenKind.NUMBER:
+            return _integer(token, 1, token.start)
+        if token.text == "-" and self._token.kind is TokenKind.NUMBER and self._token.start == token.end:
+            self._at += 1
+            return _integer(self._tokens[self._at - 1], -1, token.start)
+        if token.text in LITERAL_WORDS:
+            return Literal(LITERAL_WORDS[token.text], token.start, token.end)
+        self._at -= 1
+        self._stop(reason.of_comparand(self._tokens, self._at))
+
+    @property
+    def _token(self) -> Token:
+        return self._stream[self._at]
+
+    def _takes(self, operator: str) -> bool:
+        token = self._stream[self._at]
+        found = token.text == operator and token.kind is TokenKind.OPERATOR
+        self._at += found
+        return found
+
+    def _takes_word(self, word: str) -> bool:
+        token = self._stream[self._at]
+        found = token.text == word and token.kind is TokenKind.NAME
+        self._at += found
+        return found
+
+    def _stop(self, why: Reason) -> "NoReturn":
+        raise ConditionError(why, self._token.start, self._token.end)
+
+
+def _string(token: Token) -> Literal:
+    value = token.text[1:-1]
+    if "\\" in value or not value.isprintable():
+        hint = "Let the flag hold a plain word: the engine does not translate every escape"
+        _refuse(token, reason.SYNTAX, "a string in a condition has no escapes and no line ends", hint)
+    return Literal(value, token.start, token.end)
+
+
+def _integer(token: Token, sign: int, start: int) -> Literal:
+    if not _INTEGER.fullmatch(token.text):
+        hint = "Write decimal digits without a leading zero"
+        _refuse(token, reason.SYNTAX, f"{token.text} is not an integer", hint)
+    value = int(token.text)
+    if value > MAX_INTEGER:
+        _refuse(token, reason.SYNTAX, f"{token.text} is too large", f"{MAX_INTEGER} is the most")
+    return Literal(sign * value, start, token.end)

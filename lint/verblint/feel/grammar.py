@@ -1,0 +1,61 @@
+"""The grammar of conditions: what a text means, or why it means nothing.
+
+Nearly every condition compares one flag with one literal, and is understood at a glance. All others are left to the
+parser, which is loaded for them.
+"""
+
+from verblint.feel.condition import Comparison, Flag, Literal, Test, Value
+from verblint.startup.pattern import pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from verblint.feel.syntax_errors import Reason
+
+MAX_LENGTH = 1000
+MAX_DEPTH = 16
+MAX_INTEGER = 2**53 - 1
+LITERAL_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
+
+_FLAG_NAME = "orch_[a-z0-9]+(?:_[a-z0-9]+)*"
+_FLAG = pattern(_FLAG_NAME)
+_PLAIN = pattern(rf'= *({_FLAG_NAME}) *(!?=) *("[a-zA-Z0-9_.-]*"|true|false|null|0|[1-9][0-9]{{0,14}}) *')
+
+
+class ConditionError(Exception):
+    """A text that is not a condition; `start` and `end` are the characters of the text that are to blame."""
+
+    def __init__(self, reason: "Reason", start: int, end: int) -> None:
+        super().__init__(reason.message)
+        self.code = reason.code
+        self.message = reason.message
+        self.hint = reason.hint
+        self.start = start
+        self.end = end
+
+
+def is_flag(name: str) -> bool:
+    """True when a name is written as a flag's must be."""
+    return _FLAG.fullmatch(name) is not None
+
+
+def parse(text: str) -> Test:
+    """The test that a condition's text stands for, its leading equals sign included, or ConditionError."""
+    plain = plain_comparison(text)
+    if plain is not None:
+        return plain
+    from verblint.feel.condition_parser import parse_any
+
+    return parse_any(text)
+
+
+def plain_comparison(text: str) -> Comparison | None:
+    """The test when it is one flag against one literal with nothing unusual, or None."""
+    match = _PLAIN.fullmatch(text) if len(text) <= MAX_LENGTH else None
+    if match is None:
+        return None
+    literal = match[3]
+    if literal[0] == '"':
+        value: Value = literal[1:-1]
+    else:
+        value = LITERAL_WORDS[literal] if literal in LITERAL_WORDS else int(literal)
+    return Comparison(Flag(match[1], *match.span(1)), match[2], Literal(value, *match.span(3)))

@@ -1,0 +1,1 @@
+"""Safe rewrites of models, applied to bytes."""

@@ -1,0 +1,43 @@
+"""Mending: the fixes of a whole report, written to the files or shown as a diff."""
+
+import sys
+
+from verblint.fixes.edits import UnsafeFix, diff, repair
+from verblint.fixes.write import write_whole
+from verblint.linter import Linter
+from verblint.report.report import Problem, Report
+from verblint.startup.value import replace
+
+
+def mend(linter: Linter, report: Report, *, write: bool) -> tuple[Report, str]:
+    """The report after all fixes, and what they change; without `write` the report stays what it is."""
+    changes = []
+    for file in dict.fromkeys(finding.file for finding in report.findings if finding.fix is not None):
+        try:
+            repaired = repair(linter, report.sources[file], file)
+            changes.append(diff(report.sources[file], repaired.content, file))
+            if write:
+                _store(file, report.sources[file], repaired.content)
+                sys.stderr.write(f"verblint: {file}: {repaired.applied} fixed\n")
+                report = _exchanged(report, file, repaired.report)
+        except (UnsafeFix, OSError) as error:
+            message = str(error) if isinstance(error, UnsafeFix) else f"not fixed: {error.strerror}"
+            report = replace(report, problems=(*report.problems, Problem(file, message)))
+    return report, "".join(changes)
+
+
+def _store(file: str, before: bytes, after: bytes) -> None:
+    with open(file, "rb") as opened:
+        if opened.read(len(before) + 1) != before:
+            raise UnsafeFix("not fixed: the file was changed while it was checked")
+    write_whole(file, after)
+
+
+def _exchanged(report: Report, file: str, newer: Report) -> Report:
+    """The report with what it said about one file replaced."""
+    return replace(
+        report,
+        findings=(*(finding for finding in report.findings if finding.file != file), *newer.findings),
+        suppressed=(*(entry for entry in report.suppressed if entry.finding.file != file), *newer.suppressed),
+        sources={**report.sources, **newer.sources},
+    )

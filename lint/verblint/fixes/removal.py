@@ -1,0 +1,19 @@
+"""Removals: edits that take an element out of a file and leave no hole behind."""
+
+from verblint.bpmn.element import Element
+from verblint.report.finding import Edit, Fix
+
+
+def remove(element: Element, description: str) -> Fix:
+    """Take an element out, with its line when it has one to itself, and with extension elements left empty."""
+    while element.parent is not None and len(element.parent.children) == 1 and not element.parent.id:
+        element = element.parent
+    content = element.document.source.content
+    start = element.start
+    while start > 0 and content[start - 1 : start] in (b" ", b"\t"):
+        start -= 1
+    stands_alone = content[start - 1 : start] == b"\n" and content[element.end : element.end + 1] in (b"\n", b"\r")
+    if not stands_alone:
+        return Fix(description, (Edit(element.start, element.end, b""),))
+    end = content.index(b"\n", element.end) + 1 if b"\n" in content[element.end :] else len(content)
+    return Fix(description, (Edit(start, end, b""),))

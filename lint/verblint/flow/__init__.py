@@ -1,0 +1,1 @@
+"""How tokens flow through a model: graphs, concurrency, loops, waits, visits and caught errors."""

@@ -1,0 +1,51 @@
+"""Gateways that branch: what their conditions leave open."""
+
+from collections.abc import Iterator
+
+from verblint.bpmn.model import FlowNode, Kind, Process, Scope
+from verblint.contracts.contract import WorkflowVerb
+from verblint.feel.branch import Branch
+from verblint.feel.condition import Test, Value, evaluate, variables
+from verblint.rulebook.rule import Context
+from verblint.startup.value import value
+
+BRANCHING = (Kind.EXCLUSIVE_GATEWAY, Kind.INCLUSIVE_GATEWAY)
+
+
+@value(eq=False)
+class Decision:
+    """A gateway without a default flow, and the conditional flows that leave it."""
+
+    process: Process
+    scope: Scope
+    gateway: FlowNode
+    branches: tuple[Branch, ...]
+
+    def unhandled(self, verb: WorkflowVerb | None) -> list[dict[str, Value]] | None:
+        """The cases in which no flow can be taken, or None when nobody can tell."""
+        tests = [branch.test for branch in self.branches if branch.test is not None]
+        if verb is None or len(tests) < len(self.branches) or not _read_only_declared(tests, verb):
+            return None
+        # Needed only where contracts are at hand.
+        from verblint.feel.assignments import assignments
+
+        cases = assignments(tests, verb.flags)
+        if cases is None:
+            return None
+        return [case for case in cases if not any(evaluate(test, case) for test in tests)]
+
+
+def decisions_without_default(context: Context) -> Iterator[Decision]:
+    """Every gateway that branches by conditions alone, in every process of a file."""
+    leaving: dict[tuple[int, str], list[Branch]] = {}
+    for branch in context.branches:
+        leaving.setdefault((id(branch.scope), branch.flow.source), []).append(branch)
+    for process in context.model.processes:
+        for scope, node in process.walk(*BRANCHING):
+            branches = leaving.get((id(scope), node.id)) if not node.default else None
+            if branches:
+                yield Decision(process, scope, node, tuple(branches))
+
+
+def _read_only_declared(tests: list[Test], verb: WorkflowVerb) -> bool:
+    return all(name in verb.flags for test in tests for name in variables(test))

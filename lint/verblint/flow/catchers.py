@@ -1,0 +1,133 @@
+"""Catchers: which event catches a code that a step throws, found as the engines find it.
+
+Zeebe (8.6 to 8.9) looks at the step itself and then at each scope around it, from the inside out. At one level are the
+error event subprocesses of a scope and the error boundary events of an activity; one that names the code goes before
+one that catches every code. Two things surprise, and a table of models holds both to the real broker
+(tests/conformance/test_error_catchers.py):
+
+- From inside an event subprocess that interrupts its scope nothing outside it is looked at.
+- Only activities throw. A job of a message event cannot: the broker answers its ThrowError with an internal error.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from verblint.bpmn.event_cause import Error
+from verblint.bpmn.model import Definitions, FlowNode, Kind, Process, Scope
+from verblint.flow.job_nodes import is_job
+from verblint.names import OWN_JOBS
+from verblint.startup.value import value
+
+
+@value(eq=False)
+class Catcher:
+    """An event that catches one code, or every code when `code` is empty; `host` is what it interrupts."""
+
+    event: FlowNode
+    code: str
+    host: str
+
+
+@value(eq=False)
+class Level:
+    """The catchers of one activity or scope, and the one that acts for each code."""
+
+    host: str
+    catchers: tuple[Catcher, ...]
+    by_code: Mapping[str, Catcher]
+
+    @classmethod
+    def of(cls, host: str, found: tuple[Catcher, ...]) -> "Level":
+        """The level of a host; of two catchers for one code the first acts."""
+        return cls(host, found, {catcher.code: catcher for catcher in reversed(found)})
+
+    def catcher(self, code: str) -> Catcher | None:
+        """The event that catches a code here, or None when none does."""
+        return self.by_code.get(code) or self.by_code.get("")
+
+
+@value(eq=False)
+class Thrower:
+    """A step that may end with a code, and the levels at which engines look for a catcher, nearest first.
+
+    `hosts` are the ids of the activities on which a boundary event would catch a code of this step.
+    """
+
+    node: FlowNode
+    levels: tuple[Level, ...]
+    hosts: tuple[str, ...]
+    code: str = ""  # of an error end event
+
+    @property
+    def catchers(self) -> Iterator[Catcher]:
+        """Every catcher that is looked at, nearest first."""
+        return (catcher for level in self.levels for catcher in level.catchers)
+
+    def catcher(self, code: str) -> Catcher | None:
+        """The event that catches a code, or None when none does."""
+        found = (level.catcher(code) for level in self.levels)
+        return next((catcher for catcher in found if catcher is not None), None)
+
+    def codes(self, declared: Mapping[str, tuple[str, ...]]) -> tuple[str, ...] | None:
+        """The codes it may end with, by what verbs declare; None when that is not known."""
+        if isinstance(self.node.event, Error):
+            return (self.code,) if self.code else None
+        return declared.get(self.node.binding.job_type)
+
+
+def throwers(model: Definitions, process: Process) -> Iterator[Thrower]:
+    """Every job that calls a verb and every error end event of a process, each with what could catch its code."""
+    return _inside(model, process.scope, (_root(model, process),), ())
+
+
+def catchers(model: Definitions, process: Process) -> Iterator[Catcher]:
+    """Every event of a process that catches errors."""
+    yield from _root(model, process).catchers
+    for scope, node in process.walk():
+        yield from _level(model, scope, node).catchers
+
+
+def _inside(model: Definitions, scope: Scope, levels: tuple[Level, ...], hosts: tuple[str, ...]) -> Iterator[Thrower]:
+    """The throwers of a scope; the first of the levels is its own."""
+    for node in scope.nodes:
+        if node.scope is not None:
+            own = _level(model, scope, node)
+            if not node.is_event_sub_process:
+                yield from _inside(model, node.scope, (own, *levels), (node.id, *hosts))
+            elif _interrupts(node.scope):
+                yield from _inside(model, node.scope, (own,), ())
+            else:
+                yield from _inside(model, node.scope, (own, *levels), hosts)
+        elif isinstance(node.event, Error) and node.kind is Kind.END_EVENT:
+            yield Thrower(node, levels, hosts, _code(model, node))
+        elif is_job(node) and not node.binding.job_type.startswith(OWN_JOBS):
+            if node.kind.is_activity:
+                yield Thrower(node, (_level(model, scope, node), *levels), (node.id, *hosts))
+            else:
+                yield Thrower(node, (), ())
+
+
+def _root(model: Definitions, process: Process) -> Level:
+    return Level.of(process.id, _starts(model, process.scope, process.id))
+
+
+def _level(model: Definitions, scope: Scope, node: FlowNode) -> Level:
+    """What an activity catches: by the event subprocesses in it, which go first, and by its boundary events."""
+    starts = _starts(model, node.scope, node.id) if node.scope is not None else ()
+    boundaries = (boundary for boundary in scope.boundaries(node) if isinstance(boundary.event, Error))
+    return Level.of(node.id, starts + tuple(Catcher(event, _code(model, event), node.id) for event in boundaries))
+
+
+def _starts(model: Definitions, scope: Scope, host: str) -> tuple[Catcher, ...]:
+    insides = (node.scope for node in scope.nodes if node.is_event_sub_process and node.scope is not None)
+    starts = (node for inside in insides for node in inside.nodes if node.kind is Kind.START_EVENT)
+    return tuple(Catcher(event, _code(model, event), host) for event in starts if isinstance(event.event, Error))
+
+
+def _interrupts(inside: Scope) -> bool:
+    return any(node.kind is Kind.START_EVENT and node.is_interrupting for node in inside.nodes)
+
+
+def _code(model: Definitions, node: FlowNode) -> str:
+    """The code of an error event; empty where it names none, which catches every code."""
+    declared = model.errors.get(node.event.ref) if isinstance(node.event, Error) else None
+    return declared.code if declared is not None else ""

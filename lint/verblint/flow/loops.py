@@ -1,0 +1,56 @@
+"""Loops that never rest: circles of nodes at which a token neither waits nor works."""
+
+from collections.abc import Iterator
+
+from verblint.bpmn.event_cause import Link
+from verblint.bpmn.model import FlowNode, Kind, Process, Scope
+from verblint.flow.job_nodes import is_job
+
+_PASSING = (Kind.TASK, Kind.MANUAL_TASK, Kind.EXCLUSIVE_GATEWAY, Kind.INCLUSIVE_GATEWAY, Kind.PARALLEL_GATEWAY)
+
+
+def restless_loops(process: Process) -> Iterator[list[FlowNode]]:
+    """One loop for each scope that has any, as the nodes a token passes, the first of them again at the end."""
+    for scope in process.scope.scopes():
+        loop = _loop(scope)
+        if loop:
+            yield loop
+
+
+def _loop(scope: Scope) -> list[FlowNode]:
+    """The first circle found by walking on from every node that lets a token pass."""
+    done: set[str] = set()
+    for begin in scope.nodes:
+        if not _lets_pass(begin) or begin.id in done:
+            continue
+        # An explicit stack of iterators: a chain of nodes may be longer than Python's own stack.
+        path = {begin.id: begin}
+        stack = [(begin, _next(scope, begin))]
+        while stack:
+            node, following = stack[-1]
+            step = next(following, None)
+            if step is None:
+                stack.pop()
+                done.add(node.id)
+                del path[node.id]
+            elif step.id in path:
+                names = list(path)
+                return [*(path[name] for name in names[names.index(step.id) :]), step]
+            elif step.id not in done and _lets_pass(step):
+                path[step.id] = step
+                stack.append((step, _next(scope, step)))
+    return []
+
+
+def _lets_pass(node: FlowNode) -> bool:
+    if node.kind in _PASSING:
+        return True
+    if node.kind is Kind.CATCH_EVENT:
+        return isinstance(node.event, Link)
+    return node.kind is Kind.THROW_EVENT and not is_job(node)
+
+
+def _next(scope: Scope, node: FlowNode) -> Iterator[FlowNode]:
+    if node.kind is Kind.THROW_EVENT and isinstance(node.event, Link):
+        return iter(scope.link_targets(node))
+    return (scope.by_id[flow.target] for flow in scope.outgoing(node) if flow.target in scope.by_id)

@@ -1,0 +1,99 @@
+"""A baseline: the findings a project has today and will not have more of.
+
+It is a JSON file that names findings by file and fingerprint, so that re-layout does not bring them back. File safety
+and suppressions are never in it.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from json import JSONDecodeError, dumps, loads
+
+from verblint.fixes.write import write_whole
+from verblint.project import SettingError
+from verblint.report.finding import is_suppressible
+from verblint.report.report import Report, Suppressed
+from verblint.startup.value import replace, value
+
+_LAYOUT = 1
+_REASON = "in the baseline"
+
+
+@value
+class Baseline:
+    """How often each fingerprint is forgiven in each file; files are relative to the baseline's own folder."""
+
+    folder: str
+    known: Mapping[str, Mapping[str, int]]
+
+    def forgive(self, report: Report) -> Report:
+        """The report with every known finding among the suppressed."""
+        left = {file: Counter(prints) for file, prints in self.known.items()}
+        findings = []
+        suppressed = list(report.suppressed)
+        for finding in report.findings:
+            prints = left.get(_relative(finding.file, self.folder))
+            if prints is not None and is_suppressible(finding.code) and prints[finding.fingerprint] > 0:
+                prints[finding.fingerprint] -= 1
+                suppressed.append(Suppressed(finding, _REASON, False))
+            else:
+                findings.append(finding)
+        return replace(report, findings=tuple(findings), suppressed=tuple(suppressed))
+
+    def outdated(self, report: Report) -> int:
+        """How many entries for the files of a report no finding answers to any more."""
+        files = {_relative(file, self.folder) for file in report.files}
+        listed = sum(sum(prints.values()) for file, prints in self.known.items() if file in files)
+        return listed - sum(1 for entry in report.suppressed if not entry.is_in_model)
+
+
+def read_baseline(path: str) -> Baseline:
+    """The baseline in a file, or SettingError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = loads(file.read())
+    except OSError as error:
+        raise SettingError(f"{path}: the baseline cannot be read: {error.strerror}") from None
+    except (JSONDecodeError, UnicodeDecodeError, RecursionError):
+        raise SettingError(f"{path}: the baseline is not JSON; write it anew with --write-baseline") from None
+    if not _is_baseline(document):
+        raise SettingError(f"{path}: this is not a baseline; write one with --write-baseline")
+    known = {file: Counter(entry["fingerprint"] for entry in entries) for file, entries in document["files"].items()}
+    return Baseline(os.path.dirname(path), known)
+
+
+def write_baseline(report: Report, path: str) -> int:
+    """Write down every finding that may be forgiven, and say how many they are."""
+    files: dict[str, list[dict[str, str]]] = {}
+    count = 0
+    for finding in report.findings:
+        if is_suppressible(finding.code):
+            entry = {"fingerprint": finding.fingerprint, "code": finding.code, "element": finding.element_id}
+            files.setdefault(_relative(finding.file, os.path.dirname(path)), []).append(entry)
+            count += 1
+    document = {"layout": _LAYOUT, "files": dict(sorted(files.items()))}
+    write_whole(path, (dumps(document, indent=2) + "\n").encode())
+    return count
+
+
+def _is_baseline(document: object) -> bool:
+    match document:
+        case {"layout": 1, "files": dict(files)}:
+            return all(
+                isinstance(file, str) and isinstance(entries, list) and all(map(_is_entry, entries))
+                for file, entries in files.items()
+            )
+        case _:
+            return False
+
+
+def _is_entry(entry: object) -> bool:
+    match entry:
+        case {"fingerprint": str()}:
+            return True
+        case _:
+            return False
+
+
+def _relative(file: str, folder: str) -> str:
+    return os.path.relpath(file, folder or os.curdir).replace(os.sep, "/")

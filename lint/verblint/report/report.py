@@ -1,0 +1,77 @@
+"""A report: everything one run found, forgave and could not check."""
+
+from collections.abc import Iterable, Mapping
+
+from verblint.report.finding import Finding, Severity
+from verblint.startup.value import field, value
+
+CLEAN = 0
+FINDINGS = 1
+COULD_NOT_CHECK = 2
+
+
+@value
+class Suppressed:
+    """A finding that somebody answered for: in the model beside the element, or in the baseline."""
+
+    finding: Finding
+    reason: str
+    is_in_model: bool
+
+
+@value
+class Problem:
+    """Why something could not be checked, in one sentence that names it."""
+
+    subject: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.message}" if self.subject else self.message
+
+
+@value(kw_only=True)
+class Report:
+    """The outcome of linting some files; a file is in `files` when its bytes were looked at.
+
+    `sources` holds the bytes of the files that have findings, so that a report can quote them.
+    """
+
+    files: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    sources: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, reports: Iterable["Report"]) -> "Report":
+        """Several reports as one, in their order."""
+        reports = list(reports)
+        return cls(
+            files=tuple(file for report in reports for file in report.files),
+            findings=tuple(finding for report in reports for finding in report.findings),
+            suppressed=tuple(suppressed for report in reports for suppressed in report.suppressed),
+            problems=tuple(problem for report in reports for problem in report.problems),
+            sources={file: source for report in reports for file, source in report.sources.items()},
+        )
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that no intent can excuse."""
+        return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings that an intent might excuse."""
+        return tuple(finding for finding in self.findings if finding.severity is Severity.WARNING)
+
+    @property
+    def is_clean(self) -> bool:
+        """True when everything was checked and nothing was found."""
+        return not self.findings and not self.problems
+
+    def exit_code(self, max_warnings: int = 0) -> int:
+        """0 clean, 1 findings, 2 could not check; so many warnings are still clean."""
+        if self.problems or not self.files:
+            return COULD_NOT_CHECK
+        return FINDINGS if self.errors or len(self.warnings) > max_warnings else CLEAN

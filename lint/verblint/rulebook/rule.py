@@ -1,0 +1,224 @@
+"""A rule and the context it looks at."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from verblint.bpmn.assembly import assemble
+from verblint.bpmn.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Attribute, Element, Place
+from verblint.bpmn.element_group import Alike
+from verblint.bpmn.expression import Expression
+from verblint.bpmn.model import Definitions
+from verblint.contracts.contract import Contracts
+from verblint.feel.branch import Branch, branches
+from verblint.report.finding import Finding, Fix, Severity, is_suppressible
+from verblint.settings import ENGINES, HOLLOW, Settings
+from verblint.startup.value import value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from verblint.report.suppression import Suppression
+
+Check = Callable[["Context"], Iterator[Finding]]
+
+# What a file may have beside elements and namespaces, for rules that need it.
+CONTRACTS = "contracts"
+COMMENTS = "comments"
+OBSCURE = "obscure"
+STRANGERS = "strangers"
+NOT_EXECUTABLE = "not executable"
+NARROWED = "narrowed"
+
+
+def engine_marks(wanted: Callable[[tuple[int, int]], bool]) -> tuple[str, ...]:
+    """The marks of the engine profiles that are wanted."""
+    return tuple(engine for engine in ENGINES if wanted(Settings(engine=engine).engine_version))
+
+
+def attribute_mark(namespace: str) -> str:
+    """The mark of a file that has attributes in a namespace."""
+    return f"@{namespace}"
+
+
+@value(guarded=False)
+class Rule:
+    """One check under one code and one slug; its docstring is the page that `explain` shows.
+
+    `on` names what the rule is about: elements, attributes, namespaces and other marks of a file; `words` are parts of
+    values. In a file that has none of them the rule finds nothing, and is not even loaded. A rule without both looks
+    at every file.
+    """
+
+    code: str
+    slug: str
+    severity: Severity
+    check: Check
+    on: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+
+    @property
+    def page(self) -> str:
+        """The whole explanation: what, why, wrong and right."""
+        # Pages are read by people who ask; nobody who checks a model waits for them.
+        from inspect import cleandoc
+
+        return cleandoc(self.check.__doc__ or "")
+
+    @property
+    def summary(self) -> str:
+        """The first line of the page."""
+        return self.page.partition("\n")[0]
+
+    @property
+    def is_suppressible(self) -> bool:
+        """True when a model may answer for a finding of this rule."""
+        return is_suppressible(self.code)
+
+    def run(self, context: "Context") -> list[Finding]:
+        """The findings of this rule in one file. A rule that crashes has one more and stops nobody else."""
+        found: list[Finding] = []
+        try:
+            found.extend(self.check(context.under(self)))
+        except Exception as error:
+            message = f"the rule {self.slug} stopped with {type(error).__name__}, so this file was not checked by it"
+            hint = "This is a bug of verblint: report it with the model"
+            found.append(context.under(CRASHED).at(context.root, message, hint=hint, detail=self.slug))
+        return found
+
+
+def rule(
+    code: str, slug: str, severity: Severity, *, on: tuple[str, ...] = (), words: tuple[str, ...] = ()
+) -> Callable[[Check], Rule]:
+    """Turn a generator of findings into a Rule, which takes its name in the module that defines it."""
+    return lambda check: Rule(code, slug, severity, check, on, words)
+
+
+def _crashed(context: "Context") -> Iterator[Finding]:
+    """A rule must end without an exception.
+
+    A crash is a bug of verblint, never of the model. It is a finding so that a file which was not fully checked
+    is never taken for a clean one; all other rules have run.
+
+    Wrong:  a rule that raises KeyError on a model nobody thought of
+    Right:  a new release of verblint, with that model among its fixtures
+    """
+    return iter(())
+
+
+CRASHED = Rule("HB099", "rule-crashed", Severity.ERROR, _crashed)
+
+
+@value(guarded=False)
+class Context:
+    """All a rule may know of one file: the tree, the model, its branches, the settings and the contracts.
+
+    `unused` are the suppressions of no use, once all other rules have run. `today` is YYYY-MM-DD; left out, the
+    clock's day counts.
+    """
+
+    root: Element
+    model: Definitions
+    branches: tuple[Branch, ...]
+    settings: Settings
+    contracts: Contracts
+    unused: "tuple[Suppression, ...]" = ()
+    today: str = ""
+    rule: Rule | None = None
+
+    @classmethod
+    def of(cls, root: Element, settings: Settings, contracts: Contracts, today: str = "") -> "Context":
+        """The context of a tree, before any rule runs."""
+        model = assemble(root)
+        return cls(root, model, tuple(branches(model)), settings, contracts, today=today)
+
+    @property
+    def elements(self) -> Mapping[tuple[str, str], Alike]:
+        """The elements of the file by name, those of one name in document order; a diagram's inside is left out."""
+        return self.root.document.elements
+
+    @property
+    def marks(self) -> Iterator[str]:
+        """What the file has that a rule may be about; some of it is named twice."""
+        document = self.root.document
+        for namespace, local in document.elements:
+            yield namespace
+            yield local
+        for namespace, local in document.attribute_names:
+            yield local
+            if namespace:
+                yield attribute_mark(namespace)
+        yield from (branch.error.code for branch in self.branches if branch.error is not None)
+        yield self.settings.engine
+        if document.interruptions:
+            yield COMMENTS
+        if not document.is_plain:
+            yield OBSCURE
+        if not document.namespaces <= KNOWN_NAMESPACES:
+            yield STRANGERS
+        if not self.model.processes or len(self.model.executable) < len(self.model.processes):
+            yield NOT_EXECUTABLE
+        if self.settings.profile != HOLLOW:
+            yield NARROWED
+        if self.contracts.workflows or self.contracts.directs or self.contracts.policies:
+            yield CONTRACTS
+
+    def under(self, rule: Rule) -> "Context":
+        """The context in which a rule runs."""
+        return Context(
+            *(self.root, self.model, self.branches, self.settings, self.contracts, self.unused, self.today, rule)
+        )
+
+    def every(self, *locals: str, namespace: str = BPMN) -> Iterator[Element]:
+        """The elements with one of these names, in document order for each name."""
+        return (element for local in locals for element in self.elements.get((namespace, local), ()))
+
+    def within(self, *namespaces: str) -> Iterator[Element]:
+        """The elements of these namespaces, those of one name together."""
+        return (e for (namespace, _), group in self.elements.items() if namespace in namespaces for e in group)
+
+    def attributes_in(self, *namespaces: str) -> Iterator[Attribute]:
+        """The attributes of BPMN and zeebe elements that are written in one of these namespaces."""
+        # Hardly any file has any, and the reader knows the names.
+        if any(namespace in namespaces for namespace, _ in self.root.document.attribute_names):
+            for element in self.within(BPMN, ZEEBE):
+                yield from (attribute for attribute in element.attributes if attribute.namespace in namespaces)
+
+    def at(
+        self,
+        where: Place | Element | Expression,
+        message: str,
+        *,
+        hint: str = "",
+        detail: str = "",
+        fix: Fix | None = None,
+    ) -> Finding:
+        """A finding of the rule that is running, at a place. Its owner is the nearest element with an id."""
+        assert self.rule is not None, "a finding belongs to a rule that is running"
+        place = where if isinstance(where, Place) else where.place
+        owner = _owner(place.element)
+        start, end = place.position, place.end_position
+        return Finding(
+            code=self.rule.code,
+            slug=self.rule.slug,
+            severity=self.rule.severity,
+            message=message,
+            hint=hint,
+            file=self.root.document.source.name,
+            line=start.line,
+            column=start.column,
+            end_line=end.line,
+            end_column=end.column,
+            offset=place.start,
+            element_id=owner.id,
+            element_name=owner.get("name") or "",
+            element_type=owner.local,
+            process_id=_process_id(place.element),
+            detail=detail,
+            fix=fix,
+        )
+
+
+def _owner(element: Element) -> Element:
+    return next((e for e in (element, *element.ancestors) if e.id), element)
+
+
+def _process_id(element: Element) -> str:
+    return next((e.id for e in (element, *element.ancestors) if e.is_a("process")), "")

@@ -1,0 +1,67 @@
+"""The selection of rules: which of them look at a file, and how bad what they find is."""
+
+from collections.abc import Iterable, Iterator
+
+from verblint.paths import matches
+from verblint.project import Project, SettingError
+from verblint.rulebook.loader import Choice, everything, shelf
+from verblint.rulebook.rule import Rule
+from verblint.startup.value import replace
+
+_ALL = "all"
+
+
+class Selection:
+    """The rules a project chose; file safety is always among them."""
+
+    def __init__(self, project: Project) -> None:
+        """Resolve every name of the settings, or raise SettingError for one that names no rule."""
+        self._chosen = _choice(project)
+        self._without: dict[frozenset[str], Choice] = {}
+        self._ignored_in = {
+            files: frozenset(_codes(names, may_guard=False)) for files, names in project.per_file_ignores.items()
+        }
+
+    def of(self, path: str) -> Choice:
+        """The rules for one file, whose path is relative to the project."""
+        if not self._ignored_in:
+            return self._chosen
+        ignored = frozenset[str]().union(*(codes for files, codes in self._ignored_in.items() if matches(path, files)))
+        if not ignored:
+            return self._chosen
+        if ignored not in self._without:
+            left = (rule for rule in self._chosen.rules if _guards(rule) or rule.code not in ignored)
+            self._without[ignored] = Choice(left)
+        return self._without[ignored]
+
+
+def _choice(project: Project) -> Choice:
+    if not project.select and not project.ignore and not project.severity:
+        return everything()
+    selected = _codes(project.select) if project.select else {rule.code for rule in shelf()}
+    ignored = _codes(project.ignore, may_guard=False)
+    levels = {code: level for name, level in project.severity.items() for code in _codes([name], may_guard=False)}
+    return Choice(
+        replace(rule, severity=levels[rule.code]) if rule.code in levels else rule
+        for rule in shelf()
+        if _guards(rule) or (rule.code in selected and rule.code not in ignored)
+    )
+
+
+def _guards(rule: Rule) -> bool:
+    """True for file safety."""
+    return rule.code.startswith("HB0")
+
+
+def _codes(names: Iterable[str], *, may_guard: bool = True) -> set[str]:
+    return {code for name in names for code in _named(name, may_guard)}
+
+
+def _named(name: str, may_guard: bool) -> Iterator[str]:
+    """The codes a name stands for: a code, the beginning of some, a rule's name, or all."""
+    found = [rule for rule in shelf() if name.lower() in (_ALL, rule.slug) or rule.code.startswith(name.upper())]
+    if not found:
+        raise SettingError(f"{name}: no rule has this code or name; see verblint rules")
+    if not may_guard and all(_guards(rule) for rule in found):
+        raise SettingError(f"{name}: file safety (HB0xx) cannot be ignored or softened")
+    return (rule.code for rule in found)

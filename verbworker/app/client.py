@@ -1,0 +1,42 @@
+"""The office: what a person or a program needs to ask for verbs and to read the runbook, without a worker."""
+
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from uuid import uuid4
+
+from verbworker.app import selfcheck
+from verbworker.app.settings import Settings
+from verbworker.contract.registry import Registry
+from verbworker.stores import migrations as _schema
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
+from verbworker.work.jobs.perform import Performance
+from verbworker.work.starts.direct import Direct
+from verbworker.work.starts.router import Router
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """A router and the runbook it writes."""
+
+    router: Router
+    runbook: Runbook
+    dispatches: Dispatches
+
+
+@asynccontextmanager
+async def opened_office(settings: Settings, registry: Registry) -> AsyncIterator[Office]:
+    """Open an office. A workflow verb asked for here is started by the next worker that has time."""
+    ring = selfcheck.required_ring(registry, settings)
+    await _schema.require(settings.database())
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(Database(settings.database(), size=4))
+        threads = stack.enter_context(ThreadPoolExecutor(4, thread_name_prefix="verb"))
+        owner = uuid4()
+        dispatches = Dispatches(database, engine_id=settings.cluster(), owner=owner)
+        direct = Direct(registry, database, database, Performance(threads), owner)
+        router = Router(registry, database, dispatches, direct, engine_id=settings.cluster(), ring=ring)
+        yield Office(router, Runbook(database), dispatches)

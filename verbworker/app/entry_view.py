@@ -1,0 +1,59 @@
+"""Reading the runbook: an entry with everything around it that people want to know."""
+
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+from verbworker.errors import NotFound
+from verbworker.runbook.event import Entry, Event, Open, Stall
+from verbworker.runbook.progress import Progress, progress
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.cases.stalls import Stalls
+from verbworker.stores.database import Database
+from verbworker.stores.deployments import Deployments
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All there is to say about an entry."""
+
+    entry: Entry
+    events: list[Event]
+    waits: list[Open]
+    progress: Progress
+    trouble: str | None
+    stalls: list[Stall]
+
+
+class Reading:
+    """Reads an entry with everything around it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._runbook = Runbook(database)
+        self._stalls = Stalls(database)
+
+    async def find(self, entry_id: UUID, tenant: str) -> Found:
+        """One entry of a tenant; raises `NotFound`."""
+        entry = await self._runbook.entry(entry_id, tenant_id=tenant)
+        if entry is None:
+            raise NotFound(f"the tenant {tenant} has no entry {entry_id}")
+        events, waits = await self._runbook.events(entry_id), await self._runbook.waits(entry_id)
+        stalls = await self._stalls.of_entry(entry_id)
+        trouble = await Dispatches(self._database, engine_id="", owner=uuid4()).trouble(entry_id)
+        far = progress(entry, events, waits, stalls, steps=await self._steps(entry))
+        return Found(entry, events, waits, far, trouble, stalls)
+
+    async def progress(self, entry: Entry) -> Progress:
+        """How far an entry is."""
+        events, waits = await self._runbook.events(entry.entry_id), await self._runbook.waits(entry.entry_id)
+        stalls = await self._stalls.of_entry(entry.entry_id)
+        return progress(entry, events, waits, stalls, steps=await self._steps(entry))
+
+    async def _steps(self, entry: Entry) -> int:
+        carrier = await Instances(self._database).of_entry(entry.entry_id)
+        if carrier is None or entry.definition_key is None:
+            return 0
+        deployment = await Deployments(self._database, engine_id=carrier.engine_id).find(entry.definition_key)
+        return 0 if deployment is None else deployment.steps

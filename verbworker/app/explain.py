@@ -1,0 +1,258 @@
+"""The story of one job in plain words: what happened, in order, and why the runtime did what it did. No I/O."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from verbworker.job.frame import FrameState, Step
+from verbworker.stores.jobs.histories import Event, History, Told
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One sentence of a story and the moment it tells of."""
+
+    at: datetime
+    text: str
+
+
+def headline(frame: Told) -> str:
+    """What job this is."""
+    entry = f", entry {frame.entry_id}" if frame.entry_id else ""
+    return (
+        f"Job {frame.job_key} is {frame.verb} at {frame.element_id} of process {frame.process_id}"
+        f" version {frame.process_version}, instance {frame.process_instance_key}{entry}."
+    )
+
+
+def explain(history: History) -> list[Line]:
+    """The whole story, oldest first; its last line says how things stand now."""
+    tellers = _Tellers(history)
+    lines = [*tellers.beginning(), *tellers.middle(), *tellers.verdict()]
+    told = [*sorted(lines, key=lambda line: line.at), Line(history.frame.now, standing(history))]
+    return [Line(line.at, line.text[:1].upper() + line.text[1:]) for line in told]
+
+
+def moment(at: object) -> str:
+    """A moment as it is printed; the facts of an event hold moments as text."""
+    if isinstance(at, str):
+        at = datetime.fromisoformat(at)
+    return at.strftime("%H:%M:%S.%f")[:-3] if isinstance(at, datetime) else "an unknown time"
+
+
+class _Tellers:
+    """Turns what is known of one job into lines."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._frame = history.frame
+
+    def beginning(self) -> Iterator[Line]:
+        first = _first_owner(self._history)
+        yield Line(
+            self._frame.pushed_at,
+            f"The engine delivered the job; {self._who(first)} wrote its frame as epoch 1 and began run 1"
+            f" ({self._frame.mode} mode).",
+        )
+
+    def middle(self) -> Iterator[Line]:
+        released = False
+        for event in self._history.events:
+            yield Line(event.at, self._tell(event, released=released))
+            released = event.kind == "released" or (released and event.kind not in ("retry", "release"))
+        for at in self._history.conflicts:
+            yield Line(
+                at,
+                "A delivery carried this key but was another job, as a recreated engine hands out. Nothing was"
+                " replayed; both sides were kept and that job was stopped as an incident.",
+            )
+
+    def verdict(self) -> Iterator[Line]:
+        frame = self._frame
+        if frame.state is FrameState.COMPLETED and frame.popped_at is not None:
+            yield Line(
+                frame.popped_at, f"{self._who(frame.owner)} stored the verdict of run {frame.runs}: {_said(frame)}."
+            )
+        if frame.acked_at is not None:
+            yield Line(frame.acked_at, _acknowledged(frame))
+
+    def _who(self, owner: object) -> str:
+        if isinstance(owner, str):
+            owner = UUID(owner)
+        if not isinstance(owner, UUID):
+            return "a worker"
+        return f"worker {self._history.boots.get(owner, str(owner)[:8])}"
+
+    def _tell(self, event: Event, *, released: bool) -> str:
+        who, facts = self._who(event.owner), event.facts
+        match event.kind:
+            case "retry" | "takeover" | "release":
+                return self._claim(event, released=released)
+            case "failed" | "yielded" | "incident" | "held":
+                return self._failure(event)
+            case "reported" if facts.get("state") == "incident":
+                return f"{who} told the engine, which raised an incident: the job waits for a person."
+            case "reported":
+                return f"{who} told the engine, which will deliver the job again when the pause is over."
+            case "released":
+                return _release(facts)
+            case "swept":
+                return self._sweep(event)
+            case _:
+                return f"{who} {_PLAIN.get(event.kind, event.kind)}{_reason(event)}."
+
+    def _claim(self, event: Event, *, released: bool) -> str:
+        who, before, facts = self._who(event.owner), self._who(event.facts.get("from")), event.facts
+        begun = f"as epoch {event.epoch} and began run {facts.get('run', '?')}"
+        if event.kind == "takeover":
+            return (
+                f"The engine delivered the job again; {who} took it over {begun}: the lease of {before} had run out at"
+                f" {moment(facts.get('lease_until'))} without a heartbeat. What {before} still writes is refused."
+            )
+        if event.kind == "release":
+            return (
+                f"The engine delivered the job although it was held; {who} claimed it {begun}: it came long after the"
+                " incident was reported, so a person resolved it in the engine."
+            )
+        why = "a person had released it" if released else "its last run had failed and the pause was over"
+        return f"The engine delivered the job again; {who} claimed it {begun}: {why}."
+
+    def _sweep(self, event: Event) -> str:
+        who, before, facts = self._who(event.owner), self._who(event.facts.get("from")), event.facts
+        over = f"{who} found that the lease of {before} had run out at {moment(facts.get('lease_until'))}"
+        match facts.get("decision"):
+            case Step.CLAIM_AGAIN:
+                then = "gave the run back, so that the engine delivers the job again. It costs no retry"
+            case Step.REPORT_RETRY | Step.REPORT_INCIDENT:
+                then = "reported the failure in its place"
+            case _:
+                then = (
+                    f"held the job for a person instead of running it again ({facts.get('code')}: {facts.get('text')})"
+                )
+        return f"{over} and {then}. What {before} still writes is refused."
+
+    def _failure(self, event: Event) -> str:
+        who, facts = self._who(event.owner), event.facts
+        text = f"{facts.get('code')}: {facts.get('text')}"
+        match event.kind:
+            case "failed":
+                return (
+                    f"The run of {who} failed ({facts.get('class')} {text}). The failure was stored;"
+                    f" {_retries(facts)} left and the next run may begin at {moment(facts.get('next'))}."
+                )
+            case "yielded":
+                return (
+                    f"{who} gave the run back ({text}): our own side got in the way, so it costs no retry;"
+                    f" {_retries(facts)} left and the next run may begin at {moment(facts.get('next'))}."
+                )
+            case "incident":
+                return f"The run of {who} was stopped for a person ({facts.get('class')} {text})."
+        return (
+            f"The engine delivered the job again, but {who} held it for a person instead of running it ({text})."
+            f" The lease of {self._who(facts.get('from'))} had run out at {moment(facts.get('lease_until'))}."
+        )
+
+
+_PLAIN: Mapping[str, str] = {
+    "abandoned": "shut down while an external call may have been under way; the frame was left as it is",
+    "busy": "got another delivery while the owner's lease was alive, so it dropped it",
+    "closed": "heard from the engine that it has no such job any more, and closed the frame",
+    "continue": "got its own claim again, whose answer had been lost on the way, and went on with it",
+    "failure gone": "could not report the failure: the engine had no such job any more",
+    "fenced": "found that another worker owns the frame, so it wrote and sent nothing more",
+    "input drift": "saw that the variables had changed since; the verdict stands, because its effect happened once",
+    "relay": "sent the stored verdict again, because the engine had not acknowledged it",
+    "replay": "got another delivery of the finished job and answered with the stored verdict; nothing ran again",
+    "report repeated": "got another delivery before the failure was reported: reported it now instead of running",
+    "superseded": "got an older delivery after a later one had been claimed, so it dropped it and said nothing",
+    "verdict not active": "told the verdict, but the engine holds the job in an incident; it is sent again after that",
+    "verdict refused": "told the verdict, but the engine refuses its words; a person must look",
+    "verdict unavailable": "told the verdict, but the engine did not answer; the relay sends it again",
+    "wait": "got another delivery right after the incident was reported, too soon for a person, so it dropped it",
+}
+"""What a worker did, by the kind of an event that has no facts of its own."""
+
+
+def _reason(event: Event) -> str:
+    is_told = event.kind in _PLAIN and not event.kind.startswith("verdict ")
+    return "" if is_told or not event.detail else f" ({event.detail})"
+
+
+def _first_owner(history: History) -> UUID | str | None:
+    if history.frame.epoch == 1:
+        return history.frame.owner
+    for event in history.events:
+        before = event.facts.get("from")
+        if event.epoch == 2 and isinstance(before, str):
+            return before
+    return None
+
+
+def _retries(facts: Mapping[str, object]) -> str:
+    left = facts.get("retries_left")
+    return "1 retry is" if left == 1 else f"{left} retries are"
+
+
+def _release(facts: Mapping[str, object]) -> str:
+    by, reason = facts.get("by") or "somebody", facts.get("reason") or "no reason given"
+    how = "as new, under a new idempotency key" if facts.get("as_new") else "under the same idempotency key"
+    return f"{by} released the job {how} ({reason}); {_retries(facts)} left."
+
+
+def _said(frame: Told) -> str:
+    if frame.outcome == "bpmn_error":
+        return f"the BPMN error {frame.error_code} ({frame.fail_text})"
+    flags = ", ".join(f"{name} = {value}" for name, value in sorted(frame.flags.items()))
+    return f"completed with {frame.output_bytes} bytes of payload{f' and {flags}' if flags else ''}"
+
+
+def _acknowledged(frame: Told) -> str:
+    if frame.state is FrameState.FAILED:
+        return "The engine has no such job any more: it was cancelled, or the process went on without it."
+    if frame.ack_result == "gone":
+        return (
+            "The engine answered the verdict with: no such job. It had been completed by an earlier answer that got"
+            " lost, or its instance was cancelled; either way nothing is left to do."
+        )
+    return "The engine acknowledged the verdict."
+
+
+def standing(history: History) -> str:
+    """How things stand now and what happens next."""
+    frame = history.frame
+    times = f"{frame.deliveries} {'delivery' if frame.deliveries == 1 else 'deliveries'}"
+    match frame.state:
+        case FrameState.COMPLETED if frame.acked_at is not None:
+            place = " and lies in the archive" if frame.archived else ""
+            return f"The job is finished after {times}{place}."
+        case FrameState.COMPLETED:
+            return "The verdict is final; it is sent to the engine again and again until that acknowledges it."
+        case FrameState.FAILED if frame.acked_at is not None:
+            return f"The job is gone from the engine after {times}; nothing is left to do."
+        case FrameState.FAILED:
+            due = moment(frame.next_retry_at)
+            left = _retries({"retries_left": frame.retries_left})
+            return f"The job waits for the engine to deliver it again; it may run from {due} on, {left} left."
+        case FrameState.INCIDENT:
+            told = (
+                ""
+                if frame.reported_at
+                else " The engine has not been told yet; the sweep or the next delivery tells it."
+            )
+            return (
+                f"The job is held ({frame.fail_class} {frame.fail_code}: {frame.fail_text}) until a person releases it:"
+                f" verbworker frames release {frame.job_key} --reason ...{told}"
+            )
+        case FrameState.STARTED if frame.lease_until >= frame.now:
+            return f"Run {frame.runs} is under way; its lease runs until {moment(frame.lease_until)}."
+        case FrameState.STARTED:
+            return f"The owner was last heard of before {moment(frame.lease_until)}. {_when_swept(frame)}"
+
+
+def _when_swept(frame: Told) -> str:
+    if frame.runs >= frame.max_runs:
+        return f"Its {frame.runs} runs never answered, so the sweep or the next delivery holds the job for a person."
+    if frame.mode == "external" and frame.on_unknown == "hold":
+        return "Its call may have reached the outside and must not be repeated, so it is held for a person next."
+    return "Another worker takes the job over: a few seconds after its lease, or when the engine delivers it again."

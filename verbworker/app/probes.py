@@ -1,0 +1,78 @@
+"""The probes of a worker: what must hold for it to be alive, and for it to be ready."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+
+from verbworker.background.poll_loop import RunsServices, Service
+from verbworker.engine.protocol import Engine
+from verbworker.errors import VerbworkerError
+from verbworker.stores import durability as _server
+from verbworker.stores.database import Database
+from verbworker.work.feeds.worker import Worker
+
+_STALE_TICK = 10.0
+_PATIENCE = 3.0
+# A service that tried once or twice in vain is no reason to take no traffic.
+_LONGEST_TROUBLE = 5.0
+
+
+class WorkerProbes:
+    """Looks at one worker. Alive is the event loop alone: a lost database is no reason to restart a process."""
+
+    def __init__(self, worker: Worker, database: Database, engine: Engine, *, poll_wait: timedelta) -> None:
+        self._worker = worker
+        self._database = database
+        self._engine = engine
+        # Three polls, and what one that fails may take until its deadline.
+        self._stale_poll = poll_wait.total_seconds() * 3 + 10
+        self._opened_at = asyncio.get_running_loop().time()
+
+    @property
+    def services(self) -> list[Service]:
+        """Every service of this process: the worker's and the engine's own."""
+        engine = self._engine.services if isinstance(self._engine, RunsServices) else ()
+        return [*self._worker.services, *engine]
+
+    def live(self) -> Mapping[str, str | None]:
+        """Whether the event loop turns."""
+        age = asyncio.get_running_loop().time() - max(self._worker.ticked_at, self._opened_at)
+        return {"loop": f"last tick {age:.0f} s ago" if age > _STALE_TICK else None}
+
+    async def ready(self) -> Mapping[str, str | None]:
+        """Whether jobs can be worked on: database and gateway answer, services and polls are well, no drain.
+
+        A loop that takes jobs and meets a bug goes on and shows it here until a pass goes well. It is no reason to
+        restart the process: the other feeds work.
+        """
+        async with asyncio.TaskGroup() as questions:
+            database = questions.create_task(_answer(lambda: _server.refused_writes(self._database)))
+            gateway = questions.create_task(_reached(self._engine.facts))
+        troubles = [service.health.trouble(longer_than=_LONGEST_TROUBLE) for service in self.services]
+        is_stale = self._worker.seconds_since_poll() > self._stale_poll
+        return {
+            "database": database.result(),
+            "gateway": gateway.result(),
+            "services": "; ".join(trouble for trouble in troubles if trouble) or None,
+            "polls": "no answer to a poll lately" if is_stale else None,
+            "feeds": "; ".join(self._worker.troubles()) or None,
+            "draining": "no more jobs are taken" if self._worker.is_draining else None,
+        }
+
+
+async def _reached(question: Callable[[], Awaitable[object]]) -> str | None:
+    async def answered() -> None:
+        await question()
+
+    return await _answer(answered)
+
+
+async def _answer(question: Callable[[], Awaitable[str | None]]) -> str | None:
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            return await question()
+    except TimeoutError:
+        return f"no answer within {_PATIENCE:g} s"
+    except VerbworkerError as error:
+        # The kind alone: who may probe need not know addresses.
+        return type(error).__name__

@@ -1,0 +1,66 @@
+"""The start-up self-check: everything that must hold before the first job is taken, each with its own sentence."""
+
+import logging
+
+from verbworker.app.settings import Settings
+from verbworker.contract.registry import Registry
+from verbworker.engine.known_faults import lost_timeouts
+from verbworker.engine.protocol import Ask, Engine
+from verbworker.errors import CannotRun, ContractInvalid, EngineError, EngineUnavailable
+from verbworker.payload.signature import KeyRing
+from verbworker.stores import durability as _server
+from verbworker.stores import migrations as _schema
+from verbworker.stores.database import Database
+
+_log = logging.getLogger(__name__)
+
+NOBODY = "verbworker.self-check"
+"""A job type no model has: asking for it shows whether we may ask at all."""
+
+
+def required_ring(registry: Registry, settings: Settings) -> KeyRing | None:
+    """The key ring; `ContractInvalid` when a workflow verb needs one and none is set."""
+    ring = settings.key_ring()
+    signed = sorted(verb.name for verb in registry.workflows.values() if verb.integrity == "signed")
+    if signed and ring is None:
+        raise ContractInvalid(
+            f"the workflow verb {signed[0]} has signed payloads, but no key is set; set VERBWORKER_INTEGRITY_KEYS"
+            " or VERBWORKER_INTEGRITY_KEYS_FILE"
+        )
+    return ring
+
+
+async def require_schema(dsn: str) -> None:
+    """Raise `SchemaMismatch` unless the database is at this version's schema."""
+    await _schema.require(dsn)
+
+
+async def require_writable(database: Database) -> None:
+    """Raise `CannotRun` unless the database takes writes."""
+    await _server.require_writable(database)
+
+
+async def require_durable(database: Database) -> None:
+    """Raise `CannotRun` unless the database takes writes and a confirmed commit survives a crash of the server."""
+    await _server.require_durable(database)
+
+
+async def greet(engine: Engine, settings: Settings) -> None:
+    """Tell wrong credentials or tenants now. An engine that is away is no reason to end: it may come back."""
+    try:
+        facts = await engine.facts()
+        await engine.activate(Ask(NOBODY, settings.worker_name, 1000, (), settings.tenant_ids), 1, 0)
+    except EngineUnavailable as error:
+        _log.warning("the engine is away; asking again until it is back", extra={"reason": str(error)})
+    except EngineError as error:
+        raise CannotRun(f"the engine does not let this worker in: {error}") from error
+    else:
+        _log.info("engine reached", extra={"engine_id": engine.engine_id, "engine_version": facts.version})
+        _tell_faults(facts.version)
+
+
+def _tell_faults(version: str) -> None:
+    fault = lost_timeouts(version)
+    if fault is not None:
+        level = logging.WARNING if fault.is_certain else logging.INFO
+        _log.log(level, "the engine has a known fault", extra={"reason": fault.words, "fix": fault.fix})

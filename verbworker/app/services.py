@@ -1,0 +1,100 @@
+"""The staff of a worker: who serves the jobs that are no verbs, and who works in the background."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from verbworker.app.export_directory import ExportDirectory
+from verbworker.app.settings import Settings
+from verbworker.background.poll_loop import Service
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Engine
+from verbworker.job.trace import Tracer
+from verbworker.payload.signature import KeyRing
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Database
+from verbworker.stores.deployments import Deployments
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.gates.decide import GateRelay
+from verbworker.work.gates.gate_jobs import GateDesk
+from verbworker.work.jobs.executor import Databases
+from verbworker.work.jobs.perform import Performance
+from verbworker.work.listeners.bridge import Bridge
+from verbworker.work.listeners.compensation import CompensationDesk
+from verbworker.work.listeners.completion import Completion
+from verbworker.work.listeners.job_handler import Desk
+from verbworker.work.listeners.reception import Reception
+from verbworker.work.messages.delivery import Messenger
+from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.dispatcher import Dispatcher
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.upkeep.reconciler import Reconciler
+from verbworker.work.upkeep.retention import Retention
+
+
+@dataclass(frozen=True, slots=True)
+class Staff:
+    """Everybody but the executor of verbs."""
+
+    identity: InstanceIdentity
+    reconciler: Reconciler
+    desks: Sequence[Desk]
+    services: Sequence[Service]
+
+
+def hire(
+    settings: Settings,
+    registry: Registry,
+    engine: Engine,
+    databases: Databases,
+    performance: Performance,
+    *,
+    owner: UUID,
+    ring: KeyRing | None,
+    tracer: Tracer,
+) -> Staff:
+    """Everybody who carries entries from their start to their end."""
+    control = databases.control
+    tenant = settings.tenant_ids[0] if settings.tenant_ids else None
+    dispatches = Dispatches(control, engine_id=engine.engine_id, owner=owner)
+    dispatcher = Dispatcher(dispatches, Instances(control), engine, tenant=tenant)
+    inbox = Inbox(control, engine_id=engine.engine_id, owner=owner)
+    messenger = Messenger(registry, inbox, DeadLetters(control), engine, tenant=tenant)
+    identity = InstanceIdentity(Instances(control), engine, dispatches)
+    reception = Reception(control, engine, identity)
+    cancelling = Cancelling(control, dispatches, engine)
+    bridge = Bridge(registry, control, Deployments(control, engine_id=engine.engine_id), inbox, reception)
+    undoing = CompensationDesk(
+        *(registry, engine, databases, performance),
+        owner=owner,
+        lease=settings.lease,
+        timeout=settings.engine_timeout,
+        ring=ring,
+        tracer=tracer,
+        identity=identity,
+    )
+    desks: list[Desk] = [
+        *bridge.desks(),
+        Completion(registry, control, reception, cancelling, ring=ring),
+        GateDesk(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
+        undoing,
+    ]
+    reconciler = Reconciler(control, engine, cancelling, after=settings.reconcile_after)
+    services = (
+        dispatcher.service,
+        messenger.service,
+        cancelling.service,
+        GateRelay(control, engine, timeout=settings.gate_timeout).service,
+        reconciler.service,
+        *undoing.services,
+        retention(settings, control, owner=owner).service,
+    )
+    return Staff(identity, reconciler, desks, services)
+
+
+def retention(settings: Settings, database: Database, *, owner: UUID | None = None) -> Retention:
+    """Build retention as the settings want it."""
+    export = None if settings.export_dir is None else ExportDirectory(settings.export_dir).write
+    return Retention(database, settings.keep(), export=export, owner=owner)

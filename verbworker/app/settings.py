@@ -1,0 +1,236 @@
+"""Settings: one class, one environment prefix, and `verbworker.toml` for what is not secret."""
+
+import json
+import os
+import re
+import socket
+import tomllib
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
+
+from verbworker.errors import ContractInvalid
+from verbworker.payload.signature import KeyRing
+
+FILE = Path("verbworker.toml")
+FOREVER = "forever"
+_ONLY_OUTSIDE = "integrity_keys"
+_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([dh])")
+_UNITS = {"d": 86_400.0, "h": 3_600.0}
+
+
+def _seconds(value: object) -> object:
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            seconds = timedelta(seconds=float(value))
+        except (ValueError, OverflowError):
+            raise ValueError("write it as a number of seconds") from None
+        if seconds <= timedelta(0):
+            raise ValueError("it must be more than 0 seconds")
+        return seconds
+    return value
+
+
+def _kept(value: object) -> object:
+    if isinstance(value, str) and value.strip().lower() == FOREVER:
+        return None
+    found = _AGE.fullmatch(value.strip()) if isinstance(value, str) else None
+    try:
+        return _seconds(value if found is None else float(found[1]) * _UNITS[found[2]])
+    except ValueError:
+        raise ValueError(f"write it as days, hours or seconds above 0, 90d, 12h or 3600, or as {FOREVER}") from None
+
+
+def _words(value: object) -> object:
+    return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+
+
+def _keys(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('write it as JSON: {"key id": "secret"}') from None
+
+
+Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
+Kept = Annotated[timedelta | None, BeforeValidator(_kept)]
+Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
+Keys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_keys)]
+
+
+class Settings(BaseSettings):
+    """Everything an operator may set. The environment wins over `verbworker.toml`; durations are in seconds."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VERBWORKER_", toml_file=FILE, extra="forbid", hide_input_in_errors=True, frozen=True
+    )
+
+    dsn: SecretStr | None = Field(default=None, description="the Postgres database, as a URI")
+    dsn_file: Path | None = Field(default=None, description="a file that holds the database's URI")
+    control_connections: int = Field(default=4, ge=2, description="connections for claims, heartbeats, verdicts")
+    verb_connections: int | None = Field(default=None, ge=1, description="connections for transactional verbs")
+    engine_connections: int = Field(default=6, ge=2, description="connections for the embedded engine")
+    statement_timeout: Seconds = Field(default=timedelta(seconds=30), description="for a verb's statement")
+    lock_timeout: Seconds = Field(default=timedelta(seconds=10), description="for a lock a verb waits for")
+
+    engine: Literal["zeebe", "embedded"] = Field(default="zeebe", description="the process engine")
+    engine_id: str | None = Field(default=None, description="a name for this cluster that no other has")
+    tenant: str = Field(default="default", min_length=1, description="whose entries commands ask for and show")
+    tenant_ids: Words = Field(default=(), description="the tenants whose jobs are taken, separated by commas")
+    worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="as shown in the engine")
+    engine_timeout: Seconds = Field(default=timedelta(seconds=60), description="how long a job stays ours unheard")
+    lease: Seconds = Field(default=timedelta(seconds=30), description="how long a frame stays ours unheard")
+    sweep_every: Seconds = Field(default=timedelta(seconds=3), description="how often jobs of dead workers are sought")
+    sweep_grace: Seconds = Field(
+        default=timedelta(seconds=5), description="how long after its lease a job is given to another worker"
+    )
+    poll_wait: Seconds = Field(default=timedelta(seconds=5), description="how long one poll waits for a job")
+    streaming: bool = Field(default=True, description="whether jobs are pushed while little happens")
+    grace: Seconds = Field(default=timedelta(seconds=30), description="how long running verbs may take to end")
+    gate_timeout: Seconds = Field(default=timedelta(minutes=5), description="how often a gate's task is heard of")
+    reconcile_after: Seconds = Field(default=timedelta(minutes=10), description="when a silent case is asked after")
+    stall_grace: Seconds = Field(
+        default=timedelta(seconds=30),
+        description="how long after its timeout a case may stand still before it is named",
+    )
+    archive_after: Seconds = Field(default=timedelta(minutes=10), description="when an acknowledged frame moves")
+
+    # For how long: days (90d), hours (12h), seconds, or forever. Nothing of an open case goes, however old it is.
+    engine_retention: Kept = Field(
+        default=timedelta(days=7), description="ended instances of the embedded engine, after their end"
+    )
+    keep_archive: Kept = Field(default=timedelta(days=90), description="archived frames, by whole months")
+    keep_frame_events: Kept = Field(default=timedelta(days=30), description="the story of a job, for frames explain")
+    keep_frame_conflicts: Kept = Field(default=timedelta(days=90), description="deliveries under a foreign job key")
+    keep_worker_boots: Kept = Field(default=timedelta(days=90), description="names of workers, after they were seen")
+    keep_payloads: Kept = Field(default=timedelta(days=7), description="payloads of a case, after its end")
+    keep_messages: Kept = Field(default=timedelta(days=30), description="messages, after they were read or discarded")
+    keep_dead_letters: Kept = Field(default=timedelta(days=90), description="dead letters, after they were resolved")
+    keep_entries: Kept = Field(default=None, description="entries of the runbook, after their end; see export_dir")
+    export_dir: Path | None = Field(
+        default=None, description="a directory for entries that are dropped; without it none is"
+    )
+
+    http_host: str = Field(default="127.0.0.1", description="where /live, /ready and /metrics are served")
+    http_port: int = Field(default=8090, ge=0, le=65535, description="their port; 0 serves none")
+    log_format: Literal["json", "text"] = Field(default="json", description="lines for machines or for people")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="the least shown")
+    otel: bool = Field(default=False, description="whether each job is an OpenTelemetry span")
+
+    integrity_keys: Keys = Field(default={}, description="signing secrets by key id, as JSON; environment only")
+    integrity_keys_file: Path | None = Field(default=None, description="a file that holds the same JSON")
+    integrity_key: str | None = Field(default=None, description="the key id that signs; the others only verify")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    def database(self) -> str:
+        """The database's address, or one sentence on how to give it."""
+        dsn = self.dsn.get_secret_value() if self.dsn else ""
+        if not dsn.strip() and self.dsn_file is not None:
+            dsn = _read(self.dsn_file, "dsn_file").strip()
+        if not dsn.strip():
+            raise ContractInvalid("no database is set; set VERBWORKER_DSN or pass --dsn")
+        return dsn
+
+    def cluster(self) -> str:
+        """The engine's id, or one sentence on why there is no default. An engine in the database goes with it."""
+        if self.engine == "embedded" and not (self.engine_id or "").strip():
+            return "embedded"
+        if not (self.engine_id or "").strip():
+            raise ContractInvalid(
+                "no engine id is set; give this cluster a name that no other has: set VERBWORKER_ENGINE_ID or pass"
+                " --engine-id (a recreated cluster hands out the same job keys again, so it needs another name)"
+            )
+        return (self.engine_id or "").strip()
+
+    def keep(self) -> dict[str, timedelta | None]:
+        """For how long each kind of row is kept, by the name of its setting; None is for ever."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name.startswith("keep_")}
+
+    def key_ring(self) -> KeyRing | None:
+        """The signing keys, or None when there are none."""
+        keys = {kid: secret.get_secret_value() for kid, secret in self.integrity_keys.items()}
+        if self.integrity_keys_file is not None:
+            keys |= _keys_in(self.integrity_keys_file)
+        if not keys:
+            if self.integrity_key is not None:
+                raise ContractInvalid("VERBWORKER_INTEGRITY_KEY names a key, but no keys are set")
+            return None
+        if self.integrity_key is None and len(keys) > 1:
+            raise ContractInvalid("several integrity keys are set; say by VERBWORKER_INTEGRITY_KEY which one signs")
+        active = self.integrity_key or next(iter(keys))
+        return KeyRing(active, {kid: secret.encode() for kid, secret in keys.items()})
+
+
+def load(**overrides: object) -> Settings:
+    """Read the settings; what is None in `overrides` was not given on the command line."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    _refuse_wrong_file()
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        raise ContractInvalid(_sentence(error.errors(include_url=False, include_input=False)[0])) from None
+    except SettingsError as error:
+        raise ContractInvalid(f"the settings cannot be read: {error}") from None
+
+
+def _refuse_wrong_file() -> None:
+    """Say what is wrong with `verbworker.toml` itself; pydantic would not say that it is the file."""
+    if not FILE.is_file():
+        return
+    try:
+        content = tomllib.loads(_read(FILE, "settings file"))
+    except tomllib.TOMLDecodeError as error:
+        raise ContractInvalid(f"{FILE} is no TOML: {error}") from None
+    if unknown := sorted(content.keys() - Settings.model_fields.keys()):
+        raise ContractInvalid(f"{FILE} has no setting {unknown[0]!r}; it knows {', '.join(Settings.model_fields)}")
+    if _ONLY_OUTSIDE in content:
+        raise ContractInvalid(
+            f"{FILE} holds {_ONLY_OUTSIDE}; secrets belong into VERBWORKER_INTEGRITY_KEYS or integrity_keys_file"
+        )
+
+
+def _sentence(problem: Any) -> str:
+    name = str(problem["loc"][0]) if problem["loc"] else "of this command"
+    where = f"VERBWORKER_{name.upper()}" if f"VERBWORKER_{name.upper()}" in os.environ else f"{name} in {FILE}"
+    reason = problem["msg"].removeprefix("Value error, ")
+    return f"setting {name}: {reason[:1].lower()}{reason[1:]} (given by {where} or on the command line)"
+
+
+def _read(path: Path, name: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ContractInvalid(f"{name}: cannot read {path}: {reason}") from None
+
+
+def _keys_in(path: Path) -> dict[str, str]:
+    try:
+        keys = json.loads(_read(path, "integrity_keys_file"))
+    except ValueError:
+        keys = None
+    if not isinstance(keys, dict) or not all(isinstance(secret, str) for secret in keys.values()):
+        raise ContractInvalid(f'integrity_keys_file: {path} must be JSON: {{"key id": "secret"}}')
+    return keys

@@ -1,0 +1,116 @@
+"""The catalogue: every verb as people look it up, with what it takes and which models ask for it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from verbworker.contract.policy import DEFAULT_POLICY
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Verb
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.model.outline import Outline, Use
+
+_FEW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One thing a verb takes: an argument of the caller, or a field of the case."""
+
+    name: str
+    type: str
+    is_required: bool
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type}{'' if self.is_required else '?'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """All there is to say about a verb on one card."""
+
+    verb: str
+    kind: str
+    sentence: str
+    arguments: tuple[Parameter, ...]
+    policy: str
+    errors: tuple[str, ...] | None = None
+    callers: tuple[str, ...] = ()
+    process: str | None = None
+    models: tuple[str, ...] = ()
+    uses: tuple[Use, ...] = ()
+
+    @property
+    def takes(self) -> str:
+        """What it takes, as shortly as it can be said: a case may have dozens of fields that need not be there."""
+        named = [argument for argument in self.arguments if argument.is_required]
+        others = [argument for argument in self.arguments if not argument.is_required]
+        if len(others) <= _FEW:
+            return ", ".join(map(str, (*named, *others)))
+        return ", ".join([*map(str, named), f"and {len(others)} that may be left out"])
+
+    @property
+    def ends_with(self) -> str:
+        """The error codes it may end with; nothing where it does not say."""
+        return "" if self.errors is None else ", ".join(self.errors) or "none"
+
+    @property
+    def used_by(self) -> str:
+        """Who asks for it, as shortly as it is known: elements of models, their files, or workflow verbs."""
+        places = (f"{use.process_id}/{use.element_id}" for use in self.uses)
+        return ", ".join(places) or ", ".join(self.models) or ", ".join(self.callers)
+
+
+def cards(registry: Registry, outlines: Sequence[Outline] = ()) -> list[Card]:
+    """A card for every verb, by name; with the outlines of models also where each is used."""
+    uses = [use for outline in outlines for use in outline.uses]
+    direct = (_direct(verb, registry, uses) for verb in registry)
+    workflows = (_workflow(verb, outlines) for verb in registry.workflows.values())
+    return sorted([*direct, *workflows], key=lambda card: card.verb)
+
+
+def _direct(verb: Verb, registry: Registry, uses: Iterable[Use]) -> Card:
+    callers = registry.callers(verb.name)
+    policies = {registry.policy_of(verb, caller).name for caller in callers} or {registry.policy_of(verb).name}
+    return Card(
+        verb=verb.name,
+        kind=verb.mode.value,
+        sentence=verb.sentence,
+        arguments=tuple(_fields(verb.model.model_json_schema())),
+        policy=", ".join(sorted(policies)),
+        errors=verb.errors,
+        callers=tuple(sorted(caller.name for caller in callers)),
+        uses=tuple(use for use in uses if use.verb == verb.name),
+    )
+
+
+def _workflow(verb: WorkflowVerb, outlines: Iterable[Outline]) -> Card:
+    return Card(
+        verb=verb.name,
+        kind="workflow",
+        sentence=verb.name if verb.sentences is None else verb.sentences.step,
+        arguments=tuple(
+            Parameter(name, "|".join(argument.values) or argument.type, argument.required)
+            for name, argument in verb.args.items()
+        ),
+        policy=verb.policy or DEFAULT_POLICY.name,
+        process=verb.process,
+        models=tuple(outline.resource for outline in outlines if verb.process in outline.processes),
+    )
+
+
+def _fields(schema: Mapping[str, Any]) -> Iterable[Parameter]:
+    required = schema.get("required", ())
+    for name, field in schema.get("properties", {}).items():
+        yield Parameter(name, _type(field), name in required)
+
+
+def _type(field: Mapping[str, Any]) -> str:
+    if "anyOf" in field:
+        # That a field may be empty is said by its being optional.
+        return "|".join(named for named in map(_type, field["anyOf"]) if named != "null") or "null"
+    if "$ref" in field:
+        return str(field["$ref"]).rpartition("/")[2]
+    if "enum" in field:
+        return "|".join(str(choice) for choice in field["enum"])
+    return str(field.get("format") or field.get("type") or "any")

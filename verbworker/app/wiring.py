@@ -1,0 +1,265 @@
+"""The application: builds everything a worker process consists of, owns every lifetime, and alone chooses an engine."""
+
+import asyncio
+import gc
+import importlib
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+from verbworker.app import selfcheck
+from verbworker.app.health import Health
+from verbworker.app.probes import WorkerProbes
+from verbworker.app.services import hire
+from verbworker.app.settings import Settings
+from verbworker.contract.policy import DEFAULT_POLICY
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Engine
+from verbworker.errors import CannotRun, ContractInvalid, VerbworkerError
+from verbworker.job.trace import UNTRACED, Tracer
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.deliveries import Deliveries
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.leases import Leases
+from verbworker.stores.task_profiles import TermsBook
+from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.relay import Relay
+from verbworker.work.feeds.worker import Pace, Worker
+from verbworker.work.jobs.executor import Databases, Executor
+from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.perform import Performance
+from verbworker.work.listeners.serving import Serving
+from verbworker.work.upkeep.archiver import Reaper
+from verbworker.work.upkeep.stalls import StallDetector
+from verbworker.work.upkeep.sweep import Sweep
+
+_log = logging.getLogger(__name__)
+
+_MOST_VERB_CONNECTIONS = 64
+_MOST_THREADS = 256
+_UNTIL_TIMED_OUT = timedelta(seconds=1)  # for a verb's own timeout to come before the server's
+
+
+def load_app(place: str) -> Registry:
+    """Import the registry that `place` names, as `module:attribute`, with the working directory first on the path."""
+    module_name, colon, attribute = place.partition(":")
+    if not (module_name and colon and attribute):
+        raise ContractInvalid(f"--app {place!r}: write it as module:attribute, for example verbs:registry")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ContractInvalid(_missing(error, module_name, place)) from error
+    except VerbworkerError:
+        raise
+    except Exception as error:
+        raise ContractInvalid(
+            f"--app {place}: importing {module_name} raised {type(error).__name__}; run with --debug to see where"
+        ) from error
+    found: object = module
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        raise ContractInvalid(f"--app {place}: the module {module_name} has no {attribute}")
+    if not isinstance(found, Registry):
+        raise ContractInvalid(f"--app {place}: {attribute} is of type {type(found).__name__}, not a Registry")
+    return found.check()
+
+
+def _missing(error: ModuleNotFoundError, module_name: str, place: str) -> str:
+    if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+        return f"--app {place}: there is no module {error.name} in {Path.cwd()} or among the installed packages"
+    return f"--app {place}: {module_name} imports {error.name}, which is not installed"
+
+
+def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:
+    """The engine the settings name; its address and credentials come from the engine's own variables.
+
+    For those who only look it is not at work: an embedded engine then fires no timers.
+    """
+    match settings.engine:
+        case "zeebe":
+            # Here and not above: gRPC takes a third of a second to import, and most commands do without.
+            from verbworker.engine.zeebe.connection import Connection
+            from verbworker.engine.zeebe.engine import ZeebeEngine
+
+            return ZeebeEngine(Connection.from_environment(os.environ), engine_id=settings.cluster())
+        case "embedded":
+            from verbworker.engine.embedded.engine import EmbeddedEngine
+
+            return EmbeddedEngine(
+                engine_pool(settings),
+                engine_id=settings.cluster(),
+                retention=settings.engine_retention,
+                clockwork=is_working,
+            )
+
+
+def keep_for_good() -> None:
+    """Take all that is loaded now out of the garbage collector's rounds: it lives as long as the process.
+
+    For a process that does nothing but work. The rounds cost about 6 % of a worker's time otherwise.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A worker with everything it stands on, open."""
+
+    worker: Worker
+    health: Health | None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, then drain."""
+        address = None if self.health is None else "{}:{}".format(*self.health.address)
+        _log.info("working", extra={"health": address})
+        await self.worker.run(stop)
+        _log.info("drained")
+
+
+@asynccontextmanager
+async def opened(settings: Settings, registry: Registry, engine: Engine | None = None) -> AsyncIterator[App]:
+    """Build and open a worker, checked; close everything in the order that loses nothing."""
+    if not list(registry):
+        raise CannotRun("the registry has no verb, so there is nothing to work on")
+    ring = selfcheck.required_ring(registry, settings)
+    chosen = engine or choose_engine(settings)
+    async with AsyncExitStack() as stack:
+        await selfcheck.require_schema(settings.database())
+        control = await stack.enter_async_context(control_pool(settings))
+        verbs = await stack.enter_async_context(verb_pool(settings, registry))
+        await selfcheck.require_durable(control)
+        await stack.enter_async_context(chosen)
+        await selfcheck.greet(chosen, settings)
+        owner = uuid4()
+        frames = Frames(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
+        heart = Heart(frames, chosen, engine_timeout_ms=int(settings.engine_timeout / timedelta(milliseconds=1)))
+        performance = Performance(stack.enter_context(_threads(registry)))
+        tracer = await stack.enter_async_context(_tracing(settings))
+        pools = Databases(control, verbs)
+        staff = hire(settings, registry, chosen, pools, performance, owner=owner, ring=ring, tracer=tracer)
+        executor = Executor(
+            registry, chosen, frames, pools, heart, performance, ring=ring, tracer=tracer, identity=staff.identity
+        )
+        relay = Relay(frames, Returns(chosen, frames))
+        reaper = Reaper(frames, TermsBook(control, engine_id=chosen.engine_id), after=settings.archive_after)
+        deliveries = Deliveries(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
+        leases = Leases(control, frames, grace=settings.sweep_grace)
+        sweep = Sweep(chosen, frames, leases, deliveries, staff.reconciler, every=settings.sweep_every)
+        stalls = StallDetector(
+            control,
+            chosen,
+            after=settings.engine_timeout + settings.stall_grace,
+            gates_after=settings.gate_timeout + settings.stall_grace,
+            caught_up_for=lambda: worker.caught_up_for(),
+        )
+        worker = Worker(
+            *(registry, chosen, frames, executor, heart, relay, reaper, _pace(settings)),
+            desks=staff.desks,
+            services=(*staff.services, sweep.service, stalls.service),
+            serving=Serving(deliveries, executor.give_back),
+        )
+        health = None
+        if settings.http_port:
+            probes = WorkerProbes(worker, control, chosen, poll_wait=settings.poll_wait)
+            health = await stack.enter_async_context(Health(settings.http_host, settings.http_port, probes))
+        yield App(worker, health)
+
+
+def control_pool(settings: Settings) -> Database:
+    """The pool for claims, heartbeats and verdicts: every statement there is keyed, so plans are made once."""
+    return Database(
+        settings.database(),
+        size=settings.control_connections,
+        settings={"enable_seqscan": "off", "enable_bitmapscan": "off", "plan_cache_mode": "force_generic_plan"},
+        name="control",
+        own=True,
+    )
+
+
+def engine_pool(settings: Settings) -> Database:
+    """The pool of the embedded engine: keyed statements over arrays, so rows are always looked up one by one."""
+    return Database(
+        settings.database(),
+        size=settings.engine_connections,
+        settings={
+            "enable_seqscan": "off",
+            "enable_bitmapscan": "off",
+            "enable_hashjoin": "off",
+            "enable_mergejoin": "off",
+            "plan_cache_mode": "force_generic_plan",
+            "jit": "off",
+        },
+        name="engine",
+        own=True,
+    )
+
+
+def verb_pool(settings: Settings, registry: Registry) -> Database:
+    """The pool for transactional verbs: the server itself ends a session that froze inside its transaction.
+
+    A verb may idle there until its own time is over: ended sooner, it would be run again without end.
+    """
+    wanted = sum(verb.concurrency for verb in registry if verb.mode == "transactional")
+    policies = (DEFAULT_POLICY, *registry.policies.values())
+    longest = timedelta(seconds=max(policy.start_to_close_timeout_seconds for policy in policies))
+    return Database(
+        settings.database(),
+        size=settings.verb_connections or min(max(wanted, 1), _MOST_VERB_CONNECTIONS),
+        settings={
+            "idle_in_transaction_session_timeout": _milliseconds(max(settings.lease, longest + _UNTIL_TIMED_OUT)),
+            "statement_timeout": _milliseconds(settings.statement_timeout),
+            "lock_timeout": _milliseconds(settings.lock_timeout),
+        },
+        name="verbs",
+    )
+
+
+def _milliseconds(duration: timedelta) -> str:
+    return f"{max(1, round(duration / timedelta(milliseconds=1)))}ms"
+
+
+def _pace(settings: Settings) -> Pace:
+    return Pace(
+        name=settings.worker_name,
+        engine_timeout=settings.engine_timeout,
+        poll_wait=settings.poll_wait,
+        grace=settings.grace,
+        streaming=settings.streaming,
+        tenant_ids=settings.tenant_ids,
+    )
+
+
+@asynccontextmanager
+async def _tracing(settings: Settings) -> AsyncIterator[Tracer]:
+    if not settings.otel:
+        yield UNTRACED
+        return
+    try:
+        from verbworker.app.tracing import tracing
+    except ModuleNotFoundError as error:
+        raise CannotRun("OpenTelemetry is on, but not installed; run: pip install 'verbworker[otel]'") from error
+    async with tracing(settings.worker_name) as tracer:
+        yield tracer
+
+
+@contextmanager
+def _threads(registry: Registry) -> Iterator[ThreadPoolExecutor]:
+    """One thread for each sync verb that may run at once, so that none waits for a thread."""
+    wanted = sum(verb.concurrency for verb in registry if verb.needs_threads)
+    pool = ThreadPoolExecutor(max_workers=min(max(wanted, 1), _MOST_THREADS), thread_name_prefix="verb")
+    try:
+        yield pool
+    finally:
+        # A thread cannot be stopped; the process does not wait for one that outlived the drain.
+        pool.shutdown(wait=False, cancel_futures=True)

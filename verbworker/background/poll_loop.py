@@ -1,0 +1,224 @@
+"""The skeleton of every background service: wait, work a batch, retry while something is away, report health."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Protocol, TypeVar, runtime_checkable
+
+from verbworker import retrying
+from verbworker.background.service_health import ServiceHealth
+from verbworker.errors import EndedByBug
+from verbworker.retrying import Pauses, is_away, is_outage
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# A service comes back within its own tick after an outage, but does not ask more often than this.
+_SHORTEST_CAP = 1.0
+_AFTER_A_BUG = 0.5
+
+
+class Service(Protocol):
+    """Something that runs beside the jobs until it is cancelled."""
+
+    @property
+    def name(self) -> str:
+        """Return its name in logs, metrics and probes."""
+
+    @property
+    def health(self) -> ServiceHealth:
+        """Return how it fares."""
+
+    async def run(self) -> None:
+        """Run until cancelled. Raises `EndedByBug` and nothing else."""
+
+
+@runtime_checkable
+class RunsServices(Protocol):
+    """An engine with background services of its own."""
+
+    @property
+    def services(self) -> Sequence[Service]:
+        """Return its services. They run while the engine is open."""
+
+
+class PollLoop:
+    """Works batches of one kind: at once when poked, and every few seconds otherwise.
+
+    `work` handles one bounded batch and returns how many items it handled; it is called until nothing is left. With
+    `every` None it is called only when poked. Postgres or an engine that is away is waited for, whatever exception
+    says so. Any other exception is a bug and ends the loop.
+
+    Upkeep that reads whole tables begins `first_after` seconds after the start, and its chore one `chore_every` later:
+    a worker that starts has jobs to do.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[int]],
+        *,
+        every: float | None,
+        chore: Callable[[], Awaitable[object]] | None = None,
+        chore_every: float | None = None,
+        first_after: float = 0.0,
+        pauses: Pauses = retrying.SERVICE,
+    ) -> None:
+        self.name = name
+        self.health = ServiceHealth(name)
+        self._work = work
+        self._every = every
+        self._chore = chore
+        self._chore_every = chore_every or 0.0
+        self._chore_at = 0.0
+        self._first_after = first_after
+        self._pauses = pauses if every is None else pauses.within(max(every, _SHORTEST_CAP))
+        self._poked = asyncio.Event()
+        self._reported: Exception | None = None
+
+    def poke(self) -> None:
+        """Have the next batch worked now instead of at the next tick."""
+        self._poked.set()
+
+    def report(self, outage: Exception) -> None:
+        """Note that an item of the batch could not be worked because something is away.
+
+        The item sees to its own next try. The loop counts the batch as failed, says so once a minute, and pauses.
+        """
+        self._reported = self._reported or outage
+
+    async def run(self) -> None:
+        """Work until cancelled. Raises `EndedByBug` and nothing else."""
+        try:
+            if self._first_after:
+                self._chore_at = asyncio.get_running_loop().time() + self._chore_every
+                await self._rest(self._first_after)
+            while True:
+                self._poked.clear()
+                try:
+                    await self._work_all()
+                except Exception as error:
+                    if not is_outage(error):
+                        raise
+                    await retrying.wait_out(error, self._work_all, pauses=self._pauses, failed=self.health.failed)
+                await self._rest(self._every)
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            # Raised by the work itself: it must not end the loop in silence.
+            raise self.health.ended(error) from error
+        except Exception as error:
+            raise self.health.ended(error) from error
+
+    async def _work_all(self) -> None:
+        is_more = True
+        while is_more:
+            self._reported = None
+            is_more = await self._work() > 0
+            # Between batches too: a service that is never idle still has its chore.
+            if self._chore is not None:
+                await self._do_chore(self._chore)
+            if self._reported is not None:
+                raise self._reported
+            self.health.succeeded()
+
+    async def _do_chore(self, chore: Callable[[], Awaitable[object]]) -> None:
+        clock = asyncio.get_running_loop().time
+        if clock() >= self._chore_at:
+            await chore()
+            self._chore_at = clock() + self._chore_every
+
+    async def _rest(self, seconds: float | None) -> None:
+        if seconds is None:
+            await self._poked.wait()
+            return
+        # Spread, so that workers started together do not ask together.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds * (0.75 + 0.5 * random.random())):
+                await self._poked.wait()
+
+    async def for_each(
+        self, items: Iterable[Item], limit: int, work: Callable[[Item], Awaitable[Result]]
+    ) -> list[Result]:
+        """Work on items, at most `limit` at a time, and return the results of those that succeeded.
+
+        One item stops no other, and nothing is raised for one. What is away is reported as by `report`. A refusal or a
+        bug is logged and leaves its item to the next batch that finds it: it says nothing about the other items.
+        """
+        turn = asyncio.Semaphore(limit)
+        results: list[Result] = []
+
+        async def attempt(item: Item) -> None:
+            async with turn:
+                try:
+                    results.append(await work(item))
+                except asyncio.CancelledError as error:
+                    if _is_cancelled():
+                        raise
+                    self.health.skipped(error)
+                except Exception as error:
+                    if is_away(error):
+                        self.report(error)
+                    elif is_outage(error):
+                        self.health.refused(error)
+                    else:
+                        self.health.skipped(error)
+
+        async with asyncio.TaskGroup() as tasks:
+            for item in items:
+                tasks.create_task(attempt(item))
+        return results
+
+
+@asynccontextmanager
+async def running(services: Iterable[Service], stop: asyncio.Event) -> AsyncIterator[None]:
+    """Run services beside the block and cancel them after it.
+
+    A bug in one sets `stop`, so that the block can end in order; then `EndedByBug` is raised. The others go on until
+    the block has ended.
+    """
+    bugs: list[EndedByBug] = []
+    failure: Exception | None = None
+
+    async def keep(service: Service) -> None:
+        try:
+            await service.run()
+        except EndedByBug as bug:
+            bugs.append(bug)
+            stop.set()
+
+    async with asyncio.TaskGroup() as tasks:
+        started = [tasks.create_task(keep(service), name=service.name) for service in services]
+        try:
+            yield
+        except Exception as error:
+            # Raised below: inside the group it would arrive as a group.
+            failure = error
+        finally:
+            for task in started:
+                task.cancel()
+    if failure is not None:
+        raise failure
+    if bugs:
+        raise bugs[0]
+
+
+async def run_all(services: Iterable[Service]) -> None:
+    """Run services until cancelled, or until a bug ends one of them."""
+    stop = asyncio.Event()
+    async with running(services, stop):
+        await stop.wait()
+
+
+async def run_for_ever(service: Service) -> None:
+    """Run a service, again after a bug too: for an engine, which has no jobs to give back and no process to end."""
+    while True:
+        with suppress(EndedByBug):
+            await service.run()
+        await asyncio.sleep(_AFTER_A_BUG)
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

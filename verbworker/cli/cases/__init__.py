@@ -1,0 +1,1 @@
+"""Commands about cases: start one, read the runbook, decide at gates, and the REPL."""

@@ -1,0 +1,134 @@
+"""`verbworker demo`: one KYC case on a stage of its own, told as it happens."""
+
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from verbworker.app import settings as config
+from verbworker.app.output import run
+from verbworker.cli.develop.dev import ENGINE, stopped_by_signal, tell
+
+if TYPE_CHECKING:
+    from verbworker.dev.demo import Stage
+    from verbworker.dev.event_log import Line
+
+_READING_TIME = 1.0
+
+
+def demo(
+    engine: str = typer.Option(ENGINE, "--engine", help="embedded, or zeebe at ZEEBE_ADDRESS."),
+) -> None:
+    """Play one KYC case of the example from the question to the decision, then leave nothing behind.
+
+    Needs a checkout of the repository and `pip install 'verbworker[dev]'`; no database, no Java, no Docker.
+    """
+    from verbworker.dev.demo import find_example, play
+    from verbworker.dev.dev_session import unless
+
+    began = perf_counter()
+    os.chdir(find_example())
+    # What this shell says of other databases and clusters is not meant for the demo.
+    for name in [name for name in os.environ if name.startswith("VERBWORKER_") and name != "VERBWORKER_DEBUG"]:
+        del os.environ[name]
+    config.load(engine=engine)
+    with ExitStack() as stack:
+        stage = stack.enter_context(_stage())
+        folder = stack.enter_context(_short_lived_folder())
+
+        async def work() -> int | None:
+            stop = asyncio.Event()
+            with stopped_by_signal(stop):
+                return await unless(stop, lambda: play(stage, folder, engine=engine))
+
+        code = run(work())
+        if code == 0:
+            stage.say(f"done in {perf_counter() - began:.1f} s; everything that was started has ended")
+    raise typer.Exit(130 if code is None else code)
+
+
+class PlainStage:
+    """Lines for a pipe."""
+
+    def say(self, sentence: str) -> None:
+        """One line."""
+        tell(sentence)
+
+    def act(self, sentence: str) -> None:
+        """One line that stands out."""
+        tell(f"> {sentence}")
+
+    def happen(self, line: "Line") -> None:
+        """One line of the runbook."""
+        tell(f"  {line.at:%H:%M:%S}  {line.words}")
+
+    def stand(self, words: str) -> None:
+        """Nothing: what a case waits for is among its lines."""
+
+    async def breathe(self) -> None:
+        """A pipe needs no time to read."""
+
+
+class RichStage:
+    """Colours and a line that moves, for a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._standing = console.status("preparing", spinner="dots")
+
+    def __enter__(self) -> "RichStage":
+        self._standing.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._standing.stop()
+
+    def say(self, sentence: str) -> None:
+        """One line."""
+        self._console.print(escape(sentence), highlight=False)
+
+    def act(self, sentence: str) -> None:
+        """One line that stands out."""
+        self._console.print(f"[bold cyan]> {escape(sentence)}[/]", highlight=False)
+
+    def happen(self, line: "Line") -> None:
+        """One line of the runbook."""
+        self._console.print(f"  [dim]{line.at:%H:%M:%S}[/]  {escape(line.words)}", highlight=False)
+
+    def stand(self, words: str) -> None:
+        """The line that moves."""
+        self._standing.update(escape(words))
+
+    async def breathe(self) -> None:
+        """A moment."""
+        await asyncio.sleep(_READING_TIME)
+
+
+@contextmanager
+def _stage() -> "Iterator[Stage]":
+    if not sys.stdout.isatty():
+        yield PlainStage()
+        return
+    with RichStage(Console()) as stage:
+        yield stage
+
+
+@contextmanager
+def _short_lived_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="verbworker-demo-"))
+    # Postgres passes through as another user when we are root.
+    folder.chmod(0o711)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,96 @@
+"""`verbworker verbs`: which verbs there are, which models use them, and templates of them for modellers."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+
+from verbworker.app.output import answer, complain, print_json, say, show
+from verbworker.errors import CannotRun
+
+app = typer.Typer(help="Verbs: what there is to ask for, and templates for modellers.", no_args_is_help=True)
+
+APP = typer.Option("verbs:registry", "--app", help="Your registry, as module:attribute.")
+MODELS = typer.Argument(None, help="Models to look for uses in: files or folders.", show_default=False)
+OUT = typer.Option(Path(".camunda/element-templates"), "--out", help="The folder they are written into.")
+JSON = typer.Option(False, "--json", help="Print JSON.")
+
+
+@app.command("list", epilog="Example: verbworker verbs list processes --app verbs:registry")
+def list_verbs(models: list[str] = MODELS, app: str = APP, as_json: bool = JSON) -> None:
+    """List every verb with its kind, sentence, arguments, policy and error codes, and what uses it.
+
+    With models the uses are their elements; without, the workflow verbs that may call it.
+    """
+    from verbworker.app.verb_catalogue import cards
+    from verbworker.app.wiring import load_app
+    from verbworker.model.outline import outline
+    from verbworker.profile.verify.models import read_models
+
+    registry = load_app(app)
+    found = cards(registry, [outline(model) for model in read_models(models or ())])
+    if as_json:
+        print_json([asdict(card) for card in found])
+        return
+    rows = [
+        {
+            "verb": card.verb,
+            "kind": card.kind,
+            "sentence": card.sentence,
+            "arguments": card.takes,
+            "policy": card.policy,
+            "used_by": card.used_by,
+            "errors": card.ends_with,
+        }
+        for card in found
+    ]
+    show(rows, columns=("verb", "kind", "sentence", "arguments", "policy", "used_by", "errors"), as_json=False)
+
+
+@app.command("templates", epilog="Example: verbworker verbs templates --app verbs:registry --check")
+def write_templates(
+    app: str = APP,
+    out: Path = OUT,
+    check: bool = typer.Option(False, "--check", help="Write nothing; exit 1 when the file differs."),
+    as_json: bool = typer.Option(False, "--json", help="Print the templates instead of writing them."),
+) -> None:
+    """Write Camunda Modeler element templates for every sub-verb, gate and wait, as one file.
+
+    The modeler finds them in .camunda/element-templates beside the diagram or in a folder above it.
+    """
+    from verbworker.app.wiring import load_app
+    from verbworker.model.element_templates import FILE, templates, written
+
+    found = templates(load_app(app))
+    text, file = written(found), out / FILE
+    if check:
+        if _read(file) != text:
+            complain(f"{file} is not what the registry says; run: verbworker verbs templates --app {app} --out {out}")
+            raise typer.Exit(1)
+        answer(f"{file} is up to date", {"file": file, "templates": len(found)}, as_json=as_json)
+    elif as_json:
+        print_json(found)
+    else:
+        _write(file, text)
+        say(f"{len(found)} templates are in {file}")
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotRun(f"{file} cannot be read: {_reason(error)}") from error
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CannotRun(f"--out {error.filename}: {error.strerror}; name a folder that can be written to") from error
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return (error.strerror or "it cannot be opened") if isinstance(error, OSError) else "it is not UTF-8"

@@ -1,0 +1,155 @@
+"""The shelf of commands: each is imported when it is called, so that a command waits for nobody else's imports."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+Command = Any  # typer keeps the base class of its commands to itself
+Context = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command is written, and what the list of commands says of it; a test holds the two together."""
+
+    module: str
+    attribute: str
+    help: str
+    is_hidden: bool = False
+    settings: dict[str, Any] | None = None
+    example: str = ""
+
+    def load(self, name: str) -> Command:
+        """The command itself."""
+        found = getattr(import_module(f"verbworker.cli.{self.module}"), self.attribute)
+        if isinstance(found, typer.Typer):
+            return _named(typer.main.get_group(found), name)
+        alone = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+        epilog = f"Example: {self.example}" if self.example else None
+        alone.command(name, context_settings=self.settings, epilog=epilog)(found)
+        return _named(typer.main.get_command(alone), name)
+
+
+def _named(command: Command, name: str) -> Command:
+    command.name = name
+    return command
+
+
+PLACES: Mapping[str, Place] = {
+    "demo": Place(
+        "develop.demo",
+        "demo",
+        "Play one KYC case of the example from the question to the decision, then leave nothing behind.",
+        example="verbworker demo --engine embedded",
+    ),
+    "init": Place(
+        "develop.init",
+        "init",
+        "Write a new project whose tests pass; exit 1 when one of its files is there.",
+        example="verbworker init my-app",
+    ),
+    "scaffold": Place(
+        "develop.scaffold",
+        "scaffold",
+        "Write a process whose tests pass; where it is already, only compile it anew.",
+        example="verbworker scaffold parcel-return",
+    ),
+    "dev": Place(
+        "develop.dev",
+        "dev",
+        "Run a database, an engine and a worker here until Ctrl-C, and show what happens.",
+        example="verbworker dev --app verbs:registry --processes processes",
+    ),
+    "start": Place(
+        "cases.start",
+        "start",
+        "Have a verb performed; exit 1 when it is refused or ended badly.",
+        example="""verbworker start '(document.collect :client "Allianz" :document "passport")' --app verbs:registry""",
+    ),
+    "repl": Place(
+        "cases.repl",
+        "repl",
+        "Ask for verbs, decide at gates and read the runbook, one sentence at a time.",
+        example="verbworker repl --app verbs:registry",
+    ),
+    "runbook": Place("cases.runbook", "app", "The runbook: what was asked, what waits for whom, what happened."),
+    "gates": Place("cases.gates", "app", "Gates: what waits for a person to decide."),
+    "message": Place("operate.messages", "message", "Messages to cases that wait for them."),
+    "console": Place(
+        "operate.console",
+        "console",
+        "Show the runbook in a browser: entries, gates to decide, incidents, dead letters, verbs.",
+        example="verbworker console --app verbs:registry --port 8092",
+    ),
+    "dead-letters": Place("operate.messages", "dead_letters", "Messages that could not be delivered."),
+    "lint": Place(
+        "develop.lint",
+        "lint",
+        "Check that models are hollow. Takes every option of `verblint check`.",
+        settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    ),
+    "verify": Place(
+        "develop.verify",
+        "verify",
+        "Prove that models, policies, locks, generated code and verbs agree; exit 1 when they do not.",
+        example="verbworker verify --app verbs:registry",
+    ),
+    "verbs": Place("develop.verbs", "app", "Verbs: what there is to ask for, and templates for modellers."),
+    "deploy": Place(
+        "operate.deploy",
+        "deploy",
+        "Lint, weave and deploy models; exit 1 when the linter or the engine refuses one.",
+        example="verbworker deploy processes --app verbs:registry",
+    ),
+    "worker": Place(
+        "operate.worker",
+        "worker",
+        "Work for every verb of a registry.",
+        example="verbworker worker --app verbs:registry --engine-id kyc-production",
+    ),
+    "ingress": Place(
+        "operate.messages",
+        "ingress",
+        "Take messages by HTTP: POST /messages, answered when they are kept.",
+        example="verbworker ingress --app verbs:registry --port 8091",
+    ),
+    "frames": Place("operate.frames", "app", "The frames of jobs: what happened to each, and those that wait for a person."),
+    "db": Place("operate.db", "app", "The database and its migrations."),
+    "doctor": Place(
+        "operate.doctor",
+        "doctor",
+        "Look at everything a worker stands on; exit 1 when something is wrong.",
+        example="verbworker doctor processes --app verbs:registry",
+    ),
+    "dev-hand": Place(
+        "develop.dev", "dev_hand", "Deploy models and work, for `verbworker dev`, until it is gone.", is_hidden=True
+    ),
+}
+
+
+class Shelf(TyperGroup):
+    """The commands by name; only the one that is called is loaded."""
+
+    _called: str | None = None
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        """Every name, in the order people learn them."""
+        return list(PLACES)
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command, list[str]]:
+        """The command that is called."""
+        self._called = args[0] if args else None
+        return super().resolve_command(ctx, args)
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command:
+        """The command when it is called, else a card that only says what it does."""
+        place = PLACES.get(cmd_name)
+        if place is None:
+            return None
+        if cmd_name == self._called:
+            return place.load(cmd_name)
+        return TyperCommand(cmd_name, help=place.help, hidden=place.is_hidden)

@@ -1,0 +1,1 @@
+"""Commands for operators: worker, database, deployment, doctor, frames, messages and console."""

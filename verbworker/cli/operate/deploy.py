@@ -1,0 +1,154 @@
+"""`verbworker deploy`: lints models, weaves the runtime's listeners in, and brings them to the engine."""
+
+import getpass
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from verbworker.app import settings as config
+from verbworker.app.output import busy, complain, print_json, run, say
+from verbworker.app.settings import Settings
+from verbworker.cli.operate.db import DSN
+from verbworker.cli.operate.frames import ENGINE_ID, JSON
+from verbworker.errors import CannotRun, CommandInvalid
+from verbworker.stores import migrations as _schema
+from verbworker.stores.database import Database
+
+if TYPE_CHECKING:
+    from verbworker.work.starts.deploy import Prepared, Ready
+
+Row = dict[str, object]
+
+OUT = typer.Option(None, "--out", help="The folder for --dry-run.", show_default=False)
+PATHS = typer.Argument(help="Files, folders or patterns.", show_default=False)
+
+
+def deploy(
+    paths: list[str] = PATHS,
+    app: str = typer.Option(..., "--app", help="Your registry, as module:attribute.", show_default=False),
+    verbs: str = typer.Option(
+        "", "--verbs", help="The folder of verb contracts; else as \\[tool.verblint] says.", show_default=False
+    ),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Write the woven models and deploy nothing."),
+    out: Path | None = OUT,
+    by: str = typer.Option("", "--by", help="Who; else the user of this process.", show_default=False),
+    dsn: str | None = DSN,
+    engine_id: str | None = ENGINE_ID,
+    as_json: bool = JSON,
+) -> None:
+    """Lint, weave and deploy models; exit 1 when the linter or the engine refuses one.
+
+    A model that the linter or the weaving refuses keeps all of them from being deployed; warnings pass. The same bytes
+    deployed again change nothing. A dry run needs neither engine nor database; without --out it prints a lone model.
+    """
+    # Here and not above: other commands need not wait for them.
+    from verbworker.app.wiring import load_app
+    from verbworker.profile.verify.models import open_linter, read_models
+    from verbworker.work.starts.deploy import prepare
+
+    if out is not None and not dry_run:
+        raise CannotRun("--out is where a dry run writes; pass --dry-run too")
+    settings = config.load(dsn=dsn, engine_id=engine_id)
+    with busy("linting and weaving"):
+        prepared = prepare(read_models(paths), open_linter(verbs), load_app(app))
+    code = _judge(prepared)
+    rows: list[Row] = []
+    if code == 0 and dry_run:
+        rows = _write(prepared.ready, out, as_json=as_json)
+    elif code == 0:
+        with busy("deploying") as tell:
+            rows = run(_deploy(settings, prepared.ready, by or getpass.getuser(), tell))
+        code = int(any(row["state"] == "refused" for row in rows))
+    _show(prepared, rows, as_json=as_json)
+    raise typer.Exit(code)
+
+
+def _judge(prepared: "Prepared") -> int:
+    """The exit code so far; what no report holds is said now."""
+    for problem in prepared.report.problems:
+        complain(str(problem))
+    for refusal in prepared.refusals:
+        complain(refusal)
+    if prepared.report.problems:
+        return 2
+    return int(bool(prepared.report.errors or prepared.refusals))
+
+
+async def _deploy(settings: Settings, ready: "Sequence[Ready]", by: str, tell: Callable[[str], None]) -> list[Row]:
+    from verbworker.app.wiring import choose_engine
+    from verbworker.stores.deployments import Deployments
+    from verbworker.work.starts.deploy import Deploy
+
+    rows: list[Row] = []
+    async with AsyncExitStack() as stack:
+        # The database first: what cannot be recorded is not deployed.
+        await _schema.require(settings.database())
+        database = await stack.enter_async_context(Database(settings.database(), size=1))
+        engine = await stack.enter_async_context(choose_engine(settings))
+        desk = Deploy(engine, Deployments(database, engine_id=engine.engine_id))
+        for model in ready:
+            tell(f"deploying {model.woven.process_id} ({len(rows) + 1} of {len(ready)})")
+            try:
+                landed = await desk.deploy(model, by=by)
+            except CommandInvalid as refusal:
+                complain(f"{model.name}: {refusal}")
+                rows.append(_row(model, "refused", reason=str(refusal)))
+                continue
+            deployment = landed.deployment
+            state = "deployed" if landed.is_new else "unchanged"
+            rows.append(_row(model, state, version=deployment.version, definition_key=deployment.definition_key))
+    return rows
+
+
+def _write(ready: "Sequence[Ready]", out: Path | None, *, as_json: bool) -> list[Row]:
+    """Write each woven model into a folder, or the only one to standard output."""
+    if out is None:
+        if len(ready) > 1 or as_json:
+            raise CannotRun("say by --out where the woven models are to be written")
+        sys.stdout.buffer.write(ready[0].woven.content)
+        return []
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for model in ready:
+            (out / f"{model.woven.process_id}.bpmn").write_bytes(model.woven.content)
+    except OSError as error:
+        raise CannotRun(f"--out {error.filename}: {error.strerror}") from error
+    return [_row(model, "woven", written=str(out / f"{model.woven.process_id}.bpmn")) for model in ready]
+
+
+def _row(model: "Ready", state: str, **more: object) -> Row:
+    return {
+        "process_id": model.woven.process_id,
+        "state": state,
+        "verb": model.woven.verb,
+        "resource": model.name,
+        "steps": model.woven.steps,
+        "authored_sha256": model.authored_sha256.hex(),
+        "woven_sha256": model.woven_sha256.hex(),
+        **more,
+    }
+
+
+def _show(prepared: "Prepared", rows: Sequence[Row], *, as_json: bool) -> None:
+    from verblint.report.render import render
+
+    report = prepared.report
+    if as_json:
+        lint: Any = json.loads(render(report, "json"))
+        print_json({"deployments": rows, "refusals": prepared.refusals, "lint": lint})
+        return
+    if report.findings:
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        say(render(report, "full", colour=colour).rstrip("\n"))
+    for row in rows:
+        match row["state"]:
+            case "woven":
+                say(f"{row['process_id']}: woven into {row['written']}, nothing is deployed")
+            case "deployed" | "unchanged" as state:
+                say(f"{row['process_id']}: {state}, version {row['version']}")

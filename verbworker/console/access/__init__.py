@@ -1,0 +1,1 @@
+"""Who may use the console: authentication, sessions, login and response headers."""

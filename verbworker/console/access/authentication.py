@@ -1,0 +1,181 @@
+"""The door of the console: who may come in, whose forms are taken, and how every error is told."""
+
+import getpass
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, quote
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from verbworker.console.access.headers import Addresses
+from verbworker.console.access.session import Session, Signer, fits
+from verbworker.console.pages.page_tools import Tools, Visit
+from verbworker.console.pages.rendering import Rendering
+from verbworker.errors import (
+    CannotRun,
+    EngineError,
+    NotFound,
+    Refused,
+    RequestConflict,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+)
+from verbworker.http.body import read_body
+
+_log = logging.getLogger(__name__)
+
+Page = Callable[[Tools, Visit], Awaitable[Response]]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+FORM: Final = "application/x-www-form-urlencoded"
+TOKEN: Final = "csrf"
+_MOST_FIELDS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Lets in who is logged in; where nobody need log in, everybody has a session all the same, for their forms."""
+
+    tools: Tools
+    rendering: Rendering
+    signer: Signer
+    addresses: Addresses
+    is_open: bool
+    cookie: str
+    now: Callable[[], float] = time.time
+
+    def reading(self, page: Page) -> Endpoint:
+        """A page that is only read."""
+
+        async def endpoint(request: Request) -> Response:
+            session = self.session(request)
+            if session is None:
+                return self._to_login(request)
+            return await self._told(page, Visit(request, session))
+
+        return endpoint
+
+    def writing(self, page: Page) -> Endpoint:
+        """A form that changes something: only from our own pages, only with the session's own token."""
+
+        async def endpoint(request: Request) -> Response:
+            session = self.session(request)
+            try:
+                form = await self.form(request)
+            except HTTPException as error:
+                return self.refusal(error.status_code, error.detail, session)
+            if session is None:
+                return self.refusal(401, "You are not logged in any more; log in and send the form again.", None)
+            if not fits(session, form.get(TOKEN)):
+                return self.refusal(403, "This form is too old: go back, load the page again and repeat it.", session)
+            return await self._told(page, Visit(request, session, form))
+
+        return endpoint
+
+    async def form(self, request: Request) -> dict[str, str]:
+        """The fields of a form that came from one of our own pages."""
+        if not self.addresses.may_post(request.headers):
+            raise HTTPException(403, "This form was sent by another site, so it was not taken.")
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != FORM:
+            raise HTTPException(415, "This is not a form of this console.")
+        body = await read_body(request, self.tools.settings.body_limit)
+        try:
+            return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+        except ValueError:
+            raise HTTPException(400, "This form cannot be read.") from None
+
+    def session(self, request: Request) -> Session | None:
+        """Whose request it is."""
+        found = self.signer.session(request.cookies.get(self.cookie), now=self.now())
+        if found is not None or not self.is_open:
+            return found
+        return Session.of(_me(), self.tools.tenant, now=self.now(), lasts=self.lasts)
+
+    @property
+    def lasts(self) -> float:
+        """How long a login lasts, in seconds."""
+        return self.tools.settings.session.total_seconds()
+
+    def remember(self, response: Response, session: Session) -> None:
+        """Have the browser keep a session."""
+        self.put(response, self.cookie, self.signer.cookie(session), self.lasts)
+
+    def put(self, response: Response, name: str, value: str, lasts: float) -> None:
+        """Have the browser keep something signed, out of reach of scripts and other sites."""
+        response.set_cookie(
+            name,
+            value,
+            max_age=round(lasts),
+            path="/",
+            secure=self.addresses.is_secure,
+            httponly=True,
+            samesite="lax",
+        )
+
+    def drop(self, response: Response, name: str) -> None:
+        """Have the browser forget it."""
+        response.delete_cookie(name, path="/", secure=self.addresses.is_secure, httponly=True, samesite="lax")
+
+    def refusal(self, status: int, sentence: str, session: Session | None) -> Response:
+        """A page with one sentence."""
+        response = self.rendering.page("refusal", session, status=status, code=status, sentence=_sentence(sentence))
+        if status == 503:
+            response.headers["Retry-After"] = "5"
+        return response
+
+    async def _told(self, page: Page, visit: Visit) -> Response:
+        response = await self._answered(page, visit)
+        if self.is_open and self.signer.session(visit.request.cookies.get(self.cookie), now=self.now()) is None:
+            self.remember(response, visit.session)
+        return response
+
+    async def _answered(self, page: Page, visit: Visit) -> Response:
+        session = visit.session
+        try:
+            return await page(self.tools, visit)
+        except HTTPException as error:
+            return self.refusal(error.status_code, error.detail, session)
+        except NotFound as error:
+            return self.refusal(404, str(error), session)
+        except RequestConflict as error:
+            return self.refusal(409, str(error), session)
+        except Refused as error:
+            return self.refusal(422, str(error), session)
+        except (StoreUnavailable, StoreConflict) as error:
+            _log.warning("a page was not made", extra={"reason": str(error)})
+            return self.refusal(503, "The database does not answer just now; try again in a moment.", session)
+        except CannotRun as error:
+            return self.refusal(503, str(error), session)
+        except EngineError as error:
+            _log.warning("the engine was not asked", extra={"reason": str(error)})
+            return self.refusal(503, "The engine does not answer just now; try again in a moment.", session)
+        except StoreError as error:
+            _log.error("the database refused a page", extra={"reason": str(error)})
+            return self.refusal(500, "The database refused this.", session)
+        except Exception:
+            _log.exception("a page met a bug")
+            return self.refusal(500, "This page has a bug; the log of the console says where.", session)
+
+    def _to_login(self, request: Request) -> Response:
+        if request.headers.get("accept", "").startswith("text/event-stream"):
+            return self.refusal(401, "You are not logged in any more.", None)
+        here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"/login?next={quote(here, safe='')}", 303)
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + ("" if words.endswith((".", "!", "?")) else ".")
+
+
+def _me() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "somebody on this machine"

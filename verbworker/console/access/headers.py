@@ -1,0 +1,122 @@
+"""Safety: the headers of every answer, the hosts that are ours, and the origins that forms may come from."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from verbworker.http.server import is_loopback
+
+CONTENT_SECURITY_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "style-src 'self'",
+        "script-src 'self'",
+        "connect-src 'self'",
+        "img-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """The addresses under which people reach the console."""
+
+    origins: frozenset[str]
+    home: str
+
+    @classmethod
+    def of(cls, host: str, port: int, public_url: str | None, *, tls: bool = False) -> "Addresses":
+        """Those of this machine when it listens on loopback, and the one that people type."""
+        scheme = "https" if tls else "http"
+        own = [f"{scheme}://{name}:{port}" for name in _NAMES] if is_loopback(host) else []
+        shown = f"[{host}]" if ":" in host else host
+        home = public_url.rstrip("/") if public_url else f"{scheme}://{shown}:{port}"
+        return cls(frozenset(map(_plain, [*own, home])), _plain(home))
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether people come by https, so that cookies need never travel otherwise."""
+        return self.home.startswith("https://")
+
+    def has_host(self, host: str) -> bool:
+        """Whether a Host header names us. Any other name is somebody who made theirs lead here."""
+        return host.lower() in {_authority(origin) for origin in self.origins} | {
+            urlsplit(origin).netloc for origin in self.origins
+        }
+
+    def may_post(self, headers: Mapping[str, str]) -> bool:
+        """Whether a request that changes something was made by one of our own pages."""
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return False
+        origin = headers.get("origin")
+        if origin is not None:
+            return _plain(origin) in self.origins
+        referer = urlsplit(headers.get("referer", ""))
+        return not referer.netloc or _plain(f"{referer.scheme}://{referer.netloc}") in self.origins
+
+
+def _plain(origin: str) -> str:
+    """An origin as browsers write it: in lower case, without the port that its scheme has anyway."""
+    lower = origin.lower()
+    for scheme, port in (("https", ":443"), ("http", ":80")):
+        if lower.startswith(f"{scheme}://") and lower.endswith(port):
+            return lower.removesuffix(port)
+    return lower
+
+
+def _authority(origin: str) -> str:
+    """The same with its port, for a Host header that has one all the same."""
+    parts = urlsplit(origin)
+    return parts.netloc if parts.port else f"{parts.netloc}:{443 if parts.scheme == 'https' else 80}"
+
+
+class Safe:
+    """An application whose every answer has the headers, and that answers to its own names only."""
+
+    def __init__(self, app: ASGIApp, addresses: Addresses) -> None:
+        self._app = app
+        self._addresses = addresses
+        self._headers = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
+        if addresses.is_secure:
+            self._headers.append((b"strict-transport-security", b"max-age=31536000"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = _with(message.get("headers", ()), self._headers)
+            await send(message)
+
+        if scope["type"] != "http":
+            return
+        host = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
+        if not self._addresses.has_host(host) and scope["path"] not in ("/live", "/ready"):
+            refusal = PlainTextResponse("This console does not answer to that name.", 421)
+            await refusal(scope, receive, sending)
+            return
+        await self._app(scope, receive, sending)
+
+
+def _with(given: Iterable[tuple[bytes, bytes]], ours: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    names = {name for name, _ in ours}
+    kept = [(name, value) for name, value in given if name.lower() not in names]
+    if not any(name.lower() == b"cache-control" for name, _ in kept):
+        kept.append((b"cache-control", b"no-store"))
+    return [*kept, *ours]

@@ -1,0 +1,138 @@
+"""Logging in and out: by a key of one's own, or at an OpenID issuer."""
+
+import logging
+import math
+import re
+import time
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from verbworker.console.access.authentication import Door
+from verbworker.console.access.oidc import Attempt, LoginFailed, OidcClient
+from verbworker.console.access.session import Session, fits
+from verbworker.console.pages.page_tools import see_other
+from verbworker.console.settings import Logins
+from verbworker.http.ingress.rate import Rates
+from verbworker.http.keys import holder_of
+
+_log = logging.getLogger(__name__)
+
+_OURS: Final = re.compile(r"/(?![/\\])[A-Za-z0-9_/?=&.,:%~+-]*")
+_ATTEMPT_S: Final = 600.0
+_PER_SECOND, _AT_ONCE = 0.5, 20
+
+
+class Login:
+    """The pages of who is not logged in yet."""
+
+    def __init__(self, door: Door, logins: Logins, client: OidcClient | None) -> None:
+        self._door = door
+        self._keys = [(bytes.fromhex(key.sha256), key) for key in logins.api_keys]
+        self._client = client
+        self._rates = Rates(_PER_SECOND, _AT_ONCE)
+        self._attempt_cookie = f"{door.cookie}_login"
+
+    async def page(self, request: Request) -> Response:
+        """Where people log in."""
+        return self._page(_next(request.query_params.get("next", "")))
+
+    async def by_key(self, request: Request) -> Response:
+        """Log in by a key. Whoever guesses is slowed down."""
+        door = self._door
+        who = request.client.host if request.client else ""
+        if (seconds := self._rates.wait(who, time.monotonic())) > 0:
+            refusal = door.refusal(429, "Too many logins from there; try again in a moment.", None)
+            refusal.headers["Retry-After"] = str(math.ceil(seconds))
+            return refusal
+        try:
+            form = await door.form(request)
+        except HTTPException as error:
+            return door.refusal(error.status_code, error.detail, None)
+        key = holder_of(form.get("key", ""), self._keys)
+        if key is None:
+            _log.warning("a login was refused", extra={"client": who})
+            return self._page(_next(form.get("next", "")), "Nobody has that key.", status=401)
+        return self._logged_in(key.name, key.tenant, _next(form.get("next", "")))
+
+    async def to_issuer(self, request: Request) -> Response:
+        """Send the browser to the issuer, with an attempt that only this browser can finish."""
+        door = self._door
+        if self._client is None:
+            return door.refusal(404, "There is no login service.", None)
+        attempt = Attempt.new()
+        try:
+            response = RedirectResponse(await self._client.address(attempt), 303)
+        except LoginFailed as error:
+            return self._failed(error, 503)
+        kept = {
+            "s": attempt.state,
+            "n": attempt.nonce,
+            "v": attempt.verifier,
+            "to": _next(request.query_params.get("next", "")),
+            "e": door.now() + _ATTEMPT_S,
+        }
+        door.put(response, self._attempt_cookie, door.signer.sign("login", kept), _ATTEMPT_S)
+        return response
+
+    async def from_issuer(self, request: Request) -> Response:
+        """Take the browser back, with the code that says who it is."""
+        door, asked = self._door, request.query_params
+        kept = door.signer.read("login", request.cookies.get(self._attempt_cookie))
+        if self._client is None or kept is None or kept["e"] <= door.now():
+            return door.refusal(403, "This login took too long, or began elsewhere; begin again.", None)
+        attempt = Attempt(kept["s"], kept["n"], kept["v"])
+        if not attempt.fits(asked.get("state", "")):
+            return door.refusal(403, "This answer belongs to another login; begin again.", None)
+        if "code" not in asked:
+            return door.refusal(403, "The login service let nobody in.", None)
+        try:
+            found = await self._client.identify(attempt, asked["code"])
+        except LoginFailed as error:
+            return self._failed(error, 403)
+        response = self._logged_in(found.name, found.tenant, kept["to"])
+        door.drop(response, self._attempt_cookie)
+        return response
+
+    async def out(self, request: Request) -> Response:
+        """Log out."""
+        door = self._door
+        session = door.session(request)
+        try:
+            form = await door.form(request)
+        except HTTPException as error:
+            return door.refusal(error.status_code, error.detail, session)
+        if session is not None and not fits(session, form.get("csrf")):
+            return door.refusal(403, "This form is too old: go back, load the page again and repeat it.", session)
+        response = see_other("/login")
+        door.drop(response, door.cookie)
+        return response
+
+    def _logged_in(self, name: str, tenant: str, to: str) -> Response:
+        door = self._door
+        _log.info("logged in", extra={"who": name, "tenant": tenant})
+        response = see_other(to)
+        door.remember(response, Session.of(name, tenant, now=door.now(), lasts=door.lasts))
+        return response
+
+    def _failed(self, error: LoginFailed, status: int) -> Response:
+        _log.warning("a login failed", extra={"reason": str(error)})
+        return self._door.refusal(status, str(error), None)
+
+    def _page(self, to: str, trouble: str = "", status: int = 200) -> Response:
+        return self._door.rendering.page(
+            "login",
+            None,
+            status=status,
+            to=to,
+            trouble=trouble,
+            has_keys=bool(self._keys),
+            has_issuer=self._client is not None,
+        )
+
+
+def _next(path: str) -> str:
+    """Where to go after the login: to one of our own pages, whatever the address says."""
+    return path if len(path) < 1000 and _OURS.fullmatch(path) and not path.startswith("/login") else "/"

@@ -1,0 +1,112 @@
+"""Gates for programs: one request decides, in the name of whoever's key it shows."""
+
+import getpass
+import logging
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from verbworker.console.access.authentication import Door, Endpoint
+from verbworker.console.settings import Logins
+from verbworker.errors import NotFound, PermanentContract, Refused, RequestConflict, StoreError
+from verbworker.http.body import read_body
+from verbworker.http.ingress.guard import API_KEY
+from verbworker.http.keys import holder_of
+from verbworker.payload.canonical import parse
+from verbworker.stores.cases.gates import HumanGate
+from verbworker.work.gates.decide import Gates
+
+_log = logging.getLogger(__name__)
+
+
+class Decision(BaseModel):
+    """What is decided, as a program writes it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
+
+    decision: Annotated[str, Field(min_length=1)]
+    reason: str = ""
+
+
+class Api:
+    """The requests of programs: JSON in, JSON out, and a key in `X-Api-Key`."""
+
+    def __init__(self, door: Door, logins: Logins) -> None:
+        self._door = door
+        self._keys = [(bytes.fromhex(key.sha256), (key.name, key.tenant)) for key in logins.api_keys]
+
+    def or_form(self, form: Endpoint) -> Endpoint:
+        """An endpoint that takes a form of ours, or the same as JSON."""
+
+        async def endpoint(request: Request) -> Response:
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            return await (self.decide(request) if kind == "application/json" else form(request))
+
+        return endpoint
+
+    async def decide(self, request: Request) -> Response:
+        """Decide at the gate that a token names, or an entry and the gate's own name."""
+        try:
+            return await self._decide(request)
+        except HTTPException as error:
+            return _refusal(error.status_code, error.detail, error.headers)
+        except NotFound as error:
+            return _refusal(404, str(error))
+        except RequestConflict as error:
+            return _refusal(409, str(error))
+        except Refused as error:
+            return _refusal(422, str(error))
+        except StoreError as error:
+            _log.warning("a decision was not kept", extra={"reason": str(error)})
+            return _refusal(503, "whether the decision was kept is unknown; ask again", {"Retry-After": "5"})
+
+    async def _decide(self, request: Request) -> Response:
+        name, tenant = self._who(request)
+        wanted = _decision(await read_body(request, self._door.tools.settings.body_limit))
+        decided = await Gates(self._door.tools.database).decide(
+            request.path_params["where"],
+            wanted.decision,
+            reason=wanted.reason,
+            by=name,
+            tenant_id=tenant,
+            gate=request.path_params.get("gate"),
+        )
+        return JSONResponse(_told(decided))
+
+    def _who(self, request: Request) -> tuple[str, str]:
+        if not self._door.addresses.may_post(request.headers):
+            raise HTTPException(403, "this was sent by another site, so it was not taken")
+        if self._door.is_open:
+            return getpass.getuser(), self._door.tools.tenant
+        holder = holder_of(request.headers.get(API_KEY, ""), self._keys)
+        if holder is None:
+            raise HTTPException(401, "no key was shown that holds")
+        return holder
+
+
+def _decision(body: bytes) -> Decision:
+    try:
+        return Decision.model_validate(parse(body, limit=len(body) + 1))
+    except (PermanentContract, ValidationError):
+        raise HTTPException(422, 'send {"decision": "...", "reason": "..."}') from None
+
+
+def _told(decided: HumanGate) -> dict[str, object]:
+    made = decided.verdict
+    assert made is not None, "a gate that was just decided has a verdict"
+    return {
+        "token_id": str(decided.token_id),
+        "entry_id": str(decided.entry_id),
+        "gate": decided.gate,
+        "decision": made.decision,
+        "by": made.by,
+        "at": made.at.isoformat(),
+    }
+
+
+def _refusal(status: int, words: str, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse({"error": words}, status, dict(headers or {}))

@@ -1,0 +1,169 @@
+"""The hub: hears once what changes and tells every open page, however slowly each of them reads."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from verbworker.background.poll_loop import PollLoop, Service
+from verbworker.stores.cases.overview import Overview
+from verbworker.stores.database import Database
+
+_log = logging.getLogger(__name__)
+
+CHANNEL = "verbworker_runbook"
+RUNBOOK, GATES, LETTERS = "runbook", "gates", "letters"
+_EVERY = 1.0
+_LISTEN_AGAIN = 5.0
+_BREATH = 15.0
+_LIFE = 600.0
+_REST = 1.0
+
+Topic = str | UUID
+
+
+class Reader:
+    """One open page. It keeps whether something changed, never how often: one that does not read cannot grow."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        # What changed between its page and its stream nobody told it.
+        self.is_new = True
+        self._changed = asyncio.Event()
+        self._over = asyncio.Event()
+
+    def tell(self) -> None:
+        """Something changed."""
+        self._changed.set()
+
+    def end(self) -> None:
+        """Nothing more will be told."""
+        self._over.set()
+        self._changed.set()
+
+    async def lines(self, breath: float = _BREATH, life: float = _LIFE, rest: float = _REST) -> AsyncIterator[bytes]:
+        """What goes to the browser: a word for each change or several, and a breath while nothing happens.
+
+        After a word there is a rest: where much changes, a page is loaded again once in a while and not all the time.
+        It ends after `life` seconds. The browser comes again by itself, and is asked again who it is.
+        """
+        clock = asyncio.get_running_loop().time
+        ends_at = clock() + life
+        yield b"retry: 2000\n: hello\n\n"
+        while not self._over.is_set() and clock() < ends_at:
+            if not await _came(self._changed, breath):
+                yield b": still here\n\n"
+                continue
+            self._changed.clear()
+            if not self._over.is_set():
+                yield b"event: changed\ndata: \n\n"
+                await _came(self._over, rest)
+
+
+class Stream(StreamingResponse):
+    """The answer to a page that wants to stay as things are."""
+
+    def __init__(self, hub: "Hub", topic: Topic) -> None:
+        super().__init__((), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._hub = hub
+        self._topic = topic
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Tell until the reader leaves or the console ends."""
+        with self._hub.reading(self._topic) as reader:
+            self.body_iterator = reader.lines()
+            await super().__call__(scope, receive, send)
+
+
+class Hub:
+    """All open pages of one console. One connection listens and one query asks, for however many there are."""
+
+    def __init__(self, database: Database, *, most: int, every: float = _EVERY) -> None:
+        self._database = database
+        self._overview = Overview(database)
+        self._most = most
+        self._readers: set[Reader] = set()
+        self._seen: dict[Topic, object] = {}
+        self._is_over = False
+        self._listening = PollLoop("console-hints", self._listen, every=_LISTEN_AGAIN)
+        self.services: tuple[Service, ...] = (self._listening, PollLoop("console-look", self._look, every=every))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another page would be one too many."""
+        return self._is_over or len(self._readers) >= self._most
+
+    @contextmanager
+    def reading(self, topic: Topic) -> Iterator[Reader]:
+        """A page that is told of one topic, until the end of the block."""
+        reader = Reader(topic)
+        self._readers.add(reader)
+        try:
+            yield reader
+        finally:
+            self._readers.discard(reader)
+
+    def end(self) -> None:
+        """End every stream; there will be no more."""
+        self._is_over = True
+        for reader in self._readers:
+            reader.end()
+
+    def tell(self, *topics: Topic) -> None:
+        """Tell whoever looks at one of these."""
+        for reader in self._readers:
+            if reader.topic in topics:
+                reader.tell()
+
+    async def _listen(self) -> int:
+        await self._database.listen(CHANNEL, self._hear, self._begin)
+        return 0
+
+    def _begin(self) -> None:
+        self._listening.health.succeeded()
+        # What was said before was not heard.
+        for reader in self._readers:
+            reader.is_new = True
+
+    def _hear(self, words: str) -> None:
+        topics: list[Topic] = [RUNBOOK, GATES]
+        try:
+            topics.append(UUID(words))
+        except ValueError:
+            _log.debug("not an entry", extra={"heard": words[:60]})
+        self.tell(*topics)
+
+    async def _look(self) -> int:
+        if not self._readers:
+            self._seen.clear()
+            return 0
+        new = [reader for reader in self._readers if reader.is_new]
+        now = await self._now()
+        changed = [topic for topic, value in now.items() if self._seen.get(topic, value) != value]
+        self._seen = now
+        self.tell(*changed)
+        for reader in new:
+            reader.is_new = False
+            reader.tell()
+        return 0
+
+    async def _now(self) -> dict[Topic, object]:
+        """What would show that something changed without a word on the channel."""
+        entries = {reader.topic for reader in self._readers if isinstance(reader.topic, UUID)}
+        told = await self._overview.watched(entries) if entries else {}
+        pulse = await self._overview.pulse()
+        seen: list[tuple[Topic, object]] = [*told.items(), (GATES, pulse["gates"]), (LETTERS, pulse["letters"])]
+        return dict(seen)
+
+
+async def _came(event: asyncio.Event, patience: float) -> bool:
+    try:
+        async with asyncio.timeout(patience):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True

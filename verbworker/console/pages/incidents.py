@@ -1,0 +1,122 @@
+"""Trouble in the browser: messages nobody could take, and jobs that wait for an operator."""
+
+from contextlib import AsyncExitStack
+from uuid import UUID, uuid4
+
+from starlette.responses import Response
+
+from verbworker.app.explain import explain, headline
+from verbworker.console.live_updates import LETTERS, RUNBOOK
+from verbworker.console.pages.page_tools import Tools, Visit, see_other
+from verbworker.errors import EngineError, InvocationInvalid, NotFound, RequestConflict
+from verbworker.stores.cases.overview import Trouble
+from verbworker.stores.jobs.compensations import UNDO, Compensations
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.histories import Histories
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.work.upkeep.releases import Answer, Release, Releases
+
+_MOST_RETRIES = 1000
+_LARGEST_KEY = 2**63 - 1
+
+
+async def letters(tools: Tools, visit: Visit) -> Response:
+    """The messages that could not be delivered; all of them with what became of each, when that is asked for."""
+    every = visit.asked("all") == "1"
+    found = await DeadLetters(tools.database).list(visit.session.tenant, resolved=every)
+    return visit.page(tools, "letters", here="/dead-letters", live=LETTERS, letters=found, every=every)
+
+
+async def redeliver(tools: Tools, visit: Visit) -> Response:
+    """Have a message delivered again."""
+    letter_id: UUID = visit.request.path_params["letter_id"]
+    session, reason = visit.session, visit.required("reason", "the reason")
+    await DeadLetters(tools.database).redeliver(
+        letter_id, session.tenant, by=session.name, reason=reason, key=visit.filled("key") or None
+    )
+    return see_other("/dead-letters?done=redelivered")
+
+
+async def discard(tools: Tools, visit: Visit) -> Response:
+    """Give a message up for good."""
+    letter_id: UUID = visit.request.path_params["letter_id"]
+    session, reason = visit.session, visit.required("reason", "the reason")
+    await DeadLetters(tools.database).discard(letter_id, session.tenant, by=session.name, reason=reason)
+    return see_other("/dead-letters?done=discarded")
+
+
+async def incidents(tools: Tools, visit: Visit) -> Response:
+    """What waits for an operator, the longest wait first."""
+    strangers = tools.sees_strangers(visit.session)
+    found = await tools.overview.troubles(visit.session.tenant, strangers=strangers)
+    return visit.page(tools, "incidents", here="/incidents", live=RUNBOOK, troubles=found)
+
+
+async def incident(tools: Tools, visit: Visit) -> Response:
+    """One of them: the story of the job, and the form that lets it run again."""
+    trouble = await _trouble(tools, visit, visit.asked("engine", 400), visit.asked("job"))
+    history = await Histories(tools.database, engine_id=trouble.engine_id).read(trouble.job_key)
+    return visit.page(
+        tools,
+        "incident",
+        here="/incidents",
+        trouble=trouble,
+        headline="" if history is None else headline(history.frame),
+        story=[] if history is None else explain(history),
+    )
+
+
+async def release(tools: Tools, visit: Visit) -> Response:
+    """Let a held job run again."""
+    trouble = await _trouble(tools, visit, visit.filled("engine"), visit.filled("job"))
+    wanted = Release(
+        trouble.job_key,
+        visit.session.name,
+        visit.required("reason", "the reason"),
+        _number(visit.filled("retries") or "3", "the number of retries", _MOST_RETRIES),
+        visit.filled("as_new") == "1",
+        _number(key, "the incident's key", _LARGEST_KEY) if (key := visit.filled("incident_key")) else None,
+    )
+    answer = await _released(tools, trouble, wanted)
+    if not answer.done:
+        raise RequestConflict(answer.sentence)
+    is_all = tools.resolves and trouble.engine_id.removesuffix(UNDO) == tools.engine_id
+    sentence = "the job is released and runs with its next delivery" if is_all else answer.sentence
+    return visit.page(tools, "said", here="/incidents", sentence=sentence, back="/incidents")
+
+
+async def _released(tools: Tools, trouble: Trouble, wanted: Release) -> Answer:
+    cluster = trouble.engine_id.removesuffix(UNDO)
+    async with AsyncExitStack() as stack:
+        engine = None
+        if cluster == tools.engine_id:
+            engine = await stack.enter_async_context(tools.choose_engine())
+        if trouble.state is None:
+            # A job that never got a frame: only the engine has something to release.
+            if engine is None:
+                return Answer(False, f"the job belongs to the engine {cluster}, and this console speaks to another")
+            try:
+                await engine.release(wanted.job_key, retries=wanted.retries, incident_key=wanted.incident_key)
+            except EngineError as error:
+                return Answer(False, f"the engine was not told: {error}; try again when that is mended")
+            return Answer(True, f"the job has {wanted.retries} retries and runs with its next delivery")
+        records = Compensations(tools.database, engine_id=cluster) if trouble.engine_id.endswith(UNDO) else None
+        frames = Frames(tools.database, engine_id=trouble.engine_id, owner=uuid4())
+        histories = Histories(tools.database, engine_id=trouble.engine_id)
+        return await Releases(frames, histories, engine, records=records).release(wanted)
+
+
+async def _trouble(tools: Tools, visit: Visit, engine_id: str, job: str) -> Trouble:
+    session = visit.session
+    job_key = _number(job, "the job's key", _LARGEST_KEY)
+    strangers = tools.sees_strangers(session)
+    trouble = await tools.overview.trouble(session.tenant, engine_id, job_key, strangers=strangers)
+    if trouble is None:
+        raise NotFound(f"the job {job_key} does not wait for an operator, or no more")
+    return trouble
+
+
+def _number(text: str, name: str, largest: int) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 19 or not 1 <= int(text) <= largest:
+        raise InvocationInvalid(f"{name} is a whole number from 1 to {largest}")
+    return int(text)

@@ -1,0 +1,40 @@
+"""Pages to read only: the verbs that exist, and how much there is to do."""
+
+from uuid import UUID
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from verbworker.console.live_updates import GATES, LETTERS, RUNBOOK, Stream
+from verbworker.console.pages.page_tools import Tools, Visit
+from verbworker.stores.cases.runbook import Runbook
+
+_TOPICS = (RUNBOOK, GATES, LETTERS)
+
+
+async def verbs(tools: Tools, visit: Visit) -> Response:
+    """Every verb with its sentence, its arguments and its schema."""
+    return visit.page(tools, "verbs", here="/verbs", cards=tools.catalogue())
+
+
+async def load(tools: Tools, visit: Visit) -> Response:
+    """The figures of the last hour."""
+    figures = await tools.overview.load(visit.session.tenant, strangers=tools.sees_strangers(visit.session))
+    busiest = max(figures.arrivals.values(), default=0)
+    return visit.page(tools, "load", here="/load", load=figures, busiest=busiest)
+
+
+async def events(tools: Tools, visit: Visit) -> Response:
+    """The stream of one page: a word whenever it is no longer as things are."""
+    topic = visit.asked("topic")
+    if tools.hub.is_full:
+        raise HTTPException(503, "too many pages are live; this one stays as it is")
+    if topic in _TOPICS:
+        return Stream(tools.hub, topic)
+    try:
+        entry_id = UUID(topic)
+    except ValueError:
+        raise HTTPException(404, "there is nothing to hear of that") from None
+    if await Runbook(tools.database).entry(entry_id, tenant_id=visit.session.tenant) is None:
+        raise HTTPException(404, "there is nothing to hear of that")
+    return Stream(tools.hub, entry_id)

@@ -1,0 +1,92 @@
+"""The tools of the pages: what each of them is made with, and the visit it answers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse
+
+from verbworker.console.access.session import Session
+from verbworker.console.live_updates import Hub
+from verbworker.console.pages.rendering import Rendering
+from verbworker.console.pages.verb_list import Card
+from verbworker.console.settings import ConsoleSettings
+from verbworker.engine.protocol import Engine
+from verbworker.errors import InvocationInvalid
+from verbworker.stores.cases.overview import Overview
+from verbworker.stores.database import Database
+
+_LONGEST = 4000
+DONE: Mapping[str, str] = {
+    "decided": "Your decision is kept; the work goes on.",
+    "claimed": "The gate is in your hand: nobody else decides there.",
+    "given-back": "The gate is in nobody's hand.",
+    "cancelled": "The end is asked for; what was done stays done.",
+    "redelivered": "The message is on its way again.",
+    "discarded": "The message is given up.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What every page is made with."""
+
+    database: Database
+    overview: Overview
+    rendering: Rendering
+    hub: Hub
+    settings: ConsoleSettings
+    tenant: str
+    engine_id: str | None
+    resolves: bool
+    """Whether the engine resolves an incident by itself when its job is released."""
+    choose_engine: Callable[[], Engine]
+    catalogue: Callable[[], list[Card] | None]
+
+    def sees_strangers(self, session: Session) -> bool:
+        """Whether somebody may see jobs that belong to no entry: only who is of the operator's own tenant."""
+        return session.tenant == self.tenant
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request of somebody who may be here."""
+
+    request: Request
+    session: Session
+    form: Mapping[str, str] = field(default_factory=dict)
+
+    def asked(self, name: str, longest: int = 200) -> str:
+        """A word of the address, as far as the database can hold it."""
+        return _plain(self.request.query_params.get(name, ""))[:longest].strip()
+
+    def filled(self, name: str) -> str:
+        """A field of the form, or nothing."""
+        return _plain(self.form.get(name, "")).strip()
+
+    def required(self, name: str, words: str) -> str:
+        """A field that must be filled in; `InvocationInvalid` says which."""
+        text = self.filled(name)
+        if not text:
+            raise InvocationInvalid(f"{words} is empty")
+        if len(text) > _LONGEST:
+            raise InvocationInvalid(f"{words} is longer than {_LONGEST} characters")
+        return text
+
+    def done(self) -> str:
+        """What the last form brought about, as far as the address says so in one of our own words."""
+        return DONE.get(self.asked("done"), "")
+
+    def page(self, tools: Tools, name: str, **values: Any) -> HTMLResponse:
+        """One page for this visitor."""
+        return tools.rendering.page(name, self.session, done=self.done(), **values)
+
+
+def see_other(path: str) -> RedirectResponse:
+    """After a form: a page that may be loaded again without sending the form again."""
+    return RedirectResponse(path, 303)
+
+
+def _plain(text: str) -> str:
+    return "".join(letter for letter in text if letter != "\x00" and not "\ud800" <= letter <= "\udfff")

@@ -1,0 +1,84 @@
+"""Rendering: templates become pages, with every value escaped and every moment told the same way."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import HTMLResponse
+
+from verbworker.console.access.session import Session
+
+_MENU = (
+    ("/", "Runbook"),
+    ("/gates", "Gates"),
+    ("/incidents", "Incidents"),
+    ("/dead-letters", "Dead letters"),
+    ("/verbs", "Verbs"),
+    ("/load", "Load"),
+)
+
+
+class Rendering:
+    """The pages of one console."""
+
+    def __init__(self, *, can_log_out: bool) -> None:
+        # Everything is escaped, whatever a template is called; a name that a page forgot is an error, not a blank.
+        self._environment = Environment(
+            loader=PackageLoader("verbworker.console", "pages"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters.update(moment=moment, iso=iso, ago=ago, seconds=seconds, shown=shown)
+        self._environment.globals.update(menu=_MENU, can_log_out=can_log_out)
+
+    def page(
+        self,
+        name: str,
+        session: Session | None,
+        *,
+        here: str = "",
+        live: str = "",
+        status: int = 200,
+        **values: Any,
+    ) -> HTMLResponse:
+        """One page as its reader sees it; `live` is what its stream tells of."""
+        now = datetime.now(UTC)
+        template = self._environment.get_template(f"{name}.html")
+        text = template.render(session=session, here=here, live=live, now=now, **values)
+        return HTMLResponse(text, status)
+
+
+def moment(at: datetime | None) -> str:
+    """A moment as people read it."""
+    return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def iso(at: datetime | None) -> str:
+    """A moment as machines read it."""
+    return "" if at is None else at.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def ago(at: datetime | None, now: datetime) -> str:
+    """How long ago, in the largest unit that says enough."""
+    if at is None:
+        return ""
+    passed = max(0, int((now - at).total_seconds()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if passed >= size:
+            return f"{passed // size} {unit}"
+    return f"{passed} s"
+
+
+def seconds(duration: float | None) -> str:
+    """A duration with as many digits as matter."""
+    if duration is None:
+        return ""
+    return f"{duration * 1000:.0f} ms" if duration < 1 else f"{duration:.1f} s"
+
+
+def shown(value: object) -> str:
+    """A value of a payload or a schema as text."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)

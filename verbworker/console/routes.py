@@ -1,0 +1,101 @@
+"""What the console answers, and to which address."""
+
+import logging
+from importlib.resources import files
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from verbworker.console.access.authentication import Door, Endpoint, Page
+from verbworker.console.access.headers import Safe
+from verbworker.console.access.login import Login
+from verbworker.console.api import Api
+from verbworker.console.pages import gates as gate_pages
+from verbworker.console.pages import incidents as trouble_pages
+from verbworker.console.pages import overview as plain_pages
+from verbworker.console.pages import runbook as runbook_pages
+from verbworker.errors import StoreError
+
+_log = logging.getLogger(__name__)
+
+_READING: Final[tuple[tuple[str, Page], ...]] = (
+    ("/", runbook_pages.listing),
+    ("/entries/{entry_id:uuid}", runbook_pages.entry),
+    ("/gates", gate_pages.inbox),
+    ("/dead-letters", trouble_pages.letters),
+    ("/incidents", trouble_pages.incidents),
+    ("/incidents/job", trouble_pages.incident),
+    ("/verbs", plain_pages.verbs),
+    ("/load", plain_pages.load),
+    ("/events", plain_pages.events),
+)
+_WRITING: Final[tuple[tuple[str, Page], ...]] = (
+    ("/entries/{entry_id:uuid}/cancel", runbook_pages.cancel),
+    ("/gates/{where:uuid}/claim", gate_pages.claim),
+    ("/gates/{where:uuid}/release", gate_pages.release),
+    ("/dead-letters/{letter_id:uuid}/redeliver", trouble_pages.redeliver),
+    ("/dead-letters/{letter_id:uuid}/discard", trouble_pages.discard),
+    ("/incidents/release", trouble_pages.release),
+)
+_STATIC: Final = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
+
+
+def application(door: Door, login: Login, api: Api) -> Safe:
+    """The application that a server runs."""
+    routes = [
+        *(Route(path, door.reading(page), methods=["GET"]) for path, page in _READING),
+        *(Route(path, door.writing(page), methods=["POST"]) for path, page in _WRITING),
+        Route("/gates/{where:uuid}/decide", api.or_form(door.writing(gate_pages.decide)), methods=["POST"]),
+        Route("/api/gates/{where:uuid}/{gate}", api.decide, methods=["POST"]),
+        Route("/static/{name}", static, methods=["GET"]),
+        Route("/live", _live, methods=["GET"]),
+        Route("/ready", _ready(door), methods=["GET"]),
+    ]
+    if not door.is_open:
+        routes += [
+            Route("/login", login.page, methods=["GET"]),
+            Route("/login", login.by_key, methods=["POST"]),
+            Route("/login/issuer", login.to_issuer, methods=["GET"]),
+            Route("/login/back", login.from_issuer, methods=["GET"]),
+            Route("/logout", login.out, methods=["POST"]),
+        ]
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        words = {404: "There is no such page.", 405: "This page is not asked for like that."}
+        return door.refusal(error.status_code, words.get(error.status_code, error.detail), door.session(request))
+
+    async def bug(_request: Request, error: Exception) -> Response:
+        _log.error("a request met a bug", exc_info=error)
+        return door.refusal(500, "This page has a bug; the log of the console says where.", None)
+
+    app = Starlette(routes=routes, exception_handlers={HTTPException: refused, Exception: bug})
+    return Safe(app, door.addresses)
+
+
+async def static(request: Request) -> Response:
+    """One of our three files, and no other."""
+    name = request.path_params["name"]
+    if name not in _STATIC:
+        raise HTTPException(404)
+    content = (files("verbworker.console") / "static" / name).read_bytes()
+    return Response(content, media_type=_STATIC[name], headers={"Cache-Control": "no-cache"})
+
+
+async def _live(_request: Request) -> Response:
+    return JSONResponse({"ok": True})
+
+
+def _ready(door: Door) -> Endpoint:
+    async def ready(_request: Request) -> Response:
+        try:
+            await door.tools.database.ping()
+        except StoreError:
+            return JSONResponse({"error": "the database does not answer"}, 503)
+        return JSONResponse({"ok": True})
+
+    return ready

@@ -1,0 +1,108 @@
+"""The server of the console: builds it, listens, and ends every stream before it ends itself."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import closing
+
+from verbworker.app.settings import Settings
+from verbworker.app.wiring import choose_engine
+from verbworker.background.poll_loop import running
+from verbworker.console.access.authentication import Door
+from verbworker.console.access.headers import Addresses
+from verbworker.console.access.login import Login
+from verbworker.console.access.oidc import OidcClient
+from verbworker.console.access.session import Signer
+from verbworker.console.api import Api
+from verbworker.console.live_updates import Hub
+from verbworker.console.pages.page_tools import Tools
+from verbworker.console.pages.rendering import Rendering
+from verbworker.console.pages.verb_list import Card
+from verbworker.console.routes import application
+from verbworker.console.settings import ConsoleSettings, Logins
+from verbworker.errors import ContractInvalid
+from verbworker.http.server import Habits, bound, listen
+from verbworker.stores import migrations as _schema
+from verbworker.stores.cases.overview import Overview
+from verbworker.stores.database import Database
+
+_CONNECTIONS = 6
+_LONGEST_STATEMENT = "10s"
+_BESIDE_STREAMS = 256
+
+Catalogue = Callable[[], list[Card] | None]
+
+
+async def serve(
+    settings: Settings,
+    console: ConsoleSettings,
+    catalogue: Catalogue,
+    stop: asyncio.Event,
+    *,
+    is_open: bool = False,
+    opened: Callable[[str], None],
+) -> None:
+    """Serve until `stop` is set; `opened` hears the address. With `is_open` nobody logs in."""
+    logins = Logins() if is_open else console.logins()
+    console.require_safe(logins, is_open=is_open)
+    key = console.signing_key()
+    advice = "choose another by --port or VERBWORKER_CONSOLE_PORT"
+    with closing(bound(console.host, console.port, advice=advice)) as listener:
+        await _schema.require(settings.database())
+        # A statement that takes long is given up: a page is asked for again, a pool is shared.
+        limits = {"statement_timeout": _LONGEST_STATEMENT}
+        async with Database(settings.database(), size=_CONNECTIONS, settings=limits, name="console") as database:
+            hub = Hub(database, most=console.streams)
+            door = _door(settings, console, catalogue, database, hub, listener, Signer(key), is_open=is_open)
+            client = None
+            if logins.oidc is not None:
+                client = OidcClient(logins.oidc, f"{door.addresses.home}/login/back")
+            app = application(door, Login(door, logins, client), Api(door, logins))
+            opened(door.addresses.home)
+            await _run(app, listener, console, hub, stop)
+
+
+async def _run(app: object, listener: socket.socket, console: ConsoleSettings, hub: Hub, stop: asyncio.Event) -> None:
+    at_once = console.streams + _BESIDE_STREAMS
+    habits = Habits(at_once, console.drain, console.tls_certificate, console.tls_key)
+    async with running(hub.services, stop):
+        await listen(app, listener, habits, stop, leaving=hub.end)
+
+
+def _door(
+    settings: Settings,
+    console: ConsoleSettings,
+    catalogue: Catalogue,
+    database: Database,
+    hub: Hub,
+    listener: socket.socket,
+    signer: Signer,
+    *,
+    is_open: bool,
+) -> Door:
+    port = listener.getsockname()[1]
+    addresses = Addresses.of(console.host, port, console.public_url, tls=console.tls_certificate is not None)
+    rendering = Rendering(can_log_out=not is_open)
+    tools = Tools(
+        database=database,
+        overview=Overview(database),
+        rendering=rendering,
+        hub=hub,
+        settings=console,
+        tenant=settings.tenant,
+        engine_id=_cluster(settings),
+        resolves=settings.engine == "embedded",
+        choose_engine=lambda: choose_engine(settings),
+        catalogue=catalogue,
+    )
+    # Cookies know no ports: two consoles on one machine must not take each other's.
+    cookie = "__Host-vw_session" if addresses.is_secure else f"vw_session_{port}"
+    return Door(tools, rendering, signer, addresses, is_open, cookie)
+
+
+def _cluster(settings: Settings) -> str | None:
+    """The engine's id, when one is set: only releasing a held job needs it."""
+    try:
+        return settings.cluster()
+    except ContractInvalid:
+        return None

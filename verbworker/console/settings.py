@@ -1,0 +1,165 @@
+"""The settings of the console: where it listens, who may log in, and which fields of a payload it may show."""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from verbworker.app.settings import Seconds
+from verbworker.contract.message import Word
+from verbworker.errors import ContractInvalid
+from verbworker.http.ingress.settings import ApiKey
+from verbworker.http.server import is_loopback
+
+_STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+_SHORTEST_SECRET = 32
+
+
+def _fields(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('write it as JSON: {"kyc.open-case": ["entity"]}') from None
+
+
+Fields = Annotated[dict[str, tuple[str, ...]], NoDecode, BeforeValidator(_fields)]
+
+
+class OidcLogin(BaseModel):
+    """An issuer where people log in; the tenant is a claim of theirs, or the same for all."""
+
+    model_config = _STRICT
+
+    issuer: Word
+    client_id: Word
+    client_secret: SecretStr | None = None
+    tenant_claim: Word = "tenant_id"
+    tenant: Word | None = None
+    name_claim: Word = "preferred_username"
+    scopes: Word = "openid profile email"
+
+
+class Logins(BaseModel):
+    """Everybody who may log in."""
+
+    model_config = _STRICT
+
+    api_keys: tuple[ApiKey, ...] = ()
+    oidc: OidcLogin | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.api_keys or self.oidc)
+
+
+class ConsoleSettings(BaseSettings):
+    """What an operator may set beside the settings that every command has. Durations are in seconds."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VERBWORKER_CONSOLE_", extra="forbid", hide_input_in_errors=True, frozen=True
+    )
+
+    host: str = Field(default="127.0.0.1", description="where the console is served")
+    port: int = Field(default=8092, ge=0, le=65535, description="its port; 0 takes a free one")
+    public_url: str | None = Field(default=None, description="the address people type, when it is another")
+    credentials: SecretStr | None = Field(default=None, description="who may log in, as JSON")
+    credentials_file: Path | None = Field(default=None, description="a file that holds the same JSON")
+    secret: SecretStr | None = Field(
+        default=None, description="what sessions are signed with; else a new one each start"
+    )
+    session: Seconds = Field(default=timedelta(hours=8), description="how long a login lasts")
+    fields: Fields = Field(default={}, description="payload fields that may be shown, by verb or schema, as JSON")
+    body_limit: int = Field(default=65536, ge=1024, le=1_048_576, description="the largest form, in bytes")
+    streams: int = Field(default=200, ge=1, le=400, description="how many pages may be live at once")
+    drain: Seconds = Field(default=timedelta(seconds=10), description="how long requests under way may take to end")
+    tls_certificate: Path | None = Field(default=None, description="to speak TLS without a proxy")
+    tls_key: Path | None = Field(default=None, description="the certificate's key")
+
+    def logins(self) -> Logins:
+        """Who may log in; nobody when nothing is set."""
+        text = self.credentials.get_secret_value() if self.credentials else ""
+        if not text.strip() and self.credentials_file is not None:
+            text = _read(self.credentials_file)
+        if not text.strip():
+            return Logins()
+        try:
+            found = Logins.model_validate(json.loads(text))
+        except ValidationError as error:
+            where = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
+            raise ContractInvalid(f"the console credentials do not fit at {where or 'their top'}") from None
+        except ValueError:
+            raise ContractInvalid("the console credentials are no JSON") from None
+        names = [key.name for key in found.api_keys]
+        if len(names) != len(set(names)):
+            raise ContractInvalid("two console credentials have the same name; each needs its own")
+        return found
+
+    def signing_key(self) -> bytes | None:
+        """What sessions are signed with, or None when nobody said."""
+        if self.secret is None:
+            return None
+        key = self.secret.get_secret_value().encode()
+        if len(key) < _SHORTEST_SECRET:
+            raise ContractInvalid(f"VERBWORKER_CONSOLE_SECRET is shorter than {_SHORTEST_SECRET} characters")
+        return key
+
+    def shown(self, verb: str, schema: str | None) -> tuple[str, ...]:
+        """The payload fields that may be shown of a case of this verb and schema."""
+        return (*self.fields.get(verb, ()), *(self.fields.get(schema, ()) if schema else ()))
+
+    def require_safe(self, logins: Logins, *, is_open: bool) -> None:
+        """Raise `ContractInvalid` for a console that strangers could use."""
+        if is_open and not is_loopback(self.host):
+            raise ContractInvalid("a console without login is for this machine alone: listen on 127.0.0.1")
+        if not is_open and not logins:
+            raise ContractInvalid(
+                "nobody may log in: set VERBWORKER_CONSOLE_CREDENTIALS_FILE; only verbworker dev goes without a login"
+            )
+        if self.public_url is None:
+            if not is_loopback(self.host):
+                raise ContractInvalid(
+                    f"the console listens on {self.host}: set VERBWORKER_CONSOLE_PUBLIC_URL to the address people type"
+                )
+            return
+        parts = urlsplit(self.public_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+            raise ContractInvalid("VERBWORKER_CONSOLE_PUBLIC_URL: write https://host or https://host:port")
+
+
+def load(**overrides: object) -> ConsoleSettings:
+    """Read the settings; what is None in `overrides` was not given on the command line."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return ConsoleSettings(**given)  # type: ignore[arg-type]  # pydantic checks each by its field
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        name = str(problem["loc"][0]).upper()
+        reason = problem["msg"].removeprefix("Value error, ")
+        raise ContractInvalid(f"VERBWORKER_CONSOLE_{name}: {reason[:1].lower()}{reason[1:]}") from None
+
+
+def pick(data: Mapping[str, object], paths: tuple[str, ...]) -> dict[str, object]:
+    """The fields at some dotted paths, those that are there; nothing else of the payload leaves this function."""
+    found: dict[str, object] = {}
+    for path in paths:
+        value: object = data
+        for step in path.split("."):
+            if not isinstance(value, Mapping) or step not in value:
+                break
+            value = value[step]
+        else:
+            found[path] = value
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ContractInvalid(f"credentials_file: cannot read {path}: {error}") from None

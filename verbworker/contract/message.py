@@ -1,0 +1,162 @@
+"""A message from outside, in the one form in which it may enter."""
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from hashlib import sha256
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from verbworker.errors import MessageInvalid, PermanentContract
+from verbworker.payload.canonical import canonical, parse
+
+LARGEST: Final = 1024 * 1024
+"""Bytes an envelope may have; the payload is kept in one row."""
+
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def _legible(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    if _UNPRINTABLE.search(text):
+        raise ValueError("must not hold control characters")
+    return text
+
+
+Word = Annotated[str, Field(max_length=256), AfterValidator(_legible)]
+"""A name, a key or an id: no longer than the engine's own stores take."""
+
+Traceparent = Annotated[str, Field(pattern=r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")]
+
+
+class Message(BaseModel):
+    """The envelope: what came, for whom, and under which id it may come again without harm."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    message_name: Word
+    message_id: Word
+    correlation_key: Word
+    tenant_id: Word
+    entry_id: Annotated[UUID, Field(strict=False)] | None = None
+    correlation_id: Word | None = None
+    causation_id: Word | None = None
+    traceparent: Traceparent | None = None
+    payload: dict[str, Any] | None = None
+
+    def body_hash(self) -> bytes:
+        """What tells a repetition from another message under the same id: SHA-256 of the canonical envelope."""
+        given = {name: value for name, value in self if value is not None}
+        if self.entry_id is not None:
+            given["entry_id"] = str(self.entry_id)
+        return sha256(canonical(given)).digest()
+
+
+class Burial(StrEnum):
+    """Why a message could not be delivered."""
+
+    INVALID = "invalid"
+    UNKNOWN_NAME = "unknown_name"
+    NO_CASE = "no_case"
+    SEVERAL = "several"
+    ENDED = "ended"
+    MISMATCH = "mismatch"
+    EXPIRED = "expired"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An instance that a message's name and key could mean."""
+
+    instance_uid: UUID
+    tenant_id: str
+    entry_id: UUID
+    has_ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Addressee:
+    """The one instance a message is for."""
+
+    instance_uid: UUID
+    entry_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Undeliverable:
+    """Why a message is for nobody, and the entry that people will look at for it, when there is one."""
+
+    code: Burial
+    reason: str
+    entry_id: UUID | None = None
+
+
+def read(content: bytes, *, limit: int = LARGEST) -> Message:
+    """The message that some bytes are, or `MessageInvalid` with what is wrong, field by field."""
+    try:
+        return validate(parse(content, limit=limit))
+    except PermanentContract as error:
+        raise MessageInvalid(f"the message cannot be read: {error}") from error
+
+
+def validate(value: object) -> Message:
+    """The message that a JSON value is, or `MessageInvalid`."""
+    if not isinstance(value, dict):
+        raise MessageInvalid("a message is a JSON object")
+    try:
+        message = Message.model_validate(value)
+        message.body_hash()  # a payload made in Python may hold what JSON cannot
+    except ValidationError as error:
+        fields = dict(_misfit(problem) for problem in error.errors(include_url=False, include_input=False))
+        raise MessageInvalid(f"the message does not fit: {', '.join(sorted(fields))}", fields) from None
+    except PermanentContract as error:
+        raise MessageInvalid(f"the message cannot be kept: {error}") from error
+    return message
+
+
+def address(
+    candidates: list[Candidate], *, tenant_id: str, entry_id: UUID | None = None
+) -> Addressee | Undeliverable | None:
+    """Whom a message is for among those it could mean; None while nobody waits who still may.
+
+    An engine's subscriptions know no tenants, so a key that two of them use reaches nobody.
+    """
+    ours = [one for one in candidates if one.tenant_id == tenant_id]
+    waiting = [one for one in ours if not one.has_ended]
+    only = ours[0].entry_id if len({one.entry_id for one in ours}) == 1 else None
+    if not waiting:
+        # Another tenant's case is no answer either: nobody learns from us whose keys there are.
+        return Undeliverable(Burial.ENDED, "its case has ended", only) if ours else None
+    if sum(not one.has_ended for one in candidates) > 1:
+        return Undeliverable(Burial.SEVERAL, "several cases have its key", only)
+    if entry_id not in (None, waiting[0].entry_id):
+        return Undeliverable(Burial.MISMATCH, f"it names the entry {entry_id}, but its key belongs to another")
+    return Addressee(waiting[0].instance_uid, waiting[0].entry_id)
+
+
+def _misfit(problem: Any) -> tuple[str, str]:
+    where = ".".join(str(step) for step in problem["loc"]) or "message"
+    match problem["type"]:
+        case "missing":
+            return where, "is missing"
+        case "extra_forbidden":
+            return where, _unknown(where)
+        case _:
+            words = str(problem["msg"]).removeprefix("Value error, ")
+            return where, words[:1].lower() + words[1:]
+
+
+def _unknown(name: str) -> str:
+    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    near = get_close_matches(snake, Message.model_fields, n=1)
+    return f"is no field of a message; did you mean {near[0]}?" if near else "is no field of a message"
+
+
+def engine_message_id(tenant_id: str, message_id: str, generation: int) -> str:
+    """The id under which the engine knows a delivery: a repetition is the same, a redelivery another."""
+    return f"{tenant_id}/{message_id}/{generation}"

@@ -1,0 +1,309 @@
+"""The registry: which verbs exist, which processes may call them, and how they are treated."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar, get_type_hints
+
+from pydantic import BaseModel
+
+from verbworker.contract.policy import DEFAULT_POLICY, Policy, load_policies
+from verbworker.contract.verb import ERROR_CODE, MOST_CODE, Act, Call, Mode, OnUnknown, Verb
+from verbworker.contract.workflow import WorkflowVerb, load_verbs, say_step
+from verbworker.contract.workflow_fields import Sentences
+from verbworker.errors import ContractInvalid
+from verbworker.payload.upgrade import Change, Upgrade, Upgrades
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+RESERVED = "verbworker."
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*(\.[a-z][a-z0-9]*(-[a-z0-9]+)*)+")
+
+
+class Registry:
+    """The verbs of an application. Registries are values: merge them with `Registry.of`."""
+
+    def __init__(self) -> None:
+        self._verbs: dict[str, Verb] = {}
+        self._workflows: dict[str, WorkflowVerb] = {}
+        self._policies: dict[str, Policy] = {}
+        self._upgrades = Upgrades()
+        self._sentences: dict[str, Sentences] = {}
+
+    @classmethod
+    def of(cls, *parts: "Registry") -> "Registry":
+        """One registry with everything the parts have; a name may occur only once."""
+        merged = cls()
+        for part in parts:
+            for verb in part:
+                merged.add(verb)
+            merged.declare(*part._workflows.values(), policies=part._policies.values(), upgrades=part._upgrades)
+            merged._sentences |= part._sentences
+        return merged
+
+    def verb(
+        self,
+        name: str,
+        *,
+        mode: Literal["transactional", "external"],
+        writes: Iterable[str] | None = None,
+        errors: Iterable[str] | None = None,
+        on_unknown: Literal["rerun", "probe", "hold"] = "rerun",
+        idempotency_window: timedelta = timedelta(hours=24),
+        probe: Callable[..., Any] | None = None,
+        concurrency: int = 32,
+        max_runs: int = 5,
+        policy: str | None = None,
+    ) -> Callable[[Function], Function]:
+        """Register a function as a direct verb. The function itself stays as it is.
+
+        `errors` are the codes it may end with by `PermanentBusiness`; left out, it may end with any.
+        """
+
+        def register(function: Function) -> Function:
+            act, model = _act(name, function)
+            self.add(
+                Verb(
+                    name=name,
+                    act=act,
+                    model=model,
+                    mode=Mode(mode),
+                    on_unknown=OnUnknown(on_unknown),
+                    idempotency_window=idempotency_window,
+                    writes=_names(name, "writes", writes),
+                    errors=_names(name, "errors", errors),
+                    probe=None if probe is None else _probe(name, probe, model),
+                    concurrency=concurrency,
+                    max_runs=max_runs,
+                    policy=policy,
+                    sentence=(inspect.getdoc(function) or name).splitlines()[0],
+                )
+            )
+            return function
+
+        return register
+
+    def upgrade(self, schema: str, *, to: str) -> Callable[[Change], Change]:
+        """Register a pure function that brings data of an older schema up: `upgrade("kyc.open-case/v1", to="v2")`.
+
+        Cases that began under the older schema are brought up at their next step and go on under the newer one.
+        """
+
+        def register(change: Change) -> Change:
+            self._upgrades.add(Upgrade.of(schema, to, change))
+            return change
+
+        return register
+
+    def load(self, folder: Path | str, *, policies: Path | str | None = None) -> "Registry":
+        """Add every workflow verb below `folder` and the policies of one file; returns this registry.
+
+        A policies file counts only when it is named here, even when it lies in the folder.
+        """
+        if policies is not None:
+            self.load_policies(policies)
+        loaded = load_verbs(Path(folder))
+        self._sentences |= loaded.sentences
+        return self.declare(*loaded.workflows)
+
+    def load_policies(self, file: Path | str) -> "Registry":
+        """Add the policies of one file, as the catalogue of a process has them; returns this registry."""
+        return self.declare(policies=load_policies(Path(file)).values())
+
+    def add(self, verb: Verb) -> None:
+        """Add a direct verb that is registered already, in another registry for one."""
+        _check(verb)
+        if verb.name in self._verbs or verb.name in self._workflows:
+            raise ContractInvalid(f"the verb {verb.name} is registered twice")
+        self._verbs[verb.name] = verb
+
+    def declare(
+        self, *workflows: WorkflowVerb, policies: Iterable[Policy] = (), upgrades: Iterable[Upgrade] = ()
+    ) -> "Registry":
+        """Add workflow verbs and policies that are written in Python, not in YAML; returns this registry."""
+        for upgrade in upgrades:
+            self._upgrades.add(upgrade)
+        for policy in policies:
+            if self._policies.setdefault(policy.name, policy) != policy:
+                raise ContractInvalid(f"the policy {policy.name} is defined twice")
+        for workflow in workflows:
+            if workflow.name in self._verbs or workflow.name in self._workflows:
+                raise ContractInvalid(f"the verb {workflow.name} is registered twice")
+            if any(workflow.process == other.process for other in self._workflows.values()):
+                raise ContractInvalid(f"the process {workflow.process} belongs to two workflow verbs")
+            self._workflows[workflow.name] = workflow
+        return self
+
+    def check(self) -> "Registry":
+        """Raise `ContractInvalid` unless allow-lists, policies and upgrades fit together; returns this registry."""
+        for workflow in self._workflows.values():
+            for name in (*workflow.sub_verbs, *workflow.compensation.values()):
+                if name in self._workflows:
+                    raise ContractInvalid(
+                        f"{workflow.name} lists the workflow verb {name}; a workflow verb calls direct verbs only"
+                    )
+            for policy in (workflow.policy, *workflow.policies.values()):
+                self._require_policy(workflow.name, policy)
+            self._require_errors(workflow)
+        for verb in self:
+            self._require_policy(verb.name, verb.policy)
+        self._upgrades.check(workflow.schema for workflow in self._workflows.values())
+        return self
+
+    def _require_errors(self, workflow: WorkflowVerb) -> None:
+        """Models are checked against the codes of the contract, so those must be the codes of the verbs."""
+        for verb in filter(None, map(self.find, workflow.sub_verbs)):
+            written = workflow.errors.get(verb.name)
+            if (None if written is None else set(written)) == (None if verb.errors is None else set(verb.errors)):
+                continue
+            raise ContractInvalid(
+                f"{workflow.name} says that {verb.name} {_ends_with(written)}, and the verb says that it"
+                f" {_ends_with(verb.errors)}; write the same codes in the contract's errors and in errors= of the verb"
+            )
+
+    def _require_policy(self, verb: str, policy: str | None) -> None:
+        if policy is not None and policy != DEFAULT_POLICY.name and policy not in self._policies:
+            raise ContractInvalid(f"the verb {verb} names the policy {policy}, which no policies file has")
+
+    def __iter__(self) -> Iterator[Verb]:
+        return iter(self._verbs.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._verbs or name in self._workflows
+
+    def find(self, name: str) -> Verb | None:
+        """The direct verb of that name."""
+        return self._verbs.get(name)
+
+    @property
+    def workflows(self) -> Mapping[str, WorkflowVerb]:
+        """The workflow verbs by name."""
+        return MappingProxyType(self._workflows)
+
+    def sentences_of(self, name: str) -> Sentences | None:
+        """What a verb's contract says to people, when it says anything."""
+        workflow = self._workflows.get(name)
+        return self._sentences.get(name) if workflow is None else workflow.sentences
+
+    def say(self, name: str, args: Mapping[str, object]) -> str:
+        """A verb as a sentence with the arguments in their places: by its contract, else by its first line of doc."""
+        sentences, verb = self.sentences_of(name), self._verbs.get(name)
+        if sentences is not None:
+            return say_step(sentences, args)
+        return name if verb is None else verb.sentence
+
+    @property
+    def upgrades(self) -> Upgrades:
+        """How payloads of older schemas are brought up."""
+        return self._upgrades
+
+    @property
+    def policies(self) -> Mapping[str, Policy]:
+        """The policies by name."""
+        return MappingProxyType(self._policies)
+
+    def workflow_of(self, process_id: str) -> WorkflowVerb | None:
+        """The workflow verb that owns a process."""
+        return next((workflow for workflow in self._workflows.values() if workflow.process == process_id), None)
+
+    def callers(self, verb: str) -> list[WorkflowVerb]:
+        """The workflow verbs that may call `verb`, to undo included."""
+        return [
+            workflow
+            for workflow in self._workflows.values()
+            if verb in workflow.sub_verbs or verb in workflow.compensation.values()
+        ]
+
+    def policy_of(self, verb: Verb, workflow: WorkflowVerb | None = None) -> Policy:
+        """The policy a verb runs under: the workflow's word first, then the verb's own, then the default."""
+        name = (workflow.policy_of(verb.name) if workflow is not None else None) or verb.policy
+        return self._policies.get(name, DEFAULT_POLICY) if name else DEFAULT_POLICY
+
+    def catalogue(self) -> list[dict[str, object]]:
+        """Every verb with its schema and sentence, for people and tools."""
+        direct: list[dict[str, object]] = [
+            {
+                "name": verb.name,
+                "strategy": "direct",
+                "mode": verb.mode.value,
+                "errors": None if verb.errors is None else list(verb.errors),
+                "sentence": verb.sentence,
+                "schema": verb.model.model_json_schema(),
+            }
+            for verb in self
+        ]
+        workflow: list[dict[str, object]] = [
+            {"name": verb.name, "strategy": "workflow", "process": verb.process, "sub_verbs": list(verb.sub_verbs)}
+            for verb in self._workflows.values()
+        ]
+        return sorted([*direct, *workflow], key=lambda entry: str(entry["name"]))
+
+
+def _act(name: str, function: Callable[..., Any]) -> tuple[Act, type[BaseModel]]:
+    """How an author's function is called, and the model it takes."""
+    try:
+        hints = get_type_hints(function)
+    except (NameError, TypeError) as error:
+        raise ContractInvalid(f"the type hints of the verb {name} cannot be read: {error}") from error
+    case: tuple[str, type[BaseModel]] | None = None
+    call: str | None = None
+    for parameter in inspect.signature(function).parameters.values():
+        hint = hints.get(parameter.name)
+        if parameter.kind not in _NAMED:
+            raise ContractInvalid(f"the verb {name} takes {parameter.name!r} without its name, but is called by names")
+        if hint is Call and call is None:
+            call = parameter.name
+        elif isinstance(hint, type) and issubclass(hint, BaseModel) and case is None:
+            case = (parameter.name, hint)
+        else:
+            raise ContractInvalid(
+                f"the verb {name} takes {parameter.name!r}; a verb takes one pydantic model and a Call"
+            )
+    if case is None:
+        raise ContractInvalid(f"the verb {name} takes no pydantic model, so it cannot see the case")
+    return Act(function, case[0], call, inspect.iscoroutinefunction(function)), case[1]
+
+
+def _probe(name: str, function: Callable[..., Any], model: type[BaseModel]) -> Act:
+    act, probed = _act(name, function)
+    if probed is not model:
+        raise ContractInvalid(f"the probe of {name} takes {probed.__name__}, but the verb takes {model.__name__}")
+    return act
+
+
+def _ends_with(codes: Iterable[str] | None) -> str:
+    if codes is None:
+        return "may end with any error code"
+    return f"may end with {', '.join(sorted(codes))}" if codes else "ends with no error code"
+
+
+def _names(name: str, option: str, given: Iterable[str] | None) -> tuple[str, ...] | None:
+    if isinstance(given, str):
+        raise ContractInvalid(f"the verb {name}: write {option}=({given!r},), a lone text is a list of letters")
+    return None if given is None else tuple(given)
+
+
+def _check(verb: Verb) -> None:
+    if not _NAME.fullmatch(verb.name):
+        raise ContractInvalid(f"{verb.name!r} is no verb name; write it as domain.verb-name in lower case")
+    if verb.name.startswith(RESERVED):
+        raise ContractInvalid(f"{verb.name} is reserved: the runtime's own job types begin with {RESERVED}")
+    if verb.mode is Mode.TRANSACTIONAL and not verb.act.is_async:
+        raise ContractInvalid(f"{verb.name} is transactional, so it must be an async function")
+    if verb.mode is Mode.TRANSACTIONAL and verb.on_unknown is not OnUnknown.RERUN:
+        raise ContractInvalid(f"{verb.name} is transactional: what it did is never unknown, so leave on_unknown out")
+    if (verb.probe is not None) != (verb.on_unknown is OnUnknown.PROBE):
+        raise ContractInvalid(f"{verb.name}: on_unknown='probe' and a probe function belong together")
+    for index, code in enumerate(verb.errors or ()):
+        if not isinstance(code, str) or not re.fullmatch(ERROR_CODE, code):
+            raise ContractInvalid(
+                f"{verb.name}: {code!a} is no error code; write 1 to {MOST_CODE} printable ASCII characters"
+            )
+        if code in (verb.errors or ())[:index]:
+            raise ContractInvalid(f"{verb.name}: the error code {code} is declared twice")
+    if verb.concurrency < 1 or verb.max_runs < 1:
+        raise ContractInvalid(f"{verb.name}: concurrency and max_runs are at least 1")

@@ -1,0 +1,70 @@
+"""The console of a session: for this machine alone, without a login, and no reason to end when it cannot run."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from verbworker.app import settings as config
+from verbworker.dev.plan import Plan
+from verbworker.errors import CannotRun, StoreError
+
+LOOPBACK = "127.0.0.1"
+_USUAL = 8092
+_LEAVING_S = 5.0
+
+
+@asynccontextmanager
+async def beside(
+    plan: Plan, dsn: str, catalogue: Path, *, port: int | None, tell: Callable[[str], None]
+) -> AsyncIterator[None]:
+    """A console until the end of the block, with the verbs that the catalogue names; `tell` hears its address."""
+    stop = asyncio.Event()
+    failed: Exception | None = None
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(_serve(plan, dsn, catalogue, port, tell, stop))
+        try:
+            yield
+        except Exception as error:
+            failed = error
+        finally:
+            stop.set()
+            await asyncio.wait([serving], timeout=_LEAVING_S)
+    if failed is not None:
+        # Out here, so that it stays what it is and does not become one of a group.
+        raise failed
+
+
+async def _serve(
+    plan: Plan, dsn: str, catalogue: Path, port: int | None, tell: Callable[[str], None], stop: asyncio.Event
+) -> None:
+    try:
+        from verbworker.console.pages.verb_list import reader
+        from verbworker.console.server import serve
+        from verbworker.console.settings import load
+    except ModuleNotFoundError:
+        tell("there is no console; run: pip install 'verbworker[console]'")
+        return
+    try:
+        settings = config.load(dsn=dsn, engine=plan.engine, engine_id=plan.engine_id, tenant=plan.tenant)
+        wanted = load(host=LOOPBACK, port=_usual() if port is None else port)
+        await serve(
+            settings,
+            wanted,
+            reader(catalogue),
+            stop,
+            is_open=True,
+            opened=lambda home: tell(f"in a browser: {home}"),
+        )
+    except (CannotRun, StoreError) as error:
+        tell(f"there is no console: {error}")
+
+
+def _usual() -> int:
+    """The port people know, or a free one when somebody has it."""
+    try:
+        with socket.create_server((LOOPBACK, _USUAL)):
+            return _USUAL
+    except OSError:
+        return 0

@@ -1,0 +1,209 @@
+"""The demo: a KYC case of the example application from the question to the decision, with everybody in one process."""
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Protocol
+from uuid import UUID, uuid4
+
+import verbworker
+from verbworker.app import settings as config
+from verbworker.app.client import Office, opened_office
+from verbworker.app.entry_view import Reading
+from verbworker.app.wiring import load_app
+from verbworker.contract.message import Message
+from verbworker.dev import worker_process as hands
+from verbworker.dev.dev_session import apply
+from verbworker.dev.event_log import Line, Ticker
+from verbworker.dev.plan import Plan
+from verbworker.dev.postgres import LOOPBACK, LocalPostgres
+from verbworker.errors import CannotRun
+from verbworker.runbook.event import Entry, Open, Status, Wait
+from verbworker.stores import migrations as _schema
+from verbworker.stores.database import Database
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.gates.decide import Gates
+from verbworker.work.messages.ingress import Ingress
+from verbworker.work.starts.router import Caller
+
+TENANT = "demo"
+CASE = '(kyc.open-case :entity "Allianz GmbH" :case-type "periodic-review")'
+_PAPERS = ("passport", "register-extract")
+_LOOK_EVERY = 0.1
+_LONGEST = 120.0
+_NEEDED = ("verbs/kyc/kyc.sql", "processes/kyc-open-case/process.bpmn")
+
+
+class Stage(Protocol):
+    """Where the demo is seen."""
+
+    def say(self, sentence: str) -> None:
+        """What is prepared, and what came of it."""
+
+    def act(self, sentence: str) -> None:
+        """What a person or a machine outside does now."""
+
+    def happen(self, line: Line) -> None:
+        """What the runbook says."""
+
+    def stand(self, words: str) -> None:
+        """How far the case is."""
+
+    async def breathe(self) -> None:
+        """Time to read before somebody acts."""
+
+
+def find_example() -> Path:
+    """The checkout that has the example application; `CannotRun` where there is only the package."""
+    for place in (Path.cwd(), Path(verbworker.__file__).parents[1]):
+        if all((place / name).is_file() for name in _NEEDED):
+            return place
+    raise CannotRun(
+        "the demo plays the example application, which the repository has and the package has not; run it in a checkout"
+    )
+
+
+async def play(stage: Stage, folder: Path, *, engine: str) -> int:
+    """Play the case from the question to the decision; what was started has ended when this returns the exit code."""
+    plan = Plan(
+        app="verbs:registry",
+        models=("processes/kyc-open-case",),
+        sql=(Path("verbs/kyc/kyc.sql"),),
+        engine=engine,
+        engine_id="demo",
+        tenant=TENANT,
+    )
+    async with LocalPostgres(folder) as server:
+        applied = await _schema.migrate(server.dsn)
+        stage.say(f"a Postgres of its own, {len(applied)} migrations applied")
+        await apply(server.dsn, plan.sql, stage.say)
+        with screening() as url:
+            hand = await hands.start(plan.words, plan.settings(server.dsn) | {"KYC_SCREENING_URL": url})
+            if isinstance(hand, int):
+                return hand
+            try:
+                stage.say(f"a worker for {hand.greeting.verbs} verbs, a screening service at {url}")
+                async with _opened_scene(stage, plan, server.dsn) as scene:
+                    return await scene.play()
+            finally:
+                await hand.end()
+
+
+@asynccontextmanager
+async def _opened_scene(stage: Stage, plan: Plan, dsn: str) -> AsyncIterator["Scene"]:
+    settings = config.load(dsn=dsn, engine=plan.engine, engine_id=plan.engine_id, tenant=plan.tenant)
+    async with Database(dsn, size=4) as database, opened_office(settings, load_app(plan.app)) as office:
+        ingress = Ingress(Inbox(database, engine_id=plan.engine_id, owner=uuid4()), DeadLetters(database))
+        ticker = Ticker(office.runbook, plan.tenant)
+        yield Scene(stage, office, Gates(database), ingress, ticker, Reading(database))
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everybody who takes part: who asks, who sends, who decides, and who watches."""
+
+    stage: Stage
+    office: Office
+    gates: Gates
+    ingress: Ingress
+    ticker: Ticker
+    reading: Reading
+
+    async def play(self) -> int:
+        """The exit code: 0 when the case was decided as it was meant to be."""
+        entry = await self.office.router.invoke(CASE, caller=Caller(TENANT, "ann"))
+        self.stage.act(f"Ann asks: {entry.sentence}")
+        try:
+            async with asyncio.timeout(_LONGEST):
+                entry = await self._until_ended(entry.entry_id)
+        except TimeoutError:
+            far = (await self.reading.progress(entry)).detailed
+            raise CannotRun(f"the case did not end in {_LONGEST:.0f} s, it stands at {far}") from None
+        return await self._conclude(entry)
+
+    async def _until_ended(self, entry_id: UUID) -> Entry:
+        answered: set[UUID] = set()
+        while True:
+            entry = (found := await self.reading.find(entry_id, TENANT)).entry
+            for line in await self.ticker.news():
+                self.stage.happen(line)
+            self.stage.stand(found.progress.detailed)
+            if entry.status.is_final:
+                return entry
+            for wait in found.waits:
+                if wait.token_id not in answered and (answer := self._answer(wait)) is not None:
+                    answered.add(wait.token_id)
+                    await self.stage.breathe()
+                    await answer(entry_id)
+            await asyncio.sleep(_LOOK_EVERY)
+
+    def _answer(self, wait: Open) -> Callable[[UUID], Awaitable[None]] | None:
+        match wait.kind:
+            case Wait.EXTERNAL_SIGNAL:
+                return self._send_papers
+            case Wait.HUMAN_GATE:
+                return self._approve
+            case _:
+                return None
+
+    async def _send_papers(self, entry_id: UUID) -> None:
+        self.stage.act(f"The customer sends: {', '.join(_PAPERS)}")
+        papers = [{"kind": kind, "reference": f"store://papers/{kind}"} for kind in _PAPERS]
+        message = Message(
+            message_name="kyc.documents-received",
+            message_id=uuid4().hex,
+            correlation_key=str(entry_id),
+            tenant_id=TENANT,
+            entry_id=entry_id,
+            payload={"documents": papers},
+        )
+        await self.ingress.take(message, sent_by="portal")
+
+    async def _approve(self, entry_id: UUID) -> None:
+        self.stage.act("Ada looks at the papers and approves")
+        await self.gates.decide(entry_id, "approve", reason="all is in order", by="ada", tenant_id=TENANT)
+
+    async def _conclude(self, entry: Entry) -> int:
+        verified = await self.office.runbook.verify(TENANT, entry.entry_id)
+        outcome = dict(entry.outcome or {})
+        self.stage.say(f"{entry.sentence}: {entry.status}")
+        for name, value in outcome.items():
+            self.stage.say(f"  {name.replace('_', ' ')}: {value}")
+        self.stage.say(f"  the record: {verified.events} events, {len(verified.broken)} broken")
+        went_well = entry.status is Status.COMPLETED and outcome.get("decision") == "approved" and not verified.broken
+        return 0 if went_well else 1
+
+
+@contextmanager
+def screening() -> Iterator[str]:
+    """A screening service on loopback that finds nobody on a list; a repeated question gets the same answer."""
+    references: dict[str, str] = {}
+
+    class Desk(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            reference = references.setdefault(self.headers["Idempotency-Key"], f"S-{len(references) + 1}")
+            body = json.dumps({"reference": reference, "lists": 7, "hit": False}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer((LOOPBACK, 0), Desk)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://{LOOPBACK}:{server.server_address[1]}/screenings"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,180 @@
+"""A session of `verbworker dev`: the database, the worker that follows the files, and the lines of the runbook."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from verbworker.dev import worker_process as hands
+from verbworker.dev.console import beside
+from verbworker.dev.event_log import Ticker
+from verbworker.dev.files import Files, home_of
+from verbworker.dev.folder import held, write_settings
+from verbworker.dev.plan import Plan
+from verbworker.dev.postgres import LocalPostgres, remembered
+from verbworker.dev.worker_process import Hand
+from verbworker.errors import CannotRun, StoreError, StoreUnavailable
+from verbworker.stores import migrations as _schema
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database, connected, shown
+
+_TICK = 0.3
+
+Tell = Callable[[str], None]
+
+
+class Session:
+    """One person's session; `run` returns the exit code when it is over."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        data: Path,
+        *,
+        dsn: str | None,
+        port: int | None,
+        tell: Tell,
+        console_port: int | None = None,
+    ) -> None:
+        self._console_port = console_port
+        self._plan = plan
+        self._data = data
+        self._dsn = dsn
+        self._port = port
+        self._tell = tell
+        self._server: LocalPostgres | None = None
+
+    async def run(self, stop: asyncio.Event) -> int:
+        """Work until `stop` is set or there is nothing to work with."""
+        code = await unless(stop, self._work)
+        self._tell("everything that was started has ended")
+        return 0 if code is None else code
+
+    async def _work(self) -> int:
+        with held(self._data):
+            async with self._database() as dsn:
+                applied = await _schema.migrate(dsn)
+                self._tell(f"the database is {shown(dsn)}, {len(applied)} migration(s) applied")
+                await apply(dsn, self._plan.sql, self._tell)
+                files = Files(self._watched())
+                first = await hands.start(self._words, self._plan.settings(dsn))
+                if isinstance(first, int):
+                    return first
+                console = beside(self._plan, dsn, self._catalogue, port=self._console_port, tell=self._tell)
+                try:
+                    self._explain(first, dsn)
+                    async with Database(dsn, size=2) as database, console:
+                        return await self._follow(dsn, database, files, first)
+                finally:
+                    # Once more for an end that came before anybody followed it; whoever has ended stays so.
+                    await first.end()
+
+    @asynccontextmanager
+    async def _database(self) -> AsyncIterator[str]:
+        known = remembered(self._data)
+        # What an earlier session left in this shell is no database of somebody's own.
+        if self._dsn is not None and (known is None or self._dsn != known.dsn):
+            yield self._dsn
+            return
+        async with LocalPostgres(self._data, port=self._port) as self._server:
+            yield self._server.dsn
+
+    @property
+    def _catalogue(self) -> Path:
+        return self._data / "catalogue.json"
+
+    @property
+    def _words(self) -> list[str]:
+        return [*self._plan.words, "--catalogue", str(self._catalogue)]
+
+    def _watched(self) -> list[Path]:
+        contracts = [Path(self._plan.verbs)] if self._plan.verbs else []
+        models = [Path(model) for model in self._plan.models]
+        return [home_of(self._plan.app), *models, *self._plan.sql, *contracts, Path("pyproject.toml")]
+
+    def _explain(self, hand: Hand, dsn: str) -> None:
+        place = write_settings(self._data, self._plan.settings(dsn))
+        self._tell(f"working for {hand.greeting.verbs} verbs; what you save is taken up, Ctrl-C ends everything")
+        self._tell("in another terminal:")
+        self._tell(f"  . {place if place.is_absolute() else Path(os.curdir) / place}")
+        if hand.greeting.example:
+            self._tell(f"  verbworker start '{hand.greeting.example}' --app {self._plan.app}")
+        self._tell("  verbworker gates list")
+        self._tell("  verbworker runbook list")
+
+    async def _follow(self, dsn: str, database: Database, files: Files, hand: Hand) -> int:
+        ticker = Ticker(Runbook(database), self._plan.tenant)
+        is_missed = False
+        try:
+            await ticker.skip()
+            while True:
+                await asyncio.sleep(_TICK)
+                await self._say_news(ticker)
+                if hand.code is not None and not is_missed:
+                    is_missed = True
+                    self._tell(f"the worker ended by itself ({hand.code}); the next change starts another")
+                if changed := await files.changes():
+                    hand, is_missed = await self._exchange(dsn, hand, changed), False
+        finally:
+            await hand.end()
+
+    async def _say_news(self, ticker: Ticker) -> None:
+        try:
+            for line in await ticker.news():
+                self._tell(str(line))
+        except StoreUnavailable as error:
+            if self._server is not None and not self._server.is_alive():
+                raise CannotRun(f"Postgres ended by itself; its log is in {self._data}") from error
+
+    def _sql_among(self, changed: Sequence[str]) -> list[Path]:
+        return [path for path in self._plan.sql if os.path.relpath(path) in changed]
+
+    async def _exchange(self, dsn: str, old: Hand, changed: Sequence[str]) -> Hand:
+        """The hand that works from now on: a new one, or the old one while the new verbs do not hold."""
+        self._tell(f"changed: {', '.join(changed)}")
+        try:
+            await apply(dsn, self._sql_among(changed), self._tell)
+            new = await hands.start(self._words, self._plan.settings(dsn))
+        except CannotRun as error:
+            self._tell(str(error))
+            new = 2
+        if isinstance(new, int):
+            self._tell("that cannot be used; what ran before goes on until it is mended")
+            return old
+        await old.end()
+        self._tell(f"taken up: {new.greeting.verbs} verbs")
+        return new
+
+
+async def apply(dsn: str, files: Sequence[Path], tell: Tell) -> None:
+    """Run the application's own SQL, each file as a whole; `CannotRun` says which one was refused and why."""
+    for path in files:
+        try:
+            text = await asyncio.to_thread(path.read_text, encoding="utf-8")
+            async with connected(dsn) as connection:
+                await connection.execute(text)
+        except OSError as error:
+            raise CannotRun(f"--sql {path}: {error.strerror}") from error
+        except StoreError as error:
+            raise CannotRun(f"--sql {path}: {error}") from error
+        tell(f"{path}: applied")
+
+
+async def unless(stop: asyncio.Event, work: Callable[[], Awaitable[int]]) -> int | None:
+    """What `work` answers, or None when `stop` was set before; it has cleaned up either way."""
+    answer: int | None = None
+
+    async def working() -> None:
+        nonlocal answer
+        answer = await work()
+        stop.set()
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(working())
+            await stop.wait()
+            task.cancel()
+    except* (CannotRun, StoreError) as errors:
+        raise errors.exceptions[0] from errors
+    return answer

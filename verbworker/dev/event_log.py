@@ -1,0 +1,53 @@
+"""The ticker: what happens in a runbook, line by line as it happens, in words for people."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from verbworker.runbook.event import told
+from verbworker.stores.cases.runbook import Runbook
+
+# A step that was told at one moment may be committed a little later.
+_OVERLAP = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that happened to one entry."""
+
+    at: datetime
+    entry_id: UUID
+    sentence: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.at:%H:%M:%S}  {self.sentence}: {self.words}"
+
+
+class Ticker:
+    """Reads a tenant's runbook on from where it was."""
+
+    def __init__(self, runbook: Runbook, tenant: str) -> None:
+        self._runbook = runbook
+        self._tenant = tenant
+        self._told: dict[UUID, int] = {}
+        self._since: datetime | None = None
+
+    async def skip(self) -> None:
+        """Tell nothing of what happened so far."""
+        for moved in await self._runbook.moved(self._tenant, since=None):
+            self._told[moved.entry_id] = moved.last_seq
+            self._since = moved.at - _OVERLAP
+
+    async def news(self) -> list[Line]:
+        """What happened since the last call, each thing once, in order."""
+        lines: list[Line] = []
+        for moved in await self._runbook.moved(self._tenant, since=self._since):
+            self._since = moved.at - _OVERLAP
+            before = self._told.get(moved.entry_id, 0)
+            if moved.last_seq <= before:
+                continue
+            for event in await self._runbook.events(moved.entry_id, after=before):
+                lines.append(Line(event.at, event.entry_id, moved.sentence, told(event)))
+                self._told[moved.entry_id] = event.seq
+        return sorted(lines, key=lambda line: line.at)

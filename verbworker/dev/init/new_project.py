@@ -1,0 +1,72 @@
+"""A project of somebody who begins: verbs, a model, tests and their CI, written all together or not at all."""
+
+import os
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from verbworker.errors import Refused
+from verbworker.profile.verify.atomic_write import full, require_place, write_together
+
+FILES = (
+    ".github/workflows/ci.yml",
+    ".gitignore",
+    ".pre-commit-config.yaml",
+    "README.md",
+    "processes/expense-claim/process.bpmn",
+    "pyproject.toml",
+    "tests/conftest.py",
+    "tests/test_expense.py",
+    "tests/test_models.py",
+    "tests/test_process.py",
+    "verbs/__init__.py",
+    "verbs/expense.py",
+    "verbs/expense.sql",
+    "verbs/expense.yaml",
+    "verbs/policies.yaml",
+)
+"""What a new project consists of."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_LONGEST_NAME = 64
+_TAKEN = ("verbworker", "verbworker-lint")
+
+
+def project_name(directory: Path, given: str | None) -> str:
+    """The name of the project: the one given, else the directory's; `Refused` says what a name looks like."""
+    name = full(directory).name if given is None else given
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+        raise Refused(
+            f"{name!a} is no name for a project: lower-case letters, digits and single hyphens, as in my-app,"
+            f" {_LONGEST_NAME} at most; choose another directory or pass --name"
+        )
+    if name in _TAKEN:
+        raise Refused(f"{name} is the name of a package that the project needs; choose another")
+    return name
+
+
+def write_project(directory: Path, name: str) -> tuple[str, ...]:
+    """Write every file of a new project into a directory; returns their paths.
+
+    `Refused` when one of them is there already. Whatever goes wrong, nothing of it is left.
+    """
+    require_place(directory)
+    there = [path for path in FILES if os.path.lexists(directory / path)]
+    if there:
+        more = f" and {len(there) - 1} more of its files" if len(there) > 1 else ""
+        raise Refused(f"{directory} has a {there[0]} already{more}; nothing was written")
+    write_together(directory, contents(name))
+    return FILES
+
+
+def contents(name: str) -> Mapping[str, str]:
+    """The text of every file by its path, for a project of this name."""
+    shipped = files("verbworker.dev.init") / "files"
+    texts = {path: shipped.joinpath(*_shipped_name(path).split("/")).read_text(encoding="utf-8") for path in FILES}
+    return {path: text.replace("@project@", name) for path, text in texts.items()}
+
+
+def _shipped_name(path: str) -> str:
+    # Under their own names a .gitignore would rule our repository, and Python would be taken for a part of ours.
+    return f"{path.removeprefix('.')}.in"

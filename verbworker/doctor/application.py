@@ -1,0 +1,131 @@
+"""The checks of the application: its verbs, its keys, and whether what is deployed is what lies in its files."""
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+
+from verbworker.app import selfcheck
+from verbworker.contract.registry import Registry
+from verbworker.doctor.check_result import Finding, ok, unknown, warn, wrong
+from verbworker.doctor.subject import Patient
+from verbworker.engine.protocol import Resource
+from verbworker.errors import Refused, VerbworkerError
+from verbworker.model.outline import Use, outline, verbs_in
+from verbworker.model.weave import weave
+from verbworker.profile.verify.models import read_models
+from verbworker.stores.checkup import Checkup
+from verbworker.stores.deployments import Deployment, Deployments
+
+_NAME_IT = "pass --app module:attribute"
+
+
+async def load(patient: Patient) -> Sequence[Finding]:
+    """Whether the verbs can be imported."""
+    registry = patient.registry()
+    if registry is None:
+        return [unknown("application", "no registry was named", _NAME_IT)]
+    direct, workflows = len(list(registry)), len(registry.workflows)
+    return [ok("application", f"{patient.app} has {direct} direct verbs and {workflows} workflow verbs")]
+
+
+async def keys(patient: Patient) -> Sequence[Finding]:
+    """Whether the signing keys are there that signed payloads need. Their secrets are shown to nobody."""
+    registry = _loaded(patient)
+    ring = patient.settings.key_ring() if registry is None else selfcheck.required_ring(registry, patient.settings)
+    told = "no key is set" if ring is None else f"{ring.active} signs, {len(ring.secrets)} key(s) verify"
+    if registry is None:
+        fix = _NAME_IT if patient.app is None else "see to application first"
+        return [unknown("keys", f"{told}, but which verbs are signed is not known", fix)]
+    signed = sum(verb.integrity == "signed" for verb in registry.workflows.values())
+    return [ok("keys", f"{signed} workflow verb(s) are signed; {told}")]
+
+
+async def models(patient: Patient) -> Sequence[Finding]:
+    """Whether the newest version of each process was made from the file as it is now."""
+    registry, deployments = _loaded(patient), await _deployments(patient)
+    files = read_models(patient.models) if patient.models else []
+    if not files and registry is None:
+        return [unknown("models", "neither files nor a registry were named", "name the folder of the models")]
+    found: list[Finding] = []
+    seen: set[str] = set()
+    for file in files:
+        for process_id in outline(file).processes:
+            seen.add(process_id)
+            latest = await deployments.latest(process_id)
+            found.append(_compared(file, process_id, latest, patient))
+    for verb in registry.workflows.values() if registry is not None else ():
+        if verb.process not in seen and await deployments.latest(verb.process) is None:
+            fix = f"deploy its model: verbworker deploy PATH --app {patient.app}"
+            found.append(wrong(f"model {verb.process}", f"{verb.name} has no deployed model: nobody can start it", fix))
+    return found or [ok("models", "every workflow verb has a deployed model")]
+
+
+def _compared(file: Resource, process_id: str, deployed: Deployment | None, patient: Patient) -> Finding:
+    name, registry = f"model {process_id}", _loaded(patient)
+    fix = f"deploy it: verbworker deploy {file.name} --app {patient.app or 'module:attribute'}"
+    if deployed is None:
+        return wrong(name, f"{file.name} is not deployed", fix)
+    which = f"version {deployed.version}, deployed {deployed.deployed_at:%Y-%m-%d %H:%M} by {deployed.deployed_by}"
+    if deployed.authored_sha256 != sha256(file.content).digest():
+        return warn(name, f"{file.name} is another than {which}", fix)
+    if registry is not None and not _is_woven_alike(file, deployed, registry):
+        return warn(name, f"{file.name} is the same as {which}, but its policies or the runtime are not", fix)
+    return ok(name, f"{file.name} is the same as {which}")
+
+
+def _is_woven_alike(file: Resource, deployed: Deployment, registry: Registry) -> bool:
+    try:
+        return sha256(weave(file.content, registry).content).digest() == deployed.woven_sha256
+    except Refused:
+        return False
+
+
+async def verbs(patient: Patient) -> Sequence[Finding]:
+    """Whether somebody serves every job that a deployed model can ask for."""
+    registry, deployments = _loaded(patient), await _deployments(patient)
+    assert registry is not None, "this check needs the application"
+    pinned = await Checkup(await patient.database()).pinned(patient.settings.cluster())
+    lost: list[tuple[Use, Deployment]] = []
+    total = 0
+    for deployment in _in_use(await deployments.list(), pinned):
+        total += 1
+        lost += [(use, deployment) for use in await _unserved(deployment, deployments, registry)]
+    if not total:
+        return [ok("verbs", "nothing is deployed yet, so nothing asks for a verb")]
+    if not lost:
+        return [ok("verbs", f"every job of {total} deployed model(s) has a verb")]
+    return [_lost(use, deployment, registry) for use, deployment in lost]
+
+
+def _in_use(deployments: Sequence[Deployment], pinned: set[int]) -> Iterator[Deployment]:
+    """The newest version of each process, and the older ones that something still runs on."""
+    newest: set[str] = set()
+    for deployment in deployments:
+        if deployment.process_id not in newest or deployment.definition_key in pinned:
+            yield deployment
+        newest.add(deployment.process_id)
+
+
+async def _unserved(deployment: Deployment, deployments: Deployments, registry: Registry) -> list[Use]:
+    content = await deployments.content(deployment.definition_key)
+    uses = outline(Resource(deployment.resource, content or b"")).uses
+    return [use for use in verbs_in(uses) if registry.find(use.verb) is None]
+
+
+def _lost(use: Use, deployment: Deployment, registry: Registry) -> Finding:
+    where = f"{use.element_id} of {deployment.process_id}, version {deployment.version}"
+    found = f"no verb of this registry serves {where}"
+    if registry.workflow_of(deployment.process_id) is None:
+        return warn(f"verb {use.verb}", found, "see that a worker with another registry runs, whose process this is")
+    return wrong(f"verb {use.verb}", found, "register the verb, or deploy a model without it and move what runs")
+
+
+def _loaded(patient: Patient) -> Registry | None:
+    """The registry, or None; that it cannot be imported is the application's own finding."""
+    try:
+        return patient.registry()
+    except VerbworkerError:
+        return None
+
+
+async def _deployments(patient: Patient) -> Deployments:
+    return Deployments(await patient.database(), engine_id=patient.settings.cluster())

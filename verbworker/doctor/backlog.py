@@ -1,0 +1,108 @@
+"""The checks of what waits: for people, for the engine, and for longer than it should."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from verbworker.doctor.check_result import Finding, ok, warn
+from verbworker.doctor.subject import Patient
+from verbworker.runbook.event import StallKind
+from verbworker.stores.cases.stalls import Stalls
+from verbworker.stores.checkup import Checkup, Queue
+
+_A_DAY = timedelta(days=1)
+_A_MINUTE = timedelta(minutes=1)
+_AT_ONCE = timedelta(0)
+_LONGEST_WORD = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place where things wait: what they are, how long is usual, and what to do when it takes longer."""
+
+    queue: Queue
+    words: str
+    usual: timedelta
+    fix: str
+
+
+QUEUES: Mapping[str, Place] = {
+    "gates": Place("gates", "gate(s) wait for a person", _A_DAY, "see who is asked: verbworker gates list"),
+    "held frames": Place(
+        "held", "job(s) are held for a person", _AT_ONCE, "hear why: verbworker frames list, then frames explain"
+    ),
+    "dispatches": Place(
+        "dispatches", "start(s) wait for the engine", _A_MINUTE, "see that a worker runs and the model is deployed"
+    ),
+    "decisions": Place(
+        "decisions",
+        "decision(s) of people wait for the engine",
+        _A_MINUTE,
+        "see that a worker runs and the engine answers",
+    ),
+    "dead letters": Place(
+        "letters", "message(s) could not be delivered", _AT_ONCE, "redeliver or discard: verbworker dead-letters list"
+    ),
+}
+
+
+class _Looking:
+    """A look at one place."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._place = QUEUES[name]
+
+    async def __call__(self, patient: Patient) -> Sequence[Finding]:
+        place, engine_id = self._place, patient.settings.cluster()
+        checkup = Checkup(await patient.database())
+        waiting = await checkup.waiting(place.queue, engine_id, longer_than=place.usual)
+        found = f"{waiting.number} {place.words}"
+        if waiting.longest is not None:
+            found += f", the longest for {_told(waiting.longest)}"
+        if not waiting.late:
+            return [ok(self._name, found)]
+        if place.usual:
+            found = f"{found}; {waiting.late} for more than {_told(place.usual)}"
+        word = f" ({' '.join(waiting.word.split())[:_LONGEST_WORD]})" if waiting.word else ""
+        return [warn(self._name, f"{found}{word}", place.fix)]
+
+
+STALLS: Mapping[str, tuple[StallKind, str]] = {
+    "stalled": (StallKind.JOB, "case(s) stand still with nothing under way"),
+    "overdue backoffs": (StallKind.BACKOFF, "failed job(s) were not handed out again in time"),
+    "overdue timers": (StallKind.TIMER, "wait(s) did not end by their timer"),
+}
+
+
+class _LookingAtStalls:
+    """A look at what the workers named as standing still, for one reason."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._kind, self._words = STALLS[name]
+
+    async def __call__(self, patient: Patient) -> Sequence[Finding]:
+        worst = (await Stalls(await patient.database()).worst(patient.settings.cluster())).get(self._kind)
+        if worst is None:
+            return [ok(self._name, f"0 {self._words}")]
+        found = f"{worst.number} {self._words}, the longest for {_told(worst.longest)} (entry {worst.entry_id})"
+        return [warn(self._name, f"{found}: {' '.join(worst.reason.split())}", worst.remedy)]
+
+
+def looking_at_stalls(name: str) -> _LookingAtStalls:
+    """The check of what stands still for one reason."""
+    return _LookingAtStalls(name)
+
+
+def looking_at(name: str) -> _Looking:
+    """The check of one place where things wait."""
+    return _Looking(name)
+
+
+def _told(duration: timedelta) -> str:
+    seconds = int(duration.total_seconds())
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,96 @@
+"""The examination: every check in its order, each with a time limit, none on top of one that failed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from verbworker.doctor import application, backlog, database, engine, retention
+from verbworker.doctor.check_result import Finding, Verdict, unknown, wrong
+from verbworker.doctor.subject import Patient
+from verbworker.errors import VerbworkerError
+
+Look = Callable[[Patient], Awaitable[Sequence[Finding]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing to look at, what must be well before, and what to do when the look itself fails."""
+
+    name: str
+    look: Look
+    fix: str
+    needs: tuple[str, ...] = ()
+
+
+CHECKS: tuple[Check, ...] = (
+    Check("database", database.reach, "check VERBWORKER_DSN, and that the server runs"),
+    Check("postgres version", database.version, "ask the database's operator", ("database",)),
+    Check("durability", database.durability, "ask the database's operator", ("database",)),
+    Check("migrations", database.migrations, "let this role read verbworker.migration", ("database",)),
+    Check("permissions", database.permissions, "run this as the worker's role", ("migrations",)),
+    Check("clock", database.clock, "ask the database's operator", ("database",)),
+    Check("engine id", engine.name, "set VERBWORKER_ENGINE_ID"),
+    Check("engine", engine.reach, "check ZEEBE_ADDRESS, and that the cluster runs", ("engine id",)),
+    Check("engine version", engine.version, "look at the gateway's log", ("engine",)),
+    Check("streaming", engine.streaming, "set VERBWORKER_STREAMING=false, and jobs are polled", ("engine",)),
+    Check("engine clock", engine.clock, "look at the gateway's log", ("engine", "clock")),
+    Check("application", application.load, "run this where the worker runs"),
+    Check("keys", application.keys, "set VERBWORKER_INTEGRITY_KEYS"),
+    Check("models", application.models, "deploy them: verbworker deploy", ("migrations", "engine id")),
+    Check(
+        "verbs",
+        application.verbs,
+        "look at the models: verbworker verbs list",
+        ("migrations", "engine id", "application"),
+    ),
+    *(
+        Check(name, backlog.looking_at(name), "look at the database's load", ("migrations", "engine id"))
+        for name in backlog.QUEUES
+    ),
+    *(
+        Check(name, backlog.looking_at_stalls(name), "look at the database's load", ("migrations", "engine id"))
+        for name in backlog.STALLS
+    ),
+    Check("retention", retention.look, "set VERBWORKER_EXPORT_DIR to a directory it can write to", ("migrations",)),
+)
+
+
+async def examine(patient: Patient, *, timeout: float, tell: Callable[[str], None]) -> list[Finding]:
+    """Make every check and return what each came to; `tell` hears what is looked at."""
+    findings: list[Finding] = []
+    ill: set[str] = set()
+    for check in CHECKS:
+        tell(f"looking at {check.name}")
+        found = await _made(check, patient, ill, timeout)
+        if any(finding.verdict is Verdict.WRONG or not finding.is_known for finding in found):
+            ill.add(check.name)
+        findings += found
+    return findings
+
+
+async def _made(check: Check, patient: Patient, ill: set[str], timeout: float) -> Sequence[Finding]:
+    missing = next((name for name in check.needs if name in ill), None)
+    if missing is not None:
+        return [unknown(check.name, f"it needs {missing}, which is not well", f"see to {missing} first")]
+    try:
+        async with asyncio.timeout(timeout):
+            return await check.look(patient)
+    except TimeoutError:
+        return [wrong(check.name, f"no answer within {timeout:g} s", check.fix)]
+    except VerbworkerError as error:
+        return [wrong(check.name, *_split(str(error), check.fix))]
+
+
+def _split(sentence: str, fix: str) -> tuple[str, str]:
+    """Our errors end in what to do, behind a semicolon; what somebody else says does not."""
+    found, _, advice = " ".join(sentence.split()).rpartition("; ")
+    return (found, advice) if found else (advice, fix)
+
+
+def worst(findings: Sequence[Finding]) -> Verdict:
+    """The verdict over all of them."""
+    return max(_ranked(findings), key=list(Verdict).index, default=Verdict.OK)
+
+
+def _ranked(findings: Sequence[Finding]) -> Iterator[Verdict]:
+    return (finding.verdict for finding in findings)

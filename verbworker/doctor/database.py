@@ -1,0 +1,107 @@
+"""The checks of the database: does it answer, is it the right one, and may we do there what we must."""
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+
+from verbworker.doctor.check_result import Finding, ok, warn, wrong
+from verbworker.doctor.subject import Patient
+from verbworker.stores import durability as _server
+from verbworker.stores import migrations as _schema
+from verbworker.stores.checkup import Checkup
+from verbworker.stores.database import shown
+
+_OLDEST, _NEWEST = 15, 18
+_LOOKS = 3
+_SOME_SECONDS = timedelta(seconds=2)
+_MOST_NAMED = 5
+
+
+async def reach(patient: Patient) -> Sequence[Finding]:
+    """Whether the database answers, and to whom."""
+    server = await Checkup(await patient.database()).server()
+    # Never the address as it was given: it may hold a password.
+    address = shown(patient.settings.database()) or "it"
+    return [ok("database", f"{address} answers, we are {server.role}")]
+
+
+async def version(patient: Patient) -> Sequence[Finding]:
+    """Whether it is a Postgres this version is tested with."""
+    server = await Checkup(await patient.database()).server()
+    major, name = server.number // 10_000, "postgres version"
+    if major < _OLDEST:
+        return [wrong(name, f"Postgres {server.version} is too old", f"upgrade it to {_OLDEST} or newer")]
+    if major > _NEWEST:
+        fix = f"use Postgres {_OLDEST} to {_NEWEST}, or a newer verbworker"
+        return [warn(name, f"Postgres {server.version} is newer than what was tested", fix)]
+    return [ok(name, f"Postgres {server.version}")]
+
+
+async def durability(patient: Patient) -> Sequence[Finding]:
+    """Whether a confirmed commit survives a crash of the server; a worker refuses to start where it does not."""
+    await _server.require_durable(await patient.database())
+    return [ok("durability", "it is a primary, and what it confirms is on disk")]
+
+
+async def migrations(patient: Patient) -> Sequence[Finding]:
+    """Whether the schema is exactly the one this version needs."""
+    states = await _schema.status(patient.settings.database())
+    by_state: dict[str, list[str]] = {}
+    for migration in states:
+        by_state.setdefault(migration.state, []).append(migration.name)
+    if changed := by_state.get("changed"):
+        fix = "restore the file and put the change into a new migration"
+        return [wrong("migrations", f"{_named(changed)} changed after it was applied", fix)]
+    if strange := by_state.get("unknown"):
+        fix = "install the version of verbworker that wrote it, or a newer one"
+        return [wrong("migrations", f"the database has {_named(strange)}, which this version does not know", fix)]
+    if pending := by_state.get("pending"):
+        return [wrong("migrations", f"{len(pending)} missing: {_named(pending)}", "run: verbworker db migrate")]
+    return [ok("migrations", f"all {len(states)} are applied as shipped")]
+
+
+async def permissions(patient: Patient) -> Sequence[Finding]:
+    """Whether our role may do to each table what a worker does."""
+    checkup = Checkup(await patient.database())
+    role = (await checkup.server()).role
+    is_embedded = patient.settings.engine == "embedded"
+    missing = await checkup.missing("verbworker", *(("verbworker_engine",) if is_embedded else ()))
+    if missing:
+        fix = f'as the owner: GRANT {missing[0]} TO "{role}"'
+        return [wrong("permissions", f"{role} lacks {len(missing)}: {_named(missing)}", fix)]
+    if unusable := await checkup.missing_functions("verbworker"):
+        fix = f'as the owner: GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA verbworker TO "{role}"'
+        return [warn("permissions", f"{role} may work, but not tidy up, so tables grow: {_named(unusable)}", fix)]
+    return [ok("permissions", f"{role} may do all that a worker does")]
+
+
+async def clock(patient: Patient) -> Sequence[Finding]:
+    """How far this machine's clock is from the database's, which leases go by."""
+    checkup = Checkup(await patient.database())
+    looks = [await _look(checkup) for _ in range(_LOOKS)]
+    ahead, doubt = min(looks, key=lambda look: look[1])
+    return [judged("clock", "the database's", ahead, doubt, patient.settings.lease)]
+
+
+async def _look(checkup: Checkup) -> tuple[timedelta, timedelta]:
+    """How far the other clock is ahead, and how far that may be off: half of the way there and back."""
+    before = time.time()
+    there = (await checkup.clock()).timestamp()
+    after = time.time()
+    return timedelta(seconds=there - (before + after) / 2), timedelta(seconds=(after - before) / 2)
+
+
+def judged(name: str, whose: str, ahead: timedelta, doubt: timedelta, lease: timedelta) -> Finding:
+    """What a difference of clocks means: deadlines are off by it, and beyond a lease nothing can be trusted."""
+    apart = max(abs(ahead) - doubt, timedelta(0))
+    way = "ahead of" if ahead > timedelta(0) else "behind"
+    found = f"{whose} clock is {abs(ahead).total_seconds():.2f} s {way} this machine's"
+    fix = "have both machines set their clocks by NTP"
+    if apart >= lease:
+        return wrong(name, found, fix)
+    return warn(name, found, fix) if apart >= _SOME_SECONDS else ok(name, found)
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,121 @@
+"""The checks of the engine: does it let us in, what can its version do, and is its clock ours."""
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from datetime import timedelta
+
+from verbworker.app.selfcheck import NOBODY
+from verbworker.doctor.check_result import Finding, ok, warn, wrong
+from verbworker.doctor.database import judged
+from verbworker.doctor.subject import Patient
+from verbworker.engine.known_faults import lost_timeouts
+from verbworker.engine.protocol import Ask, TellsTime
+from verbworker.errors import EngineError
+from verbworker.stores.checkup import Checkup
+
+_VERSION = re.compile(r"(\d+)\.(\d+)\.")
+_LISTENERS = (8, 6)
+_MAINTAINED = (8, 8)
+_CANCEL_LISTENERS = (8, 10)
+_ENDED = {(8, 6): "14 April 2026", (8, 7): "13 October 2026"}
+_LISTENING = 0.5
+_TO_THE_SECOND = timedelta(seconds=1)
+_NO_STREAM = "let proxies pass HTTP/2 streams of a quarter of a minute, or set VERBWORKER_STREAMING=false"
+
+
+async def name(patient: Patient) -> Sequence[Finding]:
+    """Whether the engine has a name of its own, under which everything it does is kept."""
+    return [ok("engine id", f"{patient.settings.cluster()} ({patient.settings.engine})")]
+
+
+async def reach(patient: Patient) -> Sequence[Finding]:
+    """Whether the engine answers, and lets us ask for jobs."""
+    engine = await patient.engine()
+    facts = await engine.facts()
+    await engine.activate(_nobodys(patient), 1, 0)
+    is_cluster = patient.settings.engine != "embedded"
+    size = f", {facts.brokers} broker(s), {facts.partitions} partition(s)" if is_cluster else ""
+    return [ok("engine", f"{engine.engine_id} answers and lets us in{size}")]
+
+
+async def version(patient: Patient) -> Sequence[Finding]:
+    """What the engine is, and which of the things we use it can do."""
+    check, facts = "engine version", await (await patient.engine()).facts()
+    if patient.settings.engine == "embedded":
+        return [ok(check, f"{facts.version}, in the worker's own database; listeners of its own")]
+    found = _VERSION.match(facts.version)
+    if found is None:
+        fix = "compare it with the versions the README names"
+        return [warn(check, f"the gateway calls its version {facts.version!r}, which says nothing", fix)]
+    number = int(found[1]), int(found[2])
+    if number < _LISTENERS:
+        words = f"Zeebe {facts.version} has no execution listeners, so it refuses every model we deploy"
+        return [wrong(check, words, "upgrade the cluster to 8.8 or newer")]
+    features = f"Zeebe {facts.version}: execution listeners yes, {_cancelling(patient, number)}"
+    if number < _MAINTAINED:
+        ended = _ENDED[number]
+        aged = warn(check, f"{features}; not maintained since {ended}", "upgrade the cluster to 8.8 or newer")
+        return [aged, *_faults(facts.version)]
+    return [ok(check, features), *_faults(facts.version)]
+
+
+def _faults(version: str) -> Sequence[Finding]:
+    """A line for what this version is known to do wrong."""
+    fault, check = lost_timeouts(version), "engine timeouts"
+    if fault is None:
+        return []
+    return [warn(check, fault.words, fault.fix) if fault.is_certain else ok(check, f"{fault.words}; {fault.fix}")]
+
+
+def _cancelling(patient: Patient, number: tuple[int, int]) -> str:
+    if number >= _CANCEL_LISTENERS:
+        return "cancel listeners yes"
+    after = patient.settings.reconcile_after
+    return f"cancel listeners no (what is cancelled in the cluster is found within {after})"
+
+
+async def streaming(patient: Patient) -> Sequence[Finding]:
+    """Whether jobs can be pushed: a stream is opened for a job type that nobody has."""
+    if not patient.settings.streaming:
+        return [ok("streaming", "off by VERBWORKER_STREAMING; jobs are polled")]
+    engine = await patient.engine()
+    try:
+        async with asyncio.timeout(_LISTENING), aclosing(engine.stream(_nobodys(patient))) as pushed:
+            async for _ in pushed:
+                break
+    except TimeoutError:
+        # A stream that stays open and says nothing is what a working one does.
+        return [ok("streaming", "the engine keeps a stream open")]
+    except EngineError as error:
+        return [warn("streaming", f"no stream can be opened: {error}", _NO_STREAM)]
+    return [warn("streaming", "the engine's stream ended at once", _NO_STREAM)]
+
+
+async def clock(patient: Patient) -> Sequence[Finding]:
+    """How far the engine's clock is from this machine's, where the engine tells it."""
+    check, lease = "engine clock", patient.settings.lease
+    if patient.settings.engine == "embedded":
+        ahead = await Checkup(await patient.database()).engine_ahead()
+        if abs(ahead) < _TO_THE_SECOND:
+            return [ok(check, "it is the database's")]
+        fix = "restore verbworker_engine.now() as its migration has it"
+        return [wrong(check, f"somebody moved it: it is {ahead.total_seconds():.0f} s from the database's", fix)]
+    engine = await patient.engine()
+    before = time.time()
+    there = await engine.now() if isinstance(engine, TellsTime) else None
+    if there is None:
+        return [
+            warn(check, "not known: the gateway tells it over REST alone", "set ZEEBE_REST_ADDRESS to have it told")
+        ]
+    middle, doubt = (before + time.time()) / 2, (time.time() - before) / 2
+    # It is told without fractions, so on average half a second is missing.
+    ahead = timedelta(seconds=there.timestamp() + 0.5 - middle)
+    return [judged(check, "the engine's", ahead, timedelta(seconds=doubt) + _TO_THE_SECOND, lease)]
+
+
+def _nobodys(patient: Patient) -> Ask:
+    settings = patient.settings
+    return Ask(NOBODY, settings.worker_name, 1000, (), settings.tenant_ids)

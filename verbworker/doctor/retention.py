@@ -1,0 +1,61 @@
+"""The check of retention: tables that grow without an end, and rows that should be gone."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from verbworker.app.export_directory import ExportDirectory
+from verbworker.app.services import retention
+from verbworker.doctor.check_result import Finding, ok, warn
+from verbworker.doctor.subject import Patient
+from verbworker.stores.checkup import Checkup
+from verbworker.work.upkeep.retention import COUNTED, ENTRIES, Standing
+
+_NAME = "retention"
+# A worker looks every few minutes, so what has been due for a day is left by all of them.
+_LATE = timedelta(days=1)
+# Below this nobody notices that a table is never emptied.
+_MANY = 1_000_000
+
+
+async def look(patient: Patient) -> Sequence[Finding]:
+    """Say what is due, what is behind, and what is kept for ever."""
+    settings, database = patient.settings, await patient.database()
+    standing = await retention(settings, database).standing(most=COUNTED)
+    now = await Checkup(database).clock()
+    found = [
+        *_behind([one for one in standing if one.behind(now) > _LATE], settings.export_dir is not None),
+        *_growing([one for one in standing if one.kept is None and one.rule.setting not in settings.model_fields_set]),
+    ]
+    if settings.export_dir is not None:
+        ExportDirectory(settings.export_dir).check()
+    return found or [ok(_NAME, _summary(standing))]
+
+
+def _behind(late: Sequence[Standing], has_export: bool) -> Sequence[Finding]:
+    found = []
+    for one in late:
+        many = "or more " if one.due.rows >= COUNTED else ""
+        words = f"{one.due.rows} {many}of {one.rule.kind} are due since more than a day"
+        if one.rule is ENTRIES and not has_export:
+            found.append(warn(_NAME, f"{words}, but are exported nowhere", "set VERBWORKER_EXPORT_DIR"))
+        else:
+            found.append(warn(_NAME, words, "see that a worker runs; to hear why: verbworker db retention"))
+    return found
+
+
+def _growing(kept: Sequence[Standing]) -> Sequence[Finding]:
+    large = [one for one in kept if one.size.rows >= _MANY]
+    return [
+        warn(
+            _NAME,
+            f"{one.rule.tables[0]} has about {one.size.rows:,} rows and is kept for ever",
+            f"set VERBWORKER_{one.rule.setting.upper()}, to forever if that is meant",
+        )
+        for one in large
+    ]
+
+
+def _summary(standing: Sequence[Standing]) -> str:
+    due = sum(one.due.rows for one in standing)
+    kept = [f"{one.rule.kind} (about {one.size.rows:,} rows)" for one in standing if one.kept is None]
+    return f"{due} row(s) are due; kept for ever: {', '.join(kept) or 'nothing'}"

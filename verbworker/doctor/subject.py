@@ -1,0 +1,53 @@
+"""The patient: what the doctor looks at, opened when a check first reaches for it and closed at the end."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+from verbworker.app.settings import Settings
+from verbworker.app.wiring import choose_engine, load_app
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Engine
+from verbworker.stores.database import Database
+
+
+class Patient:
+    """The settings of one worker, and behind them its database, its engine, its verbs and its models."""
+
+    def __init__(self, settings: Settings, *, app: str | None, models: Sequence[str]) -> None:
+        self.settings = settings
+        self.app = app
+        self.models = tuple(models)
+        self._stack = AsyncExitStack()
+        self._database: Database | None = None
+        self._engine: Engine | None = None
+        self._registry: Registry | None = None
+
+    async def database(self) -> Database:
+        """The database, open; raises `StoreUnavailable`."""
+        if self._database is None:
+            opening = Database(self.settings.database(), size=2, name="doctor")
+            self._database = await self._stack.enter_async_context(opening)
+        return self._database
+
+    async def engine(self) -> Engine:
+        """The engine, open."""
+        if self._engine is None:
+            self._engine = await self._stack.enter_async_context(choose_engine(self.settings, is_working=False))
+        return self._engine
+
+    def registry(self) -> Registry | None:
+        """The verbs of the application, or None when none was named."""
+        if self._registry is None and self.app is not None:
+            self._registry = load_app(self.app)
+        return self._registry
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close what was opened."""
+        await self._stack.aclose()

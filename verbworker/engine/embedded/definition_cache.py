@@ -1,0 +1,64 @@
+"""The library: every definition this process has met, compiled once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from verbworker.engine.embedded.kernel.definition import Definition, compile_models
+from verbworker.engine.protocol import Deployed, Resource
+from verbworker.errors import CommandInvalid, EngineError
+from verbworker.stores.database import Connection, Database
+from verbworker.stores.embedded.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """A compiled definition and the version it is."""
+
+    definition: Definition
+    version: int
+
+
+class Library:
+    """Deploys definitions and keeps those in use. What a key names never changes, so nothing here grows old."""
+
+    def __init__(self, database: Database, tokens: Tokens) -> None:
+        self._database = database
+        self._tokens = tokens
+        self._books: dict[int, Book] = {}
+
+    async def find(self, definition_key: int, connection: Connection | None = None) -> Book:
+        """The definition of this key. Whoever holds a connection lends it: waiting for a second could last."""
+        book = self._books.get(definition_key)
+        if book is None:
+            book = self._books[definition_key] = await self._read(definition_key, connection or self._database)
+        return book
+
+    async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
+        """Deploy models together, all or none; refuses what the kernel does not execute."""
+        if not resources:
+            raise CommandInvalid("there must be at least one resource to deploy")
+        found = [(resource, one) for resource in resources for one in compile_models(resource.content, resource.name)]
+        ids = [one.process_id for _, one in found]
+        if twice := next((known for known in ids if ids.count(known) > 1), None):
+            raise CommandInvalid(f"the process {twice} is in this deployment more than once")
+        deployed = []
+        async with self._database.transaction() as connection:
+            await self._tokens.lock_deployments(connection)
+            for resource, one in found:
+                model = await self._tokens.deploy(connection, one.process_id, resource.name, resource.content)
+                starts = [(element, wait.name) for element, wait in one.message_starts.items()]
+                await self._tokens.start_by(connection, model, starts)
+                deployed.append(Deployed(one.process_id, model.version, model.definition_key, resource.name))
+        return deployed
+
+    async def content(self, definition_key: int) -> bytes | None:
+        """The bytes a definition was deployed with."""
+        model = await self._tokens.model(self._database, definition_key)
+        return None if model is None else model.content
+
+    async def _read(self, definition_key: int, connection: Connection | Database) -> Book:
+        model = await self._tokens.model(connection, definition_key)
+        if model is None:
+            raise EngineError(f"there is no definition with the key {definition_key}")
+        compiled = {one.process_id: one for one in compile_models(model.content, model.resource)}
+        return Book(compiled[model.process_id], model.version)

@@ -1,0 +1,86 @@
+"""The hand-over: a job that is made while somebody here waits for its type is theirs before anybody else can ask."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from verbworker.engine.embedded.instance_step import Turn
+from verbworker.engine.embedded.waiters import Guest, Hall
+from verbworker.engine.protocol import Ask
+from verbworker.job.job import Job
+from verbworker.stores.embedded.tokens import Activation
+
+
+def job_of(taken: Activation, variables: dict[str, Any], ask: Ask, version: int) -> Job:
+    """A job as whoever asked for it sees it."""
+    kept = taken.kept
+    wanted = {name: variables[name] for name in ask.variables if name in variables} if ask.variables else variables
+    return Job(
+        key=taken.key,
+        type=taken.type,
+        retries=taken.retries,
+        activated_ms=taken.activated_ms,
+        timeout_ms=ask.timeout_ms,
+        process_instance_key=kept.instance_key,
+        element_instance_key=taken.element_instance_key,
+        process_definition_key=kept.definition_key,
+        process_version=version,
+        process_id=kept.process_id,
+        element_id=taken.element_id,
+        tenant_id=kept.tenant_id,
+        variables=wanted,
+        headers=orjson.loads(taken.headers),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """The new jobs of one turn that somebody waits for."""
+
+    turn: Turn
+    guests: dict[int, Guest]
+    unread: Callable[[list[Job]], None]
+    kept: set[int] = field(default_factory=set)
+
+    def keep(self, version: int, at_ms: int) -> None:
+        """The turn is saved: bring every job to the one it was promised to."""
+        kept = self.turn.kept_now()
+        for key, guest in self.guests.items():
+            made = self.turn.change.jobs[key]
+            words = made.key, made.type, made.element_id, made.element_instance_key, made.retries, made.headers
+            job = job_of(Activation(*words, at_ms, kept), self.turn.state.variables, guest.ask, version)
+            self.kept.add(key)
+            if not guest.bring(job):
+                self.unread([job])
+
+
+class Handover:
+    """Promises jobs before they are saved, so that saving and handing out are one statement."""
+
+    def __init__(self, hall: Hall, unread: Callable[[list[Job]], None]) -> None:
+        self._hall = hall
+        self._unread = unread
+
+    @contextmanager
+    def promised(self, turn: Turn) -> Iterator[Promises]:
+        """Promise what the turn makes. What is not kept inside is promised no more afterwards.
+
+        Should the answer to the saving be lost, its jobs belong to nobody until their time is over, as with any
+        worker that dies.
+        """
+        change, guests = turn.change, dict[int, Guest]()
+        for key, made in change.jobs.items():
+            guest = self._hall.promise(made.type, turn.kept.tenant_id)
+            if guest is not None:
+                guests[key] = guest
+                change.jobs[key] = replace(made, worker=guest.ask.worker, timeout_ms=guest.ask.timeout_ms)
+        promises = Promises(turn, guests, self._unread)
+        try:
+            yield promises
+        finally:
+            for key, guest in guests.items():
+                if key not in promises.kept:
+                    guest.withdraw()

@@ -1,0 +1,400 @@
+"""The embedded engine: Postgres remembers, the kernel decides, and every command is one transaction."""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
+from datetime import timedelta
+from importlib.metadata import version
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+import orjson
+
+from verbworker.background.poll_loop import Service, run_for_ever
+from verbworker.engine.embedded.activation import DEFAULT_TENANT, Counter
+from verbworker.engine.embedded.definition_cache import Library
+from verbworker.engine.embedded.direct_handoff import Handover
+from verbworker.engine.embedded.instance_cache import Memory, Remembered
+from verbworker.engine.embedded.instance_start import Starts, answer
+from verbworker.engine.embedded.instance_step import Turn, checked, cut, written
+from verbworker.engine.embedded.kernel import commands as told
+from verbworker.engine.embedded.kernel.commands import NothingThere
+from verbworker.engine.embedded.timers import Clockwork
+from verbworker.engine.embedded.transaction import Moving, Shelf
+from verbworker.engine.embedded.waiters import Hall
+from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
+from verbworker.errors import (
+    AccessDenied,
+    CommandInvalid,
+    EngineError,
+    EngineUnavailable,
+    JobGone,
+    JobNotActive,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+)
+from verbworker.job.job import Job
+from verbworker.retrying import backoff
+from verbworker.stores.batch import Batch
+from verbworker.stores.database import Connection, Database
+from verbworker.stores.embedded.subscriptions import Letter, Subscriptions
+from verbworker.stores.embedded.tokens import Change, IncidentMade, Kept, Tokens, instance_of
+
+_COLLISIONS: Final = 8
+_STREAM_WAIT_MS: Final = 60_000
+
+_log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+
+
+class EmbeddedEngine:
+    """A process engine in a Postgres database. Any number of processes may have it open at once.
+
+    Opened, it works by itself: one task of its own gathers statements, fires timers and listens for hints, and ends
+    when the engine is closed. The database is opened with it, unless it is open already.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        engine_id: str = "embedded",
+        retention: timedelta | None = timedelta(days=7),
+        clockwork: bool = True,
+    ) -> None:
+        self._database = database
+        self._engine_id = engine_id
+        self._tokens = Tokens(database)
+        self._library = Library(database, self._tokens)
+        self._shelf = Shelf(self._tokens, Subscriptions(database), self._library)
+        self._starts = Starts(database, self._tokens, self._library)
+        self._hall = Hall(database, self._tokens)
+        self._memory = Memory()
+        self._loads: Batch[int, Kept | None] = Batch(self._tokens.load, lambda key: key, name="engine-loads")
+        self._saves: Batch[Change, int] = Batch(
+            self._tokens.save, lambda change: change.kept.instance_key, name="engine-saves"
+        )
+        self._counter = Counter(self._tokens, self._library, self._hall, self._memory)
+        self._handover = Handover(self._hall, self._counter.returned)
+        self.clockwork = Clockwork(database, self._shelf, made=self._made, retention=retention)
+        ticking = self.clockwork.services if clockwork else ()
+        self.services: tuple[Service, ...] = (
+            self._loads,
+            self._saves,
+            *self._counter.services,
+            *self._hall.services,
+            *ticking,
+        )
+        self._room: asyncio.Task[None] | None = None
+        self._stack = AsyncExitStack()
+
+    @property
+    def engine_id(self) -> str:
+        """The name under which this database's job keys are unique."""
+        return self._engine_id
+
+    async def facts(self) -> EngineFacts:
+        """Ask the database whether it is there, and whether its engine is the one we mean."""
+        await self._require_name()
+        return EngineFacts(f"embedded {version('verbworker')}", brokers=1, partitions=1)
+
+    async def _require_name(self) -> None:
+        with _in_our_words():
+            name = await self._tokens.engine_name()
+        if name not in (None, self.engine_id):
+            raise AccessDenied(
+                f"the engine in this database is called {name!r} and not {self.engine_id!r}: two names for one engine"
+                f" would run its jobs twice; set VERBWORKER_ENGINE_ID={name}"
+            )
+
+    async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
+        """Deploy the models together; the same bytes as the latest version stay that version."""
+        await self._require_name()
+        deployed = await self._insist(lambda: self._library.deploy(resources))
+        # The first deployment names the engine: before that it can have no job.
+        await self._insist(lambda: self._tokens.name_engine(self.engine_id))
+        return deployed
+
+    async def model(self, definition_key: int) -> bytes | None:
+        """The deployed bytes of a definition; None when there is no such definition."""
+        return await self._insist(lambda: self._library.content(definition_key))
+
+    async def start(self, start: Start) -> Started:
+        """Create one instance, pinned to what the answer says."""
+        with _in_our_words():
+            opening = await self._starts.open(start)
+            turn = await self._starts.begin(start, opening)
+            book = await self._library.find(opening.definition_key)
+        if turn.is_quiet:
+            await self._is_saved(turn, book.version)
+        else:
+
+            async def begun(moving: Moving) -> None:
+                await moving.settle(await self._starts.begin(start, opening), opening.now)
+
+            await self._together(begun)
+        return answer(opening)
+
+    async def start_with(
+        self, starts: Sequence[Start], note: Callable[[Connection, Sequence[Started]], Awaitable[None]]
+    ) -> list[Started]:
+        """Create instances and have `note` written by the same commit; when `note` raises, none of them exists."""
+        with _in_our_words():
+            openings = [await self._starts.open(start) for start in starts]
+            turns = [await self._starts.begin(start, at) for start, at in zip(starts, openings, strict=True)]
+            answers = [answer(opening) for opening in openings]
+            async with self._database.transaction() as connection:
+                moving = Moving(connection, self._shelf)
+                await moving.settle_all(turns)
+                await note(connection, answers)
+        self._made(moving.changes)
+        return answers
+
+    async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
+        """Take up to `limit` jobs, waiting up to `wait_ms` for the first. Cancelled, it gives back what was taken."""
+        with _in_our_words():
+            return await self._counter.take(ask, limit, wait_ms)
+
+    async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
+        """Have jobs as they arise. Each is taken when it is asked for, so none lies about unread."""
+        while True:
+            for job in await self.activate(ask, 1, _STREAM_WAIT_MS):
+                yield job
+
+    # ---- hearing about jobs ------------------------------------------------------------------------------------------
+
+    async def complete(self, job_key: int, variables: Variables) -> None:
+        """Complete a job with these variables."""
+        await self._tell(job_key, told.CompleteJob(job_key, checked(variables)), is_job=True)
+
+    def shares(self, database: Database) -> bool:
+        """Whether a transaction on this database can move tokens."""
+        return self._database.is_same(database)
+
+    async def complete_in(self, connection: Connection, job_key: int, variables: Variables) -> Callable[[], None]:
+        """Complete a job inside the caller's transaction; refused, it leaves that transaction as it was."""
+        command = told.CompleteJob(job_key, checked(variables))
+        known = self._memory.take(instance_of(job_key))
+        turn = None
+        if known is not None:
+            book = await self._library.find(known.kept.definition_key)
+            turn = known.turned(book.definition, command, job_key)
+        if turn is not None and (await self._tokens.save_in(connection, [turn.finish()]))[0]:
+            return lambda: self._moved(turn)
+        moving = Moving(connection, self._shelf)
+        await self._tell_in(moving, job_key, command, guard=job_key)
+        return lambda: self._made(moving.changes)
+
+    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+        """Give a job back with exactly `retries` left; with none it is held and an incident says why."""
+        if retries <= 0:
+            await self._tell(job_key, told.ExhaustJob(job_key, cut(message)), is_job=True)
+            return
+        with _in_our_words():
+            kind = await self._tokens.fail(job_key, retries=min(retries, 2**31 - 1), backoff_ms=max(backoff_ms, 0))
+            if kind is None:
+                raise await self._refusal(self._database, job_key, "")
+        if backoff_ms <= 0:
+            self._hall.tell([kind])
+
+    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+        """End a job by a BPMN error; uncaught, it is held and an incident says so."""
+        await self._tell(job_key, told.ThrowError(job_key, code, cut(message)), is_job=True)
+
+    async def extend(self, job_key: int, timeout_ms: int) -> None:
+        """Let the activation end `timeout_ms` from now; `JobNotActive` when it has ended already."""
+        with _in_our_words():
+            if not await self._tokens.extend(job_key, timeout_ms):
+                raise await self._refusal(self._database, job_key, "it is not active")
+
+    async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
+        """Give a job new retries and resolve its incident, or the one that is named."""
+        if retries <= 0:
+            raise CommandInvalid(f"job {job_key} needs a positive amount of retries, not {retries}")
+
+        async def released(moving: Moving) -> None:
+            if not await self._tokens.set_retries(moving.connection, job_key, min(retries, 2**31 - 1)):
+                raise JobGone(f"no such job: {job_key}")
+            standing = await self._tokens.job(moving.connection, job_key)
+            incident = incident_key or (standing.incident_key if standing else None)
+            if incident is not None:
+                await _resolved(moving, incident)
+
+        await self._together(released)
+
+    async def incidents(self, instance_key: int) -> list[IncidentMade]:
+        """What a person is needed for at an instance."""
+        with _in_our_words():
+            return await self._tokens.incidents(instance_key)
+
+    async def resolve_incident(self, incident_key: int) -> None:
+        """Say that an incident's cause is gone; `JobGone` when there is no such incident."""
+        await self._together(lambda moving: _resolved(moving, incident_key))
+
+    async def set_variables(self, instance_key: int, variables: Variables) -> None:
+        """Change variables as a person does from outside the model; `JobGone` when the instance has ended."""
+        values = checked(variables)
+
+        async def put(moving: Moving) -> None:
+            try:
+                await moving.put(instance_key, values)
+            except NothingThere as error:
+                raise JobGone(f"no such instance: {instance_key}") from error
+
+        await self._together(put)
+
+    async def _refusal(self, connection: Connection | Database, job_key: int, why: str) -> EngineError:
+        """Why a job may not be told about."""
+        standing = await self._tokens.job(connection, job_key)
+        if standing is None:
+            return JobGone(f"no such job: {job_key}")
+        state = "ACTIVATED" if standing.is_active else "ACTIVATABLE"
+        if standing.is_held or standing.is_resting:
+            state = "ERROR_THROWN" if standing.incident_kind == "UNHANDLED_ERROR_EVENT" else "FAILED"
+        return JobNotActive(f"job {job_key} is {state}" + (f": {why}" if why else ""))
+
+    # ---- messages and instances ----------------------------------------------------------------------------------
+
+    async def publish(self, signal: Signal) -> None:
+        """Publish a message; one that is still buffered under the same id counts as published."""
+        place = signal.tenant_id or DEFAULT_TENANT, signal.name, signal.correlation_key, signal.message_id
+        letter = Letter(*place, written(signal.variables))
+        await self._together(lambda moving: moving.publish(letter, signal.ttl_ms))
+
+    async def correlate(
+        self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
+    ) -> int | None:
+        """Hand a message to whoever waits for it now."""
+        letter = Letter(tenant_id or DEFAULT_TENANT, name, correlation_key, "", written(variables))
+        return await self._together(lambda moving: moving.correlate(letter))
+
+    async def cancel(self, instance_key: int) -> None:
+        """Cancel an instance."""
+        await self._tell(instance_key, told.Cancel())
+
+    async def alive(self, instance_key: int) -> bool:
+        """Whether an instance has not ended."""
+        with _in_our_words():
+            return await self._tokens.is_there(instance_key)
+
+    # ---- moving ------------------------------------------------------------------------------------------------------
+
+    async def _tell(self, key: int, command: told.Command, *, is_job: bool = False) -> None:
+        """Move the instance a key belongs to: by one statement where it can be, else by a transaction."""
+        instance_key, guard = instance_of(key), key if is_job else 0
+        async with self._memory.turn(instance_key):
+            known = self._memory.take(instance_key)
+            if known is not None and await self._is_told(known, command, guard):
+                return
+            with _in_our_words():
+                kept = await self._loads.add(instance_key)
+            if kept is None:
+                raise JobGone(f"no such {'job' if is_job else 'instance'}: {key}")
+            fresh = Remembered(kept, orjson.loads(kept.variables))
+            if not await self._is_told(fresh, command, guard):
+                await self._together(lambda moving: self._tell_in(moving, key, command, guard=guard))
+
+    async def _is_told(self, known: Remembered, command: told.Command, guard: int) -> bool:
+        """Try the short way. False when what is known is old, or when others must be asked."""
+        book = await self._library.find(known.kept.definition_key)
+        turn = known.turned(book.definition, command, guard)
+        return turn is not None and await self._is_saved(turn, book.version)
+
+    async def _is_saved(self, turn: Turn, version: int) -> bool:
+        """Save a turn by one statement, and hand its jobs to those who wait for them here."""
+        with _in_our_words(), self._handover.promised(turn) as promises:
+            at_ms = await self._saves.add(turn.finish())
+            if at_ms:
+                self._moved(turn)
+                promises.keep(version, at_ms)
+        return bool(at_ms)
+
+    def _moved(self, turn: Turn) -> None:
+        """Remember an instance as it was saved, and wake who waits for its jobs."""
+        if not turn.change.ended:
+            self._memory.keep(Remembered(turn.kept_now(), turn.state.variables, turn.state))
+        self._made([turn.change])
+
+    async def _tell_in(self, moving: Moving, key: int, command: told.Command, *, guard: int) -> None:
+        try:
+            if await moving.tell(instance_of(key), command, guard=guard):
+                return
+            raise await self._refusal(moving.connection, key, "")
+        except NothingThere as error:
+            if guard:
+                raise await self._refusal(moving.connection, key, str(error)) from error
+            raise JobGone(f"no such instance: {key}") from error
+
+    async def _together(self, work: Callable[[Moving], Awaitable[Answer]]) -> Answer:
+        """Move instances in one transaction, again when it collided with another."""
+
+        async def once() -> Answer:
+            async with self._database.transaction() as connection:
+                moving = Moving(connection, self._shelf)
+                answer = await work(moving)
+            self._made(moving.changes)
+            return answer
+
+        return await self._insist(once)
+
+    async def _insist(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
+        with _in_our_words():
+            for collisions in range(_COLLISIONS):
+                try:
+                    return await work()
+                except StoreConflict:
+                    await asyncio.sleep(backoff(collisions, random.random(), first=0.01))
+            raise StoreConflict("the command collided with others again and again")
+
+    def _made(self, changes: list[Change]) -> None:
+        if kinds := {job.type for change in changes for job in change.jobs.values() if job.worker is None}:
+            self._hall.tell(kinds)
+
+    # ---- opening and closing -----------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Open the database where nobody has, and begin to work."""
+        with _in_our_words():
+            if not self._database.is_open:
+                await self._stack.enter_async_context(self._database)
+        # Not a TaskGroup of its own: an engine may be opened in one task and closed in another.
+        self._room = asyncio.create_task(self._run(), name="embedded engine")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop working; what is under way elsewhere is nobody's loss."""
+        room, self._room = self._room, None
+        if room is not None:
+            room.cancel()
+            with suppress(asyncio.CancelledError):
+                await room
+        await self._stack.aclose()
+
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for service in self.services:
+                tasks.create_task(run_for_ever(service), name=service.name)
+
+
+async def _resolved(moving: Moving, incident_key: int) -> None:
+    try:
+        await moving.tell(instance_of(incident_key), told.Resolve(incident_key))
+    except NothingThere as error:
+        raise JobGone(f"no such incident: {incident_key}") from error
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    """Turn what the database says into what an engine says."""
+    try:
+        yield
+    except (StoreUnavailable, StoreConflict) as error:
+        raise EngineUnavailable(str(error)) from error
+    except StoreError as error:
+        raise CommandInvalid(str(error)) from error

@@ -1,0 +1,90 @@
+"""What a process remembers of instances it met lately: it saves a reading, and is never believed without asking."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from verbworker.engine.embedded.instance_step import Turn, state_of
+from verbworker.engine.embedded.kernel.commands import Command, NothingThere
+from verbworker.engine.embedded.kernel.definition import Definition
+from verbworker.engine.embedded.kernel.state import State
+from verbworker.stores.embedded.tokens import Kept
+
+_MOST = 4096
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Remembered:
+    """An instance as it was when this process last saw it; a save names its revision, so an old one saves nothing."""
+
+    kept: Kept
+    variables: dict[str, Any]
+    state: State | None = None
+
+    def read(self) -> State:
+        """The state, read when first asked for."""
+        if self.state is None:
+            self.state = state_of(self.kept, self.variables)
+        return self.state
+
+    def turned(self, definition: Definition, command: Command, guard: int) -> Turn | None:
+        """The turn that a command makes of it; None when others must be asked first, or when it does not fit."""
+        turn = Turn(definition, self.kept, self.read(), guard=guard)
+        try:
+            turn.tell(command, self.kept.now or datetime.now(UTC))
+        except NothingThere:
+            return None
+        # Timers count from the database's time, which is not known of an instance that was only remembered.
+        is_whole = turn.is_quiet and not (turn.change.timers and self.kept.now is None)
+        return turn if is_whole else None
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it holds."""
+        return len(self.kept.variables) + len(self.kept.state)
+
+
+class Memory:
+    """The instances met last, bounded in number and in bytes."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, Remembered] = OrderedDict()
+        self._bytes = 0
+        self._turns: dict[int, tuple[asyncio.Lock, int]] = {}
+
+    def take(self, instance_key: int) -> Remembered | None:
+        """What is known of an instance; it is forgotten until it is kept again."""
+        known = self._known.pop(instance_key, None)
+        if known is not None:
+            self._bytes -= known.size
+        return known
+
+    def keep(self, known: Remembered) -> None:
+        """Remember an instance, unless a later revision is known."""
+        before = self.take(known.kept.instance_key)
+        if before is not None and before.kept.revision >= known.kept.revision:
+            known = before
+        self._known[known.kept.instance_key] = known
+        self._bytes += known.size
+        while len(self._known) > _MOST or self._bytes > _MOST_BYTES:
+            self._bytes -= self._known.popitem(last=False)[1].size
+
+    @asynccontextmanager
+    async def turn(self, instance_key: int) -> AsyncIterator[None]:
+        """Move an instance from one place in this process at a time: others would only collide with it."""
+        lock, waiting = self._turns.get(instance_key, (asyncio.Lock(), 0))
+        self._turns[instance_key] = lock, waiting + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, waiting = self._turns[instance_key]
+            if waiting == 1:
+                del self._turns[instance_key]
+            else:
+                self._turns[instance_key] = lock, waiting - 1

@@ -1,0 +1,68 @@
+"""What variables decide: which way a gateway sends a token, when a timer is due, which key a wait has."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from verblint.feel.condition import Test, evaluate
+from verbworker.engine.embedded.kernel.definition import Node, TimerWait
+from verbworker.model import schedule
+
+Variables = Mapping[str, Any]
+
+
+class Stuck(Exception):
+    """A token cannot go on: a variable has no value it may have here."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def one_way(node: Node, variables: Variables) -> list[str]:
+    """The flow an exclusive gateway takes: one whose condition holds, else its default.
+
+    Zeebe looks at the flows from the last in the document to the first, and so does this.
+    """
+    for flow in reversed(node.outgoing):
+        if flow.id != node.default and _holds(node, flow.test, variables):
+            return [flow.id]
+    return _default(node)
+
+
+def every_way(node: Node, variables: Variables) -> list[str]:
+    """The flows an inclusive gateway takes: all whose conditions hold, else its default."""
+    held = [flow.id for flow in node.outgoing if flow.id != node.default and _holds(node, flow.test, variables)]
+    return held or _default(node)
+
+
+def _default(node: Node) -> list[str]:
+    if not node.default:
+        raise Stuck("CONDITION_ERROR", "no condition holds, and there is no default flow")
+    return [node.default]
+
+
+def _holds(node: Node, test: Test | None, variables: Variables) -> bool:
+    if test is None:
+        return len(node.outgoing) == 1
+    truth = evaluate(test, variables)
+    if truth is None:
+        raise Stuck("EXTRACT_VALUE_ERROR", "a condition is neither true nor false")
+    return truth
+
+
+def due(timer: TimerWait, variables: Variables, now: datetime) -> tuple[schedule.Due, str]:
+    """When a timer that is set `now` is due, and the text that says so."""
+    text = variables.get(timer.variable) if timer.variable else timer.text
+    try:
+        return schedule.first(timer.kind, text, now), str(text)
+    except schedule.ScheduleInvalid as error:
+        raise Stuck("EXTRACT_VALUE_ERROR", f"{timer.variable or timer.text}: {error}") from error
+
+
+def correlation_key(variable: str, variables: Variables) -> str:
+    """The key a message must carry; of a number its whole part, as on the broker."""
+    value = variables.get(variable)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Stuck("EXTRACT_VALUE_ERROR", f"the correlation key {variable} is neither a text nor a number")
+    return value if isinstance(value, str) else str(int(value))

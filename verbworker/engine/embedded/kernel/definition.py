@@ -1,0 +1,372 @@
+"""A definition: the part of a BPMN model the kernel executes, with everything else refused by name and line."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from verblint.bpmn.assembly import assemble
+from verblint.bpmn.binding import Listener as WovenListener
+from verblint.bpmn.event_cause import (
+    Compensate,
+    Conditional,
+    Error,
+    Escalation,
+    Link,
+    Message,
+    Signal,
+    Terminate,
+    Timer,
+    TimerKind,
+)
+from verblint.bpmn.expression import Expression
+from verblint.bpmn.model import Definitions, FlowNode, Kind, Process, Scope, SequenceFlow
+from verblint.bpmn.reader import ModelError, read
+from verblint.feel.condition import Test
+from verblint.feel.grammar import ConditionError, parse
+from verbworker.engine.embedded.kernel.user_task_headers import asked
+from verbworker.errors import CommandInvalid
+
+USER_TASK = "io.camunda.zeebe:userTask"
+_RETRIES = 3
+
+
+class Act(StrEnum):
+    """What a node does when a token reaches it."""
+
+    PASS = "pass"  # nothing: start events, tasks without work, none events
+    JOB = "job"
+    CATCH = "catch"  # waits for its timer or its message
+    EXCLUSIVE = "exclusive"
+    INCLUSIVE = "inclusive"
+    PARALLEL = "parallel"
+    CHOICE = "choice"  # waits for the first of the events behind it
+    SCOPE = "scope"
+    ERROR_END = "error end"
+    TERMINATE_END = "terminate end"
+    COMPENSATE = "compensate"
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """An arrow: where it leads and when it is taken."""
+
+    id: str
+    target: str
+    test: Test | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimerWait:
+    """A wait for a time: a text of ISO 8601, or the flag that holds one."""
+
+    kind: TimerKind
+    text: str = ""
+    variable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWait:
+    """A wait for a message: its name, and the variable that holds the key."""
+
+    name: str
+    key_variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A job that must be done before a node is entered or left."""
+
+    type: str
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One element as the kernel sees it."""
+
+    id: str
+    act: Act
+    scope: str  # the id of the subprocess it stands in; empty for the process itself
+    line: int
+    outgoing: tuple[Flow, ...] = ()
+    incoming: tuple[str, ...] = ()
+    default: str = ""
+    job_type: str = ""
+    retries: int = _RETRIES
+    headers: Mapping[str, str] = field(default_factory=dict)
+    wait: TimerWait | MessageWait | None = None
+    error_code: str | None = None  # thrown or caught; None catches every code
+    attached_to: str = ""
+    is_interrupting: bool = True
+    boundaries: tuple[str, ...] = ()
+    catches_error: bool = False
+    starts: str = ""  # the start event of a scope
+    entering: tuple[Listener, ...] = ()
+    leaving: tuple[Listener, ...] = ()
+    undone_by: str = ""
+    undoes: str = ""  # of a compensation throw: one activity, or empty for the scope
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One executable process. The process itself is the node with an empty id."""
+
+    process_id: str
+    nodes: Mapping[str, Node]
+    message_starts: Mapping[str, MessageWait] = field(default_factory=dict)
+
+    @property
+    def root(self) -> Node:
+        """The process itself, as the scope around everything."""
+        return self.nodes[""]
+
+
+def compile_models(content: bytes, name: str) -> list[Definition]:
+    """Every executable process of a model; raises `CommandInvalid` for what this engine does not execute."""
+    try:
+        model = assemble(read(content, name))
+    except ModelError as error:
+        raise CommandInvalid(f"{name}: {error}") from error
+    found = [_Compiling(model, process, name).run() for process in model.executable]
+    if not found:
+        raise CommandInvalid(f"{name}: there is no executable process in it")
+    return found
+
+
+class _Compiling:
+    """One process while it is being read."""
+
+    def __init__(self, model: Definitions, process: Process, name: str) -> None:
+        self._model = model
+        self._process = process
+        self._name = name
+        self._nodes: dict[str, Node] = {}
+        self._message_starts: dict[str, MessageWait] = {}
+
+    def run(self) -> Definition:
+        scope = self._process.scope
+        binding = self._process.binding
+        self._nodes[""] = Node(
+            "",
+            Act.SCOPE,
+            "",
+            self._line(self._process),
+            starts=self._start_of(scope, self._process.id, is_process=True),
+            entering=tuple(self._listeners(binding.execution_listeners, "start")),
+            leaving=tuple(self._listeners(binding.execution_listeners, "end")),
+        )
+        self._read(scope, "")
+        self._check_flows()
+        return Definition(self._process.id, self._nodes, self._message_starts)
+
+    def _read(self, scope: Scope, scope_id: str) -> None:
+        for node in scope.nodes:
+            if node.is_compensation_boundary:
+                continue
+            self._nodes[node.id] = self._node(scope, node, scope_id)
+            if node.scope is not None:
+                self._read(node.scope, node.id)
+
+    def _check_flows(self) -> None:
+        for node in self._nodes.values():
+            for flow in node.outgoing:
+                target = self._nodes.get(flow.target)
+                if target is None or target.scope != node.scope:
+                    raise CommandInvalid(f"{self._name}:{node.line}: the flow {flow.id!r} leads nowhere in its scope")
+
+    def _node(self, scope: Scope, node: FlowNode, scope_id: str) -> Node:
+        if node.multi_instance is not None:
+            raise self._refused(node, "runs once per item of a collection; draw the loop with a gateway over a flag")
+        if any(child.local == "standardLoopCharacteristics" for child in node.element.children):
+            raise self._refused(node, "is a loop of its own; draw the loop with a gateway over a flag")
+        if node.binding.mappings:
+            raise self._refused(node, "maps variables; a hollow model maps none")
+        act, wait = self._act(node)
+        undone = next((b for b in scope.boundaries(node) if b.is_compensation_boundary), None)
+        handler = None if undone is None else scope.compensation_handler(undone)
+        boundaries = tuple(b.id for b in scope.boundaries(node) if not b.is_compensation_boundary)
+        return Node(
+            id=node.id,
+            act=act,
+            scope=scope_id,
+            line=self._line(node),
+            outgoing=tuple(self._flow(flow) for flow in scope.outgoing(node)),
+            incoming=tuple(flow.id for flow in scope.incoming(node)),
+            default=node.default,
+            job_type=self._job_type(node) if act is Act.JOB else "",
+            retries=self._retries(node.binding.retries, node),
+            headers=self._headers(node),
+            wait=wait,
+            error_code=self._error_code(node),
+            attached_to=node.attached_to,
+            is_interrupting=node.is_interrupting,
+            boundaries=boundaries,
+            catches_error=node.kind is Kind.BOUNDARY_EVENT and isinstance(node.event, Error),
+            starts="" if node.scope is None else self._start_of(node.scope, node.id),
+            entering=tuple(self._listeners(node.binding.execution_listeners, "start")),
+            leaving=tuple(self._listeners(node.binding.execution_listeners, "end")),
+            undone_by="" if handler is None else handler.id,
+            undoes=node.event.ref if isinstance(node.event, Compensate) else "",
+        )
+
+    def _act(self, node: FlowNode) -> tuple[Act, TimerWait | MessageWait | None]:
+        match node.kind, node.event:
+            case ((Kind.SERVICE_TASK | Kind.SEND_TASK | Kind.USER_TASK), _):
+                return Act.JOB, None
+            case ((Kind.TASK | Kind.MANUAL_TASK), _):
+                return Act.PASS, None
+            case Kind.RECEIVE_TASK, _:
+                return Act.CATCH, self._message(node, node.message)
+            case ((Kind.CATCH_EVENT | Kind.BOUNDARY_EVENT), (Timer() | Message())):
+                return Act.CATCH, self._wait(node)
+            case Kind.BOUNDARY_EVENT, Error():
+                return Act.CATCH, None
+            case Kind.START_EVENT, None if not node.events:
+                return Act.PASS, None
+            case Kind.START_EVENT, Message():
+                return Act.PASS, None
+            case ((Kind.THROW_EVENT | Kind.END_EVENT), Message()):
+                return Act.JOB, None
+            case ((Kind.THROW_EVENT | Kind.END_EVENT), Compensate()):
+                return Act.COMPENSATE, None
+            case ((Kind.THROW_EVENT | Kind.END_EVENT), None) if not node.events:
+                return Act.PASS, None
+            case Kind.END_EVENT, Error():
+                return Act.ERROR_END, None
+            case Kind.END_EVENT, Terminate():
+                return Act.TERMINATE_END, None
+            case Kind.SUB_PROCESS, _ if not node.is_event_sub_process:
+                return Act.SCOPE, None
+            case Kind.EXCLUSIVE_GATEWAY, _:
+                return Act.EXCLUSIVE, None
+            case Kind.PARALLEL_GATEWAY, _:
+                return Act.PARALLEL, None
+            case Kind.INCLUSIVE_GATEWAY, _:
+                return Act.INCLUSIVE, None
+            case Kind.EVENT_BASED_GATEWAY, _:
+                return Act.CHOICE, None
+        raise self._refused(node, _nearest(node))
+
+    def _wait(self, node: FlowNode) -> TimerWait | MessageWait:
+        event = node.event
+        if isinstance(event, Message):
+            return self._message(node, event.ref)
+        assert isinstance(event, Timer)
+        if event.kind is None or event.when is None:
+            raise self._refused(node, "is a timer without a time; write a duration, a date or a cycle")
+        if event.when.is_feel:
+            return TimerWait(event.kind, variable=self._variable(node, event.when))
+        return TimerWait(event.kind, text=event.when.text)
+
+    def _message(self, node: FlowNode, ref: str) -> MessageWait:
+        message = self._model.messages.get(ref)
+        if message is None or message.correlation_key is None:
+            raise self._refused(node, "waits for a message without a key; declare it with a zeebe:subscription")
+        return MessageWait(message.name, self._variable(node, message.correlation_key))
+
+    def _variable(self, node: FlowNode, expression: Expression) -> str:
+        name = expression.feel.strip()
+        if not name.isidentifier() or not name.isascii():
+            raise self._refused(node, "computes in an expression; let a verb set one flag and name that")
+        return name
+
+    def _flow(self, flow: SequenceFlow) -> Flow:
+        if flow.condition is None:
+            return Flow(flow.id, flow.target)
+        try:
+            return Flow(flow.id, flow.target, parse(flow.condition.text))
+        except ConditionError as error:
+            raise CommandInvalid(
+                f"{self._name}:{self._line(flow)}: the condition of {flow.id} is outside the grammar: {error}"
+            ) from error
+
+    def _start_of(self, scope: Scope, scope_id: str, *, is_process: bool = False) -> str:
+        plain = ""
+        for node in scope.nodes:
+            if node.kind is not Kind.START_EVENT:
+                continue
+            if not node.events and not plain:
+                plain = node.id
+            elif is_process and isinstance(node.event, Message):
+                message = self._model.messages.get(node.event.ref)
+                if message is not None:
+                    key = message.correlation_key
+                    variable = "" if key is None else self._variable(node, key)
+                    self._message_starts[node.id] = MessageWait(message.name, variable)
+            else:
+                raise self._refused(node, _nearest(node) if node.event else "is one start event too many; keep one")
+        if not plain and not (is_process and self._message_starts):
+            raise CommandInvalid(f"{self._name}: {scope_id} has no start event")
+        return plain
+
+    def _job_type(self, node: FlowNode) -> str:
+        if node.kind is Kind.USER_TASK:
+            if node.binding.is_user_task:
+                raise self._refused(node, "is a native user task; leave out zeebe:userTask")
+            return USER_TASK
+        if not node.binding.job_type:
+            raise self._refused(node, "has no literal job type; write one, the name of its verb")
+        return node.binding.job_type
+
+    def _headers(self, node: FlowNode) -> dict[str, str]:
+        written = {header.key: header.value for header in node.binding.headers}
+        if node.kind is not Kind.USER_TASK:
+            return written
+        try:
+            return written | asked(node.element)
+        except ValueError as error:
+            raise self._refused(node, str(error)) from error
+
+    def _retries(self, retries: Expression | None, node: FlowNode) -> int:
+        if retries is None:
+            return _RETRIES
+        if not retries.text.isdecimal() or len(retries.text) > 9:
+            raise self._refused(node, "computes its retries; write a number")
+        return int(retries.text)
+
+    def _error_code(self, node: FlowNode) -> str | None:
+        if not isinstance(node.event, Error) or not node.event.ref:
+            return None
+        error = self._model.errors.get(node.event.ref)
+        if error is None:
+            raise self._refused(node, "names an error that is not declared; declare it with its code")
+        return error.code or None
+
+    def _listeners(self, woven: tuple[WovenListener, ...], event: str) -> Iterator[Listener]:
+        for listener in woven:
+            if listener.event == event and listener.type is not None:
+                text = "" if listener.retries is None else listener.retries.text
+                yield Listener(listener.type.text, int(text) if text.isdecimal() else _RETRIES)
+
+    def _line(self, node: "FlowNode | Process | SequenceFlow") -> int:
+        return node.element.place.position[0]
+
+    def _refused(self, node: FlowNode, why: str) -> CommandInvalid:
+        return CommandInvalid(f"{self._name}:{self._line(node)}: {node.kind.value or 'element'} {node.id!r} {why}")
+
+
+def _nearest(node: FlowNode) -> str:
+    """Why a node is not executed, and the nearest way that is."""
+    if len(node.events) > 1:
+        return "waits for several things at once; draw one event each behind an event-based gateway"
+    known = _NEAREST_EVENT.get(type(node.event)) or _NEAREST.get(node.kind)
+    return known or "is not executed here; use a service task and events"
+
+
+_NEAREST_EVENT: Mapping[type, str] = {
+    Signal: "is a signal; use a message with a key",
+    Escalation: "is an escalation; use an error, or a message to whoever must know",
+    Conditional: "waits for a condition; use a gateway over a flag, behind the verb that sets it",
+    Link: "is a link; use a sequence flow",
+    Timer: "is started by a timer; let whoever keeps the calendar ask for the verb",
+    Message: "is started by a message inside a subprocess; catch the message behind a none start event",
+}
+_NEAREST = {
+    Kind.SCRIPT_TASK: "is a script; make it a service task with a verb",
+    Kind.BUSINESS_RULE_TASK: "is a decision table; make it a service task with a verb that sets a flag",
+    Kind.CALL_ACTIVITY: "calls another process; hand over by a message",
+    Kind.COMPLEX_GATEWAY: "is a complex gateway; use an exclusive or a parallel one",
+    Kind.TRANSACTION: "is a transaction; use a subprocess with an error boundary event",
+    Kind.AD_HOC_SUB_PROCESS: "is an ad-hoc subprocess; draw the order of its steps",
+    Kind.SUB_PROCESS: "is an event subprocess; use a boundary event",
+}

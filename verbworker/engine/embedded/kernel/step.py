@@ -1,0 +1,398 @@
+"""The kernel: one command applied to one instance. Pure: no clock, no dice, no input or output."""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from verbworker.engine.embedded.kernel import commands as told
+from verbworker.engine.embedded.kernel import conditions as choosing
+from verbworker.engine.embedded.kernel.commands import Command, Effect, NothingThere
+from verbworker.engine.embedded.kernel.conditions import Stuck
+from verbworker.engine.embedded.kernel.definition import Act, Definition, Listener, MessageWait, Node, TimerWait
+from verbworker.engine.embedded.kernel.state import Incident, Phase, State, Status, Token, Waiting
+from verbworker.engine.embedded.kernel.user_task_headers import answered
+from verbworker.model import schedule
+
+_MOST_MOVES = 10_000
+
+
+def step(definition: Definition, state: State, command: Command, now: datetime) -> tuple[State, list[Effect]]:
+    """The state after a command, and what it asks of the world; raises `NothingThere` and leaves the state alone."""
+    run = _Run(definition, state.copy(), now)
+    run.apply(command)
+    return run.state, run.effects
+
+
+class _Run:
+    """One step while it happens."""
+
+    def __init__(self, definition: Definition, state: State, now: datetime) -> None:
+        self.state = state
+        self.effects: list[Effect] = []
+        self._nodes = definition.nodes
+        self._now = now
+        self._moves: deque[Callable[[], None]] = deque()
+
+    def apply(self, command: Command) -> None:
+        if self.state.status is not Status.ACTIVE:
+            raise NothingThere("the instance has ended")
+        match command:
+            case told.Begin(variables, start):
+                self._begin(variables, start)
+            case told.CompleteJob(job, variables):
+                self._complete(job, variables)
+            case told.ExhaustJob(job, message):
+                token = self._worked(job)
+                self.effects.append(told.JobHeld(job))
+                listens = token.phase is not Phase.ACTIVE
+                self._incident(
+                    token, "EXECUTION_LISTENER_NO_RETRIES" if listens else "JOB_NO_RETRIES", message, job=job
+                )
+            case told.ThrowError(job, code, message):
+                self._thrown(job, code, message)
+            case told.Fire(wait):
+                self._fired(wait, {})
+            case told.Deliver(wait, variables):
+                self._fired(wait, variables)
+            case told.Resolve(incident):
+                self._resolve(incident)
+            case told.Cancel():
+                self._cancel()
+        self._drain()
+
+    def _drain(self) -> None:
+        moves = 0
+        while self._moves:
+            moves += 1
+            if moves > _MOST_MOVES:
+                raise NothingThere("the model moves for ever without waiting for anything")
+            self._moves.popleft()()
+
+    def _key(self) -> int:
+        self.state.last_key += 1
+        return self.state.instance_key + self.state.last_key
+
+    # ---- commands ------------------------------------------------------------------------------------------------
+
+    def _begin(self, variables: Mapping[str, Any], start: str) -> None:
+        self.state.variables.update(variables)
+        root = Token(self.state.instance_key, "", -1, taken=[start] if start else [])
+        self.state.tokens[root.key] = root
+        self._enter(root)
+
+    def _complete(self, job: int, variables: Mapping[str, Any]) -> None:
+        token = self._worked(job)
+        self._end_job(token)
+        if token.phase is not Phase.ENTERING:
+            # What a listener before the node says stays with the node, and no hollow node reads it.
+            self.state.variables.update(variables)
+        if token.phase is Phase.ACTIVE:
+            self._leave(token)
+            return
+        token.listener += 1
+        self._enter(token) if token.phase is Phase.ENTERING else self._listen_and_finish(token)
+
+    def _thrown(self, job: int, code: str, message: str) -> None:
+        token = self._worked(job)
+        if token.phase is not Phase.ACTIVE:
+            raise NothingThere("a listener's job throws no error")
+        if not self._catch(token, code):
+            self.effects.append(told.JobHeld(job))
+            words = f"an error with the code '{code}' was thrown and nothing catches it: {message}"
+            self._incident(token, "UNHANDLED_ERROR_EVENT", words, job=job)
+
+    def _fired(self, key: int, variables: Mapping[str, Any]) -> None:
+        wait = self.state.waits.get(key)
+        if wait is None:
+            raise NothingThere("the wait is over")
+        token, node = self.state.tokens[wait.token], self._nodes[wait.node]
+        self.state.variables.update(variables)
+        if node.id == token.node:
+            self._close(wait)
+            self._leave(token)
+        elif node.attached_to:
+            self._boundary(wait, token, node)
+        else:
+            self._chosen(token, node)
+
+    def _resolve(self, key: int) -> None:
+        incident = self.state.incidents.pop(key, None)
+        if incident is None:
+            raise NothingThere("there is no such incident")
+        self.effects.append(told.IncidentGone(key))
+        if incident.job:
+            self.effects.append(told.JobFreed(incident.job))
+            return
+        token = self.state.tokens[incident.token]
+        token.is_stuck = False
+        self._enter(token)
+
+    def _cancel(self) -> None:
+        self._terminate(self.state.tokens[self.state.instance_key])
+        self._end(Status.TERMINATED)
+
+    # ---- a token's way through a node ------------------------------------------------------------------------------
+
+    def _arrive(self, node_id: str, parent: int, *, thrower: int = 0) -> None:
+        token = Token(self._key(), node_id, parent, thrower=thrower)
+        self.state.tokens[token.key] = token
+        self._moves.append(lambda: self._enter(token))
+
+    def _enter(self, token: Token) -> None:
+        listeners = self._nodes[token.node].entering
+        if token.listener < len(listeners):
+            self._make_listener_job(token, listeners[token.listener])
+        else:
+            self._activate(token)
+
+    def _activate(self, token: Token) -> None:
+        node = self._nodes[token.node]
+        try:
+            self._open_boundaries(token, node)
+            token.phase, token.listener = Phase.ACTIVE, 0
+            self._act(token, node)
+        except Stuck as stuck:
+            self._close_waits(token)
+            # Whoever listens before the node is asked again when the incident is resolved, as on the broker.
+            token.is_stuck, token.phase, token.listener = True, Phase.ENTERING, 0
+            self._incident(token, stuck.kind, str(stuck))
+
+    def _act(self, token: Token, node: Node) -> None:
+        match node.act:
+            case Act.PASS | Act.PARALLEL:
+                self._leave(token)
+            case Act.JOB:
+                self._make_job(token, node.job_type, node.retries, answered(node.headers, self.state.variables))
+            case Act.CATCH:
+                self._open(token, node)
+            case Act.EXCLUSIVE:
+                token.taken = choosing.one_way(node, self.state.variables)
+                self._leave(token)
+            case Act.INCLUSIVE:
+                token.taken = choosing.every_way(node, self.state.variables)
+                self._leave(token)
+            case Act.CHOICE:
+                for flow in node.outgoing:
+                    self._open(token, self._nodes[flow.target])
+            case Act.SCOPE:
+                start = token.taken[0] if token.taken else node.starts
+                token.taken = []
+                self._arrive(start, token.key)
+            case Act.ERROR_END:
+                self._end_by_error(token, node)
+            case Act.TERMINATE_END:
+                for other in [t for t in self.state.tokens.values() if t.parent == token.parent and t is not token]:
+                    self._terminate(other)
+                self._forget_arrivals(token.parent)
+                self._leave(token)
+            case Act.COMPENSATE:
+                self._undo(token, node)
+
+    def _leave(self, token: Token) -> None:
+        self._close_waits(token)
+        token.phase, token.listener = Phase.LEAVING, 0
+        self._listen_and_finish(token)
+
+    def _listen_and_finish(self, token: Token) -> None:
+        listeners = self._nodes[token.node].leaving
+        if token.listener < len(listeners):
+            self._make_listener_job(token, listeners[token.listener])
+        else:
+            self._finish(token)
+
+    def _finish(self, token: Token) -> None:
+        node = self._nodes[token.node]
+        del self.state.tokens[token.key]
+        if token.key == self.state.instance_key:
+            self._end(Status.COMPLETED)
+            return
+        if node.act is Act.SCOPE:
+            self._hand_up(token)
+        if token.thrower:
+            self._undo_next(self.state.tokens[token.thrower])
+            return
+        if node.undone_by:
+            self.state.undoable.append((token.parent, node.id, node.undone_by))
+        for flow in node.outgoing:
+            if not token.taken or flow.id in token.taken:
+                self._take(flow.id, flow.target, token.parent)
+        self._moves.append(lambda: self._settle(token.parent))
+
+    def _take(self, flow: str, target: str, parent: int) -> None:
+        node = self._nodes[target]
+        if node.act is not Act.PARALLEL or len(node.incoming) < 2:
+            self._arrive(target, parent)
+            return
+        place = f"{parent}:{target}"
+        arrived = self.state.arrivals.setdefault(place, {})
+        arrived[flow] = arrived.get(flow, 0) + 1
+        if len(arrived) == len(node.incoming):
+            left = {known: count - 1 for known, count in arrived.items() if count > 1}
+            if left:
+                self.state.arrivals[place] = left
+            else:
+                del self.state.arrivals[place]
+            self._arrive(target, parent)
+
+    def _settle(self, scope: int) -> None:
+        """A scope in which nothing lives any more is left; a token that waits at a join lives."""
+        token = self.state.tokens.get(scope)
+        if token is None or token.phase is not Phase.ACTIVE:
+            return
+        if any(t.parent == scope for t in self.state.tokens.values()):
+            return
+        if any(place.startswith(f"{scope}:") for place in self.state.arrivals):
+            return
+        self._leave(token)
+
+    def _end(self, status: Status) -> None:
+        self.state.status = status
+        self.effects.append(told.Ended(status.value))
+
+    # ---- events ----------------------------------------------------------------------------------------------------
+
+    def _open_boundaries(self, token: Token, node: Node) -> None:
+        for boundary in node.boundaries:
+            if self._nodes[boundary].wait is not None:
+                self._open(token, self._nodes[boundary])
+
+    def _open(self, token: Token, node: Node) -> None:
+        match node.wait:
+            case TimerWait():
+                self._set_timer(token, node, node.wait)
+            case MessageWait(name, variable):
+                key = choosing.correlation_key(variable, self.state.variables)
+                wait = Waiting(self._key(), token.key, node.id, message=name, correlation_key=key)
+                self.state.waits[wait.key] = wait
+                self.effects.append(told.Subscribed(wait.key, name, key, node.id, node.is_interrupting))
+
+    def _set_timer(self, token: Token, node: Node, timer: TimerWait) -> None:
+        due, text = choosing.due(timer, self.state.variables, self._now)
+        wait = Waiting(self._key(), token.key, node.id, due.at, due.again, text)
+        self.state.waits[wait.key] = wait
+        self.effects.append(told.TimerSet(wait.key, due.at))
+
+    def _boundary(self, wait: Waiting, host: Token, node: Node) -> None:
+        if node.is_interrupting:
+            parent = host.parent
+            self._terminate(host)
+            self._happen(node, parent)
+            return
+        due = None if wait.due is None else schedule.following(wait.text, schedule.Due(wait.due, wait.again), self._now)
+        if due is not None:
+            wait.due, wait.again = due.at, due.again
+            self.effects.append(told.TimerSet(wait.key, due.at))
+        elif wait.due is not None:
+            self._close(wait)
+        self._happen(node, host.parent)
+
+    def _chosen(self, gateway: Token, node: Node) -> None:
+        self._close_waits(gateway)
+        del self.state.tokens[gateway.key]
+        self._happen(node, gateway.parent)
+
+    def _happen(self, node: Node, parent: int) -> None:
+        """An event that was waited for from elsewhere: it is left at once, nobody listens before it."""
+        token = Token(self._key(), node.id, parent)
+        self.state.tokens[token.key] = token
+        self._moves.append(lambda: self._leave(token))
+
+    def _end_by_error(self, token: Token, node: Node) -> None:
+        scope = self.state.tokens[token.parent]
+        if node.error_code is None or not self._catch(scope, node.error_code):
+            raise Stuck("UNHANDLED_ERROR_EVENT", f"nothing catches the error '{node.error_code}'")
+
+    def _catch(self, token: Token, code: str) -> bool:
+        """Hand an error to the nearest event that catches it; one that names the code goes first."""
+        host: Token | None = token
+        while host is not None:
+            boundaries = [self._nodes[boundary] for boundary in self._nodes[host.node].boundaries]
+            catching = [b for b in boundaries if b.catches_error and b.error_code in (code, None)]
+            if catching:
+                catching.sort(key=lambda b: b.error_code is None)
+                parent = host.parent
+                self._terminate(host)
+                self._happen(catching[0], parent)
+                return True
+            host = self.state.tokens.get(host.parent)
+        return False
+
+    # ---- undoing -----------------------------------------------------------------------------------------------------
+
+    def _undo(self, token: Token, node: Node) -> None:
+        mine = [item for item in self.state.undoable if item[0] == token.parent and node.undoes in ("", item[1])]
+        self.state.undoable = [item for item in self.state.undoable if item not in mine]
+        token.undo = [handler for _, _, handler in reversed(mine)]
+        self._undo_next(token)
+
+    def _undo_next(self, token: Token) -> None:
+        if token.undo:
+            self._arrive(token.undo.pop(0), token.parent, thrower=token.key)
+        else:
+            self._leave(token)
+
+    def _hand_up(self, scope: Token) -> None:
+        """What a completed subprocess did can be undone from outside."""
+        self.state.undoable = [
+            (scope.parent, node, handler) if owner == scope.key else (owner, node, handler)
+            for owner, node, handler in self.state.undoable
+        ]
+
+    # ---- jobs, incidents, the end of a token ---------------------------------------------------------------------
+
+    def _make_job(self, token: Token, kind: str, retries: int, headers: Mapping[str, str]) -> None:
+        key = self._key()
+        token.job = key
+        self.state.jobs[key] = token.key
+        self.effects.append(told.JobMade(key, kind, token.node, token.key, retries, headers))
+
+    def _make_listener_job(self, token: Token, listener: Listener) -> None:
+        self._make_job(token, listener.type, listener.retries, {})
+
+    def _worked(self, job: int) -> Token:
+        token = self.state.jobs.get(job)
+        if token is None:
+            raise NothingThere("there is no such job")
+        return self.state.tokens[token]
+
+    def _end_job(self, token: Token) -> None:
+        if token.job:
+            del self.state.jobs[token.job]
+            self.effects.append(told.JobEnded(token.job))
+            self._clear_incidents(token)
+            token.job = 0
+
+    def _incident(self, token: Token, kind: str, message: str, *, job: int = 0) -> None:
+        incident = Incident(self._key(), token.key, kind, message, job)
+        self.state.incidents[incident.key] = incident
+        self.effects.append(told.IncidentMade(incident.key, kind, message, token.node, job))
+
+    def _clear_incidents(self, token: Token) -> None:
+        for key in [key for key, incident in self.state.incidents.items() if incident.token == token.key]:
+            del self.state.incidents[key]
+            self.effects.append(told.IncidentGone(key))
+
+    def _close(self, wait: Waiting) -> None:
+        del self.state.waits[wait.key]
+        self.effects.append(told.WaitClosed(wait.key))
+
+    def _close_waits(self, token: Token) -> None:
+        for wait in [wait for wait in self.state.waits.values() if wait.token == token.key]:
+            self._close(wait)
+
+    def _forget_arrivals(self, scope: int) -> None:
+        for place in [place for place in self.state.arrivals if place.startswith(f"{scope}:")]:
+            del self.state.arrivals[place]
+
+    def _terminate(self, token: Token) -> None:
+        if token.key not in self.state.tokens:
+            return
+        for child in [t for t in self.state.tokens.values() if t.parent == token.key or t.thrower == token.key]:
+            self._terminate(child)
+        self._forget_arrivals(token.key)
+        self.state.undoable = [item for item in self.state.undoable if item[0] != token.key]
+        self._end_job(token)
+        self._close_waits(token)
+        self._clear_incidents(token)
+        del self.state.tokens[token.key]

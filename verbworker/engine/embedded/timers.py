@@ -1,0 +1,106 @@
+"""The clockwork: timers that are due, messages that expire, ended instances that may be forgotten."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+
+from verbworker.background.poll_loop import PollLoop
+from verbworker.engine.embedded.instance_step import Turn
+from verbworker.engine.embedded.kernel.commands import Fire, NothingThere
+from verbworker.engine.embedded.transaction import Moving, Shelf
+from verbworker.errors import EngineError, StoreError
+from verbworker.stores.database import Database
+from verbworker.stores.embedded.tokens import Change, Kept
+
+_log = logging.getLogger(__name__)
+
+_TIMERS = 100
+_SWEPT = 1000
+_LONGEST_REST = 0.5
+_SWEEP = 10.0
+
+
+class Clockwork:
+    """Runs in every process that has the engine open; nobody leads. What one is busy with the others pass over."""
+
+    def __init__(
+        self,
+        database: Database,
+        shelf: Shelf,
+        *,
+        made: Callable[[list[Change]], None],
+        retention: timedelta | None = timedelta(days=7),
+    ) -> None:
+        self._database = database
+        self._shelf = shelf
+        self._made = made
+        self._retention = retention
+        self._strays: set[int] = set()
+        self._firing = PollLoop("engine-timers", self._fire_due, every=_LONGEST_REST)
+        self.services = (self._firing, PollLoop("engine-sweep", self._sweep_some, every=_SWEEP))
+
+    async def _fire_due(self) -> int:
+        fired = await self.fire()
+        if not fired:
+            seconds = await self._shelf.tokens.next_timer()
+            if seconds is not None and seconds < _LONGEST_REST:
+                # A timer that is due and was passed over belongs to somebody who is busy with its instance.
+                asyncio.get_running_loop().call_later(max(seconds, 0.01), self._firing.poke)
+        return fired
+
+    async def fire(self) -> int:
+        """Look at timers that are due, one transaction for up to a hundred; returns how many were fired or left."""
+        async with self._database.transaction() as connection:
+            moving = Moving(connection, self._shelf)
+            turns: dict[int, Turn] = {}
+            due = await self._shelf.tokens.due_timers(connection, _TIMERS, but=self._strays)
+            for wait, kept in due:
+                try:
+                    turn = turns.get(kept.instance_key) or await moving.turn(kept)
+                    if self._ring(turn, wait, kept):
+                        turns[kept.instance_key] = turn
+                except (StoreError, EngineError):
+                    raise
+                except Exception as error:
+                    # One instance that cannot be moved must not hold up the timers of all others.
+                    turns.pop(kept.instance_key, None)
+                    self._strays.add(wait)
+                    self._firing.health.skipped(error)
+            await moving.settle_all(list(turns.values()))
+        self._made(moving.changes)
+        return len(due)
+
+    def _ring(self, turn: Turn, wait: int, kept: Kept) -> bool:
+        waiting = turn.state.waits.get(wait)
+        if waiting is not None and waiting.due is not None and kept.now is not None and waiting.due > kept.now:
+            return False  # somebody rang it between our look and our lock, and it is set anew
+        try:
+            if waiting is None or waiting.due is None or kept.now is None:
+                raise NothingThere("nobody waits for it")
+            turn.tell(Fire(wait), kept.now)
+        except (NothingThere, EngineError) as error:
+            # Closed meanwhile, most likely; one that stays must not stand in the way of the others.
+            self._strays.add(wait)
+            said = {"wait_key": wait, "instance_key": kept.instance_key, "reason": str(error)}
+            _log.warning("a timer cannot fire", extra=said)
+            return False
+        return True
+
+    async def _sweep_some(self) -> int:
+        self._strays.clear()  # time to look at them again
+        expired = await self._shelf.subscriptions.expire(_SWEPT)
+        if self._retention is None:
+            return expired
+        return expired + await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT)
+
+    async def sweep(self) -> tuple[int, int]:
+        """Forget expired messages and instances that ended long ago; returns how many of each."""
+        messages = instances = 0
+        while gone := await self._shelf.subscriptions.expire(_SWEPT):
+            messages += gone
+        while self._retention is not None and (
+            gone := await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT)
+        ):
+            instances += gone
+        return messages, instances

@@ -1,0 +1,200 @@
+"""Moving instances inside one transaction: the way of every step that concerns more than its own instance."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+
+from verbworker.engine.embedded.definition_cache import Library
+from verbworker.engine.embedded.instance_step import Turn
+from verbworker.engine.embedded.kernel import commands as told
+from verbworker.engine.embedded.kernel.commands import NothingThere
+from verbworker.engine.protocol import Variables
+from verbworker.errors import EngineError
+from verbworker.stores.database import Connection
+from verbworker.stores.embedded.subscriptions import Letter, Subscriptions, Waiting
+from verbworker.stores.embedded.tokens import Change, Kept, Tokens, opened
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What a move needs: the stores and the definitions."""
+
+    tokens: Tokens
+    subscriptions: Subscriptions
+    library: Library
+
+
+class Moving:
+    """Everything that is moved in one transaction. Keys are taken before rows, so that two of these rarely collide."""
+
+    def __init__(self, connection: Connection, shelf: Shelf) -> None:
+        self.connection = connection
+        self._tokens = shelf.tokens
+        self._subscriptions = shelf.subscriptions
+        self._library = shelf.library
+        self.changes: list[Change] = []
+
+    async def tell(self, instance_key: int, command: told.Command, *, guard: int = 0, message: int = 0) -> bool:
+        """Apply a command; False when the guard does not let it pass. Raises `NothingThere` for what is gone."""
+        # Looking without a lock first: a lock would be held while turns for messages are waited for.
+        (kept,) = await self._tokens.load_in(self.connection, [instance_key])
+        if await self._told(kept, command, guard, message):
+            return True
+        kept = await self._tokens.hold(self.connection, instance_key)
+        return await self._told(kept, command, guard, message)
+
+    async def _told(self, kept: Kept | None, command: told.Command, guard: int, message: int) -> bool:
+        if kept is None:
+            raise NothingThere("there is no such instance")
+        turn = await self.turn(kept, guard=guard)
+        turn.tell(command, _now(kept))
+        if message:
+            turn.change.taken.append(message)
+        return await self.settle(turn, _now(kept))
+
+    async def turn(self, kept: Kept, *, guard: int = 0) -> Turn:
+        """A turn of an instance."""
+        book = await self._library.find(kept.definition_key, self.connection)
+        return Turn(book.definition, kept, guard=guard)
+
+    async def put(self, instance_key: int, variables: Variables) -> None:
+        """Set variables of an instance; raises `NothingThere` when it has ended."""
+        kept = await self._tokens.hold(self.connection, instance_key)
+        if kept is None:
+            raise NothingThere("there is no such instance")
+        turn = await self.turn(kept)
+        turn.put(variables)
+        await self.settle(turn, _now(kept))
+
+    async def settle(self, turn: Turn, now: datetime) -> bool:
+        """Give a moved instance the messages that wait for it, save it, and begin what its end lets begin."""
+        if not await self._save(turn, now):
+            return False
+        over: Turn | None = turn
+        while over is not None and over.change.ended and over.kept.start_key is not None:
+            over = await self._begin_next(over.kept)
+        return True
+
+    async def settle_all(self, turns: Sequence[Turn]) -> None:
+        """Settle instances that this transaction holds: those that concern nobody else by one statement."""
+        quiet = [turn.finish() for turn in turns if turn.is_quiet]
+        saved = await self._tokens.save_in(self.connection, quiet) if quiet else []
+        self.changes += [change for change, is_saved in zip(quiet, saved, strict=True) if is_saved]
+        for turn in turns:
+            if not turn.is_quiet:
+                await self.settle(turn, _now(turn.kept))
+
+    async def _save(self, turn: Turn, now: datetime) -> bool:
+        await self._meet(turn, now)
+        if turn.change.ended and turn.kept.start_key is not None:
+            await self._subscriptions.take_turn(self.connection, turn.kept.tenant_id, [("", turn.kept.start_key)])
+        change = turn.finish()
+        (saved,) = await self._tokens.save_in(self.connection, [change])
+        if saved:
+            self.changes.append(change)
+        return bool(saved)
+
+    async def _meet(self, turn: Turn, now: datetime) -> None:
+        taken_turns: set[tuple[str, str]] = set()
+        while waits := turn.change.subscriptions:
+            if turns := set(waits.values()) - taken_turns:
+                await self._subscriptions.take_turn(self.connection, turn.kept.tenant_id, sorted(turns))
+                taken_turns |= turns
+            met = await self._subscriptions.buffered(self.connection, turn.kept, waits, turn.change.taken)
+            if met is None:
+                return
+            turn.change.taken.append(met.message_key)
+            turn.tell(told.Deliver(met.wait_key, orjson.loads(met.variables)), now)
+
+    async def _begin_next(self, ended: Kept) -> Turn | None:
+        """One instance per key at a time: the next message that was kept back may start its own now."""
+        following = await self._subscriptions.next_start(self.connection, ended)
+        if following is None:
+            return None
+        begin = told.Begin(orjson.loads(following.variables), following.element_id)
+        place = ended.tenant_id, ended.start_key
+        turn, now = await self._begun(following.definition_key, begin, *place, following.message_key)
+        await self._save(turn, now)
+        return turn
+
+    async def begin(
+        self, definition_key: int, begin: told.Begin, *, tenant_id: str, start_key: str | None, message: int = 0
+    ) -> int:
+        """Begin an instance and return its key."""
+        turn, now = await self._begun(definition_key, begin, tenant_id, start_key or None, message)
+        await self.settle(turn, now)
+        return turn.kept.instance_key
+
+    async def _begun(
+        self, definition_key: int, begin: told.Begin, tenant_id: str, start_key: str | None, message: int
+    ) -> tuple[Turn, datetime]:
+        opening = await self._tokens.open_key(self.connection, definition_key)
+        if opening is None:
+            raise EngineError(f"there is no definition with the key {definition_key}")
+        turn = await self.turn(opened(opening, tenant_id, start_key))
+        turn.tell(begin, opening.now)
+        if message:
+            turn.change.taken.append(message)
+        return turn, opening.now
+
+    # ---- messages ------------------------------------------------------------------------------------------------
+
+    async def publish(self, letter: Letter, ttl_ms: int) -> None:
+        """Hand a message to everybody it is for, and keep it for those who come while it lives."""
+        await self._take_turn(letter)
+        if await self._subscriptions.is_buffered(self.connection, letter):
+            return
+        message = await self._subscriptions.buffer(self.connection, letter, ttl_ms) if ttl_ms > 0 else 0
+        had = await self._deliver(letter, message)
+        await self._start(letter, message, besides=list(had))
+
+    async def correlate(self, letter: Letter) -> int | None:
+        """Hand a message to everybody it is for now; one of the instances, a started one rather than another."""
+        await self._take_turn(letter)
+        started = await self._start(letter, 0, besides=())
+        had = await self._deliver(letter, 0, besides=list(started))
+        return next(iter((*started.values(), *had.values())), None)
+
+    async def _take_turn(self, letter: Letter) -> None:
+        place = letter.name, letter.correlation_key
+        await self._subscriptions.take_turn(self.connection, letter.tenant_id, [place])
+
+    async def _deliver(self, letter: Letter, message: int, besides: Sequence[str] = ()) -> dict[str, int]:
+        """Each process gets a message once, whatever number of its instances wait for it."""
+        had: dict[str, int] = {}
+        variables = orjson.loads(letter.variables)
+        for process, waits in (await self._subscriptions.waiting(self.connection, letter)).items():
+            for wait in waits if process not in besides else ():
+                if await self._reaches(wait, told.Deliver(wait.wait_key, variables), message):
+                    had[process] = wait.instance_key
+                    break
+        return had
+
+    async def _reaches(self, wait: Waiting, deliver: told.Deliver, message: int) -> bool:
+        try:
+            return await self.tell(wait.instance_key, deliver, message=message)
+        except NothingThere:
+            # It went on while we looked: the next one that waits gets the message.
+            return False
+
+    async def _start(self, letter: Letter, message: int, besides: Sequence[str]) -> dict[str, int]:
+        started: dict[str, int] = {}
+        variables = orjson.loads(letter.variables)
+        for start in await self._subscriptions.starting(self.connection, letter):
+            if start.process_id not in besides and start.process_id not in started:
+                started[start.process_id] = await self.begin(
+                    start.definition_key,
+                    told.Begin(variables, start.element_id),
+                    tenant_id=letter.tenant_id,
+                    start_key=letter.correlation_key,
+                    message=message,
+                )
+        return started
+
+
+def _now(kept: Kept) -> datetime:
+    if kept.now is None:
+        raise AssertionError("an instance that was just read has the time of its reading")
+    return kept.now

@@ -1,0 +1,276 @@
+"""Instances in memory: each command is one step of the kernel, and what the step asks for is done at once."""
+
+from collections import deque
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from verbworker.engine.embedded.kernel import commands as told
+from verbworker.engine.embedded.kernel.commands import Command, Effect, NothingThere
+from verbworker.engine.embedded.kernel.state import State, Status
+from verbworker.engine.embedded.kernel.step import step
+from verbworker.engine.inline.clock import Clock, Timers
+from verbworker.engine.inline.definitions import Shelf, Shelved
+from verbworker.engine.inline.faults import Faults
+from verbworker.engine.inline.jobs import Jobs, JobState, MemoryJob
+from verbworker.engine.inline.messages import Letter, Mail, Subscription
+from verbworker.engine.protocol import Signal, Start, Variables
+from verbworker.errors import CommandInvalid, JobGone, JobNotActive
+from verbworker.job.job import Job
+
+_KEYS_EACH = 20  # bits: the kernel numbers what an instance has after the instance's own key
+_TENANT = "<default>"
+
+
+@dataclass(slots=True)
+class _Instance:
+    shelved: Shelved
+    state: State
+    tenant_id: str
+    letter: Letter | None = None  # the message that started it
+
+
+class Instances:
+    """Every instance there ever was, with the jobs, timers and messages between it and the world."""
+
+    def __init__(self, clock: Clock, offer: Callable[[MemoryJob], None], faults: Faults) -> None:
+        self._clock = clock
+        self._offer = offer
+        self._known: dict[int, _Instance] = {}
+        self._timers = Timers()
+        self._mail = Mail(clock)
+        self._new_waits: deque[Subscription] = deque()
+        self._ended: deque[_Instance] = deque()
+        self.jobs = Jobs(clock, faults)
+        self.shelf = Shelf()
+
+    def state(self, instance_key: int) -> State:
+        """The state of an instance; raises `JobGone` when there never was one."""
+        if instance_key not in self._known:
+            raise JobGone(f"no such instance: {instance_key}")
+        return self._known[instance_key].state
+
+    def is_alive(self, instance_key: int) -> bool:
+        """Whether an instance has not ended."""
+        return instance_key in self._known and self.state(instance_key).status is Status.ACTIVE
+
+    def has_completed(self, instance_key: int) -> bool:
+        """Whether an instance came to its end."""
+        return self.state(instance_key).status is Status.COMPLETED
+
+    # ---- commands ---------------------------------------------------------------------------------------------------
+
+    def begin(self, shelved: Shelved, start: Start) -> int:
+        """Create an instance; returns its key."""
+        key = self._create(shelved, start.tenant_id or _TENANT)
+        self._tell(key, told.Begin(deepcopy(dict(start.variables))))
+        self._settle()
+        return key
+
+    def pass_time(self, until: datetime) -> None:
+        """Fire what falls due on the way, each at its own time."""
+        while (due := self._timers.next(until)) is not None:
+            at, wait, instance = due
+            self._clock.move(at)
+            self._tell(instance, told.Fire(wait))
+            self._settle()
+        self._clock.move(until)
+
+    def complete(self, job_key: int, variables: Variables) -> None:
+        """Complete a job; one that is delivered a second time moves nothing."""
+        known = self.jobs.open(job_key)
+        known.state, known.variables = JobState.COMPLETED, dict(variables)
+        known.completions += 1
+        if known.completions == 1:
+            self._tell(known.job.process_instance_key, told.CompleteJob(job_key, deepcopy(dict(variables))))
+            self._settle()
+
+    def fail(self, job_key: int, retries: int, message: str, backoff_ms: int) -> None:
+        """Take a job back."""
+        known = self.jobs.open(job_key)
+        self.jobs.fail(known, retries, message, backoff_ms)
+        if retries <= 0 and not known.is_ghost:
+            self._tell(known.job.process_instance_key, told.ExhaustJob(job_key, message))
+
+    def throw(self, job_key: int, code: str, message: str) -> None:
+        """End a job by an error; it is held when nobody catches it."""
+        known = self.jobs.open(job_key)
+        if not known.is_ghost:
+            self._tell(known.job.process_instance_key, told.ThrowError(job_key, code, message))
+            known.is_caught = job_key not in self.jobs.known
+        self.jobs.known[job_key] = known
+        known.state, known.error_code = JobState.THROWN, code
+        known.messages.append(message)
+        self._settle()
+
+    def release(self, known: MemoryJob, retries: int) -> None:
+        """Give a job new retries and let it go on if it is held."""
+        if retries <= 0:
+            raise CommandInvalid(f"a job needs more than {retries} retries")
+        known.job = replace(known.job, retries=retries)
+        if known.state not in (JobState.INCIDENT, JobState.THROWN):
+            return
+        known.state = JobState.ACTIVATABLE
+        for incident in list(self.state(known.job.process_instance_key).incidents.values()):
+            if incident.job == known.job.key:
+                self.resolve(incident.key)
+
+    def resolve(self, incident_key: int) -> None:
+        """Let whoever is held by an incident try again."""
+        for key, instance in self._known.items():
+            if incident_key in instance.state.incidents:
+                self._tell(key, told.Resolve(incident_key))
+                self._settle()
+                return
+        raise JobGone(f"no such incident: {incident_key}")
+
+    def cancel(self, instance_key: int) -> None:
+        """End an instance as it stands."""
+        if not self.is_alive(instance_key):
+            raise JobGone(f"no such instance: {instance_key}")
+        self._tell(instance_key, told.Cancel())
+        self._settle()
+
+    def publish(self, signal: Signal) -> None:
+        """Hand a message to whoever waits, and keep it for its time; a repetition of a kept one does nothing."""
+        if self._mail.has(signal):
+            return
+        variables = deepcopy(dict(signal.variables))
+        deadline = self._clock.later(signal.ttl_ms)
+        letter = Letter(signal.name, signal.correlation_key, variables, signal.message_id, deadline)
+        if signal.ttl_ms > 0:
+            self._mail.keep(letter)
+        self._hand_over(letter)
+        self._settle()
+
+    def correlate(self, name: str, correlation_key: str, variables: Variables) -> int | None:
+        """Hand a message to whoever waits now; returns an instance that has it."""
+        reached = self._hand_over(Letter(name, correlation_key, deepcopy(dict(variables))))
+        self._settle()
+        return reached
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _create(self, shelved: Shelved, tenant_id: str, letter: Letter | None = None) -> int:
+        key = (len(self._known) + 1) << _KEYS_EACH
+        self._known[key] = _Instance(shelved, State(key), tenant_id, letter)
+        return key
+
+    def _tell(self, instance_key: int, command: Command) -> None:
+        instance = self._known[instance_key]
+        try:
+            instance.state, effects = step(instance.shelved.definition, instance.state, command, self._clock.now)
+        except NothingThere as error:
+            # The only command that finds its job and is still refused: an error thrown from a listener.
+            kind = JobNotActive if isinstance(command, told.ThrowError) else JobGone
+            raise kind(str(error)) from error
+        for effect in effects:
+            self._heed(instance, effect)
+
+    def _heed(self, instance: _Instance, effect: Effect) -> None:
+        match effect:
+            case told.JobMade():
+                self._make(instance, effect)
+            case told.JobEnded(key):
+                self.jobs.drop(key)
+            case told.JobFreed(key):
+                self.jobs.known[key].state = JobState.ACTIVATABLE
+            case told.TimerSet(key, due):
+                self._timers.set(key, due, instance.state.instance_key)
+            case told.Subscribed(key, message, correlation_key):
+                process_id = instance.shelved.definition.process_id
+                wait = Subscription(key, instance.state.instance_key, process_id, message, correlation_key)
+                self._mail.subscriptions[key] = wait
+                self._new_waits.append(wait)
+            case told.WaitClosed(key):
+                self._timers.close(key)
+                self._mail.subscriptions.pop(key, None)
+            case told.Ended():
+                self._ended.append(instance)
+
+    def _make(self, instance: _Instance, made: told.JobMade) -> None:
+        deployed = instance.shelved.deployed
+        job = Job(
+            key=made.key,
+            type=made.type,
+            retries=made.retries,
+            activated_ms=0,
+            timeout_ms=0,
+            process_instance_key=instance.state.instance_key,
+            element_instance_key=made.element_instance,
+            process_definition_key=deployed.definition_key,
+            process_version=deployed.version,
+            process_id=deployed.process_id,
+            element_id=made.node or deployed.process_id,
+            tenant_id=instance.tenant_id,
+            headers=made.headers,
+        )
+        self.jobs.known[made.key] = known = MemoryJob(job)
+        self._offer(known)
+
+    def _settle(self) -> None:
+        """Due timers fire, kept letters reach new waits, and starts that waited for an end happen."""
+        while True:
+            if self._new_waits:
+                self._read_letters(self._new_waits.popleft())
+            elif self._ended:
+                self._start_next(self._ended.popleft())
+            elif (due := self._timers.next(self._clock.now)) is not None:
+                self._tell(due[2], told.Fire(due[1]))
+            else:
+                return
+
+    def _read_letters(self, wait: Subscription) -> None:
+        while wait.wait in self._mail.subscriptions:
+            letter = self._mail.kept_for(wait.process_id, wait.name, wait.correlation_key)
+            if letter is None:
+                return
+            self._deliver(letter, wait)
+
+    def _deliver(self, letter: Letter, wait: Subscription) -> None:
+        letter.reached.add(wait.process_id)
+        self._tell(wait.instance, told.Deliver(wait.wait, deepcopy(dict(letter.variables))))
+
+    def _hand_over(self, letter: Letter) -> int | None:
+        """Give a letter to one wait of each process, else let it start one; returns who has it, a started one first."""
+        reached: list[int] = []
+        for wait in self._mail.waiting(letter):
+            if wait.process_id not in letter.reached and wait.wait in self._mail.subscriptions:
+                self._deliver(letter, wait)
+                reached.append(wait.instance)
+        for shelved in self.shelf.latest():
+            started = self._start_by(letter, shelved)
+            if started is not None:
+                reached.insert(0, started)
+        return reached[0] if reached else None
+
+    def _start_by(self, letter: Letter, shelved: Shelved) -> int | None:
+        process_id = shelved.deployed.process_id
+        start = next((node for node, m in shelved.definition.message_starts.items() if m.name == letter.name), None)
+        if start is None or process_id in letter.reached or self._is_taken(process_id, letter):
+            return None
+        letter.reached.add(process_id)
+        key = self._create(shelved, _TENANT, letter)
+        self._tell(key, told.Begin(deepcopy(dict(letter.variables)), start))
+        return key
+
+    def _is_taken(self, process_id: str, letter: Letter) -> bool:
+        """Whether an instance that this key started is alive: there is one at a time, except for the empty key."""
+        return bool(letter.correlation_key) and any(
+            instance.letter is not None
+            and instance.letter.correlation_key == letter.correlation_key
+            and instance.shelved.deployed.process_id == process_id
+            and instance.state.status is Status.ACTIVE
+            for instance in self._known.values()
+        )
+
+    def _start_next(self, ended: _Instance) -> None:
+        if ended.letter is None:
+            return
+        process_id = ended.shelved.deployed.process_id
+        latest = next(known for known in self.shelf.latest() if known.deployed.process_id == process_id)
+        for message in latest.definition.message_starts.values():
+            letter = self._mail.kept_for(process_id, message.name, ended.letter.correlation_key)
+            if letter is not None and self._start_by(letter, latest) is not None:
+                return

@@ -1,0 +1,68 @@
+"""The messages of an engine in memory: who waits for which, and what is kept for those who come later."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from verbworker.engine.inline.clock import Clock
+from verbworker.engine.protocol import Signal, Variables
+
+
+@dataclass(slots=True)
+class Letter:
+    """One message: it reaches each process once, whatever its versions and instances."""
+
+    name: str
+    correlation_key: str
+    variables: Variables
+    message_id: str = ""
+    deadline: datetime | None = None
+    reached: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """One wait for a message."""
+
+    wait: int
+    instance: int
+    process_id: str
+    name: str
+    correlation_key: str
+
+
+class Mail:
+    """Subscriptions in the order they were opened, and letters in the order they came."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: list[Letter] = []
+        self.subscriptions: dict[int, Subscription] = {}
+
+    def has(self, signal: Signal) -> bool:
+        """Whether a message of this id is kept, so that this one is a repetition."""
+        wanted = (signal.name, signal.correlation_key, signal.message_id)
+        return bool(signal.message_id) and any(
+            (letter.name, letter.correlation_key, letter.message_id) == wanted for letter in self._alive()
+        )
+
+    def keep(self, letter: Letter) -> None:
+        """Have a letter wait for whoever comes before its deadline."""
+        self._kept.append(letter)
+
+    def waiting(self, letter: Letter) -> list[Subscription]:
+        """Who waits for such a letter."""
+        wanted = (letter.name, letter.correlation_key)
+        return [known for known in self.subscriptions.values() if (known.name, known.correlation_key) == wanted]
+
+    def kept_for(self, process_id: str, name: str, correlation_key: str) -> Letter | None:
+        """The oldest letter that has not reached this process yet."""
+        for letter in self._alive():
+            if (letter.name, letter.correlation_key) == (name, correlation_key) and process_id not in letter.reached:
+                return letter
+        return None
+
+    def _alive(self) -> Iterator[Letter]:
+        now = self._clock.now
+        self._kept = [letter for letter in self._kept if letter.deadline is not None and letter.deadline > now]
+        return iter(self._kept)

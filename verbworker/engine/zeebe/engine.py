@@ -1,0 +1,205 @@
+"""Zeebe over gRPC, and over REST where it must be: a deadline on every call, errors in our own words."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Final, Self
+
+from pyzeebe.proto import gateway_pb2 as pb
+
+from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
+from verbworker.engine.zeebe import wire
+from verbworker.engine.zeebe.auth import access
+from verbworker.engine.zeebe.channel import cut_connections
+from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.gateway import Gateway
+from verbworker.engine.zeebe.rest import Rest
+from verbworker.engine.zeebe.status import REPEATED, Rpc
+from verbworker.errors import ContractInvalid, EngineError, JobGone
+from verbworker.job.job import Job
+
+_POLL_GRACE_S: Final = 5.0
+_GIVE_BACK_S: Final = 2.0
+
+
+class ZeebeEngine:
+    """A Zeebe cluster behind its gateway. Nothing is sent again here: the caller knows when that is right."""
+
+    def __init__(self, connection: Connection, *, engine_id: str) -> None:
+        # Two fresh clusters count their job keys from the same number, so no default could be safe.
+        if not engine_id.strip():
+            raise ContractInvalid("a Zeebe engine needs an engine id that no other cluster has")
+        self._connection = connection
+        self._engine_id = engine_id
+        credentials = access(connection)
+        self._gateway = Gateway(connection, credentials)
+        self._rest = Rest(connection, credentials)
+
+    @property
+    def engine_id(self) -> str:
+        """The name under which this cluster's job keys are unique."""
+        return self._engine_id
+
+    async def facts(self) -> EngineFacts:
+        """Ask the gateway for its version and the size of the cluster."""
+        return wire.facts(await self._send("Topology", wire.message(pb.TopologyRequest)))
+
+    async def now(self) -> datetime | None:
+        """The gateway's clock as its REST answers date themselves; None when there is no REST address."""
+        return await self._rest.date()
+
+    async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
+        """Deploy the models together; unchanged ones keep their version."""
+        request = wire.deployment(list(resources), self._connection.tenant_id)
+        return wire.deployed(await self._send("DeployResource", request))
+
+    async def start(self, start: Start) -> Started:
+        """Create one instance, pinned to what the answer says."""
+        request = wire.creation(start, self._connection.tenant_id)
+        return wire.started(await self._send("CreateProcessInstance", request))
+
+    async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
+        """Take up to `limit` jobs, waiting up to `wait_ms` for the first.
+
+        Jobs that have arrived before the poll breaks are returned; the next poll meets the error.
+        Jobs that have arrived before the caller cancels are given back at no cost of a retry. Those
+        still on their way stay locked until their timeout, so end a poll by a short wait, not by cancel.
+        """
+        request = wire.poll(ask, self._connection.tenant_ids, limit, wait_ms)
+        jobs: list[Job] = []
+
+        def take(answer: Any) -> None:
+            jobs.extend(wire.job(told, ask.timeout_ms) for told in answer.jobs)
+
+        try:
+            deadline = max(wait_ms, 0) / 1000 + _POLL_GRACE_S
+            await self._gateway.collect("ActivateJobs", request, take, timeout_s=deadline)
+        except EngineError:
+            if not jobs:
+                raise
+        except asyncio.CancelledError:
+            await self._give_back(jobs)
+            raise
+        return jobs
+
+    async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
+        """Have jobs pushed as they arise; each is read from the channel when it is asked for.
+
+        It ends by itself after its lifetime of some seconds: open the next one before. The gateway ends it shortly
+        after, also when this process is stopped. Poll beside it: what was there before the stream is not pushed,
+        and what timed out only by some versions (8.6 does, to any open stream; 8.10 does not).
+        """
+        request = wire.subscription(ask, self._connection.tenant_ids)
+        unread: list[Any] = []
+        pushed = self._gateway.listen(
+            "StreamActivatedJobs", request, unread, lifetime_s=self._connection.stream_lifetime_s
+        )
+        try:
+            async with aclosing(pushed):
+                async for told in pushed:
+                    yield wire.job(told, ask.timeout_ms)
+        finally:
+            await self._give_back([wire.job(told, ask.timeout_ms) for told in unread])
+
+    async def complete(self, job_key: int, variables: Variables) -> None:
+        """Complete a job with these variables."""
+        text = wire.text_of(variables)
+        request = wire.message(pb.CompleteJobRequest, jobKey=job_key, variables=text)
+        await self._send("CompleteJob", request)
+
+    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+        """Give a job back with exactly `retries` left."""
+        request = wire.message(
+            pb.FailJobRequest,
+            jobKey=job_key,
+            retries=retries,
+            errorMessage=wire.cut(message),
+            retryBackOff=backoff_ms,
+        )
+        await self._send("FailJob", request)
+
+    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+        """End a job by a BPMN error; uncaught, Zeebe turns it into an incident on the same job."""
+        request = wire.message(pb.ThrowErrorRequest, jobKey=job_key, errorCode=code, errorMessage=wire.cut(message))
+        await self._send("ThrowError", request)
+
+    async def extend(self, job_key: int, timeout_ms: int) -> None:
+        """Let the activation end `timeout_ms` from now; `JobNotActive` when it has ended already."""
+        request = wire.message(pb.UpdateJobTimeoutRequest, jobKey=job_key, timeout=timeout_ms)
+        await self._send("UpdateJobTimeout", request)
+
+    async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
+        """Give a job in an incident new retries, then resolve the incident where its key is known."""
+        request = wire.message(pb.UpdateJobRetriesRequest, jobKey=job_key, retries=retries)
+        await self._send("UpdateJobRetries", request)
+        if incident_key is not None:
+            resolve = wire.message(pb.ResolveIncidentRequest, incidentKey=incident_key)
+            await self._send("ResolveIncident", resolve)
+
+    async def publish(self, signal: Signal) -> None:
+        """Publish a message; one that is still buffered under the same id counts as published."""
+        request = wire.publication(signal, self._connection.tenant_id)
+        await self._gateway.send(
+            "PublishMessage",
+            request,
+            timeout_s=self._connection.call_timeout_s,
+            settled=REPEATED,
+        )
+
+    async def correlate(
+        self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
+    ) -> int | None:
+        """Hand a message to whoever waits for it now; over REST, where alone Zeebe offers it."""
+        tenant = tenant_id or self._connection.tenant_id
+        return await self._rest.correlate(name, correlation_key, dict(variables), tenant)
+
+    async def cancel(self, instance_key: int) -> None:
+        """Cancel an instance."""
+        request = wire.message(pb.CancelProcessInstanceRequest, processInstanceKey=instance_key)
+        await self._send("CancelProcessInstance", request)
+
+    async def alive(self, instance_key: int) -> bool:
+        """Ask by a command that sets no variable: gRPC has no question, and the search of REST is not everywhere."""
+        request = wire.message(pb.SetVariablesRequest, elementInstanceKey=instance_key, variables="{}", local=True)
+        try:
+            await self._send("SetVariables", request)
+        except JobGone:
+            return False
+        return True
+
+    async def __aenter__(self) -> Self:
+        """Open the channel; the first call connects it."""
+        await self._gateway.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the channel; calls under way end as `EngineUnavailable`."""
+        await self._gateway.close()
+
+    def interrupt(self) -> int:
+        """Cut the connections to the gateway, from any thread; the next call connects anew."""
+        return cut_connections(self._connection.address)
+
+    async def _send(self, rpc: Rpc, request: Any) -> Any:
+        return await self._gateway.send(rpc, request, timeout_s=self._connection.call_timeout_s)
+
+    async def _give_back(self, jobs: Sequence[Job]) -> None:
+        # An old activation may be somebody else's by now, and giving that back would take it from them.
+        now = time.time() * 1000
+        young = [job for job in jobs if now - job.activated_ms < job.timeout_ms / 2]
+        async with asyncio.TaskGroup() as tasks:
+            for job in young:
+                tasks.create_task(self._give_back_one(job))
+
+    async def _give_back_one(self, job: Job) -> None:
+        request = wire.message(
+            pb.FailJobRequest, jobKey=job.key, retries=job.retries, errorMessage="given back: not begun"
+        )
+        # What cannot be given back comes again after its timeout.
+        with suppress(EngineError):
+            await self._gateway.send("FailJob", request, timeout_s=_GIVE_BACK_S)

@@ -1,0 +1,109 @@
+"""One request for a token: OAuth client credentials over HTTP, for a thread to run."""
+
+import http.client
+import ssl
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
+
+import orjson
+
+from verbworker.engine.zeebe.connection import OAuth
+from verbworker.errors import AccessDenied, EngineUnavailable
+
+_LARGEST_ANSWER: Final = 64 * 1024
+_LIFETIME_UNSAID_S: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A bearer token and how long it is good for."""
+
+    value: str = field(repr=False)
+    lifetime_s: float
+
+
+def fetch(oauth: OAuth, ca: Path | None, timeout_s: float) -> Token:
+    """Ask the token server once; blocks, so it belongs into a thread."""
+    request = urllib.request.Request(
+        oauth.token_url,
+        data=urlencode(_form(oauth)).encode(),
+        headers={"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"},
+    )
+    try:
+        opener = urllib.request.build_opener(_NoRedirect, *_secure(oauth.token_url, ca))
+        with opener.open(request, timeout=timeout_s) as answer:
+            return _token(answer.read(_LARGEST_ANSWER))
+    except urllib.error.HTTPError as error:
+        with error:
+            raise _refusal(error.code, error.read(_LARGEST_ANSWER)) from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        raise EngineUnavailable(f"the token server cannot be reached: {reason}") from error
+    except ValueError as error:
+        # urllib's word for an address that is none, such as a host name that no name server may know.
+        raise AccessDenied("the token URL cannot be used: check its host name") from error
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follows nobody: a secret is sent to the address that was configured and to no other."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Let the redirect come back as an error."""
+
+
+def _form(oauth: OAuth) -> dict[str, str]:
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": oauth.client_id,
+        "client_secret": oauth.client_secret,
+    }
+    if oauth.audience:
+        form["audience"] = oauth.audience
+    if oauth.scope:
+        form["scope"] = oauth.scope
+    return form
+
+
+def _secure(url: str, ca: Path | None) -> list[urllib.request.HTTPSHandler]:
+    if not url.lower().startswith("https:"):
+        return []
+    context = ssl.create_default_context()
+    if ca is not None:
+        # A private authority signs both in a private cluster; the public ones stay trusted.
+        context.load_verify_locations(cafile=ca)
+    return [urllib.request.HTTPSHandler(context=context)]
+
+
+def _token(body: bytes) -> Token:
+    answer = _object(body)
+    value, lifetime = answer.get("access_token"), answer.get("expires_in", _LIFETIME_UNSAID_S)
+    if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable():
+        raise AccessDenied("the token server answered without an access_token: check the token URL")
+    try:
+        return Token(value, max(1.0, float(str(lifetime))))
+    except ValueError:
+        return Token(value, _LIFETIME_UNSAID_S)
+
+
+def _refusal(status: int, body: bytes) -> AccessDenied | EngineUnavailable:
+    said = _object(body).get("error")
+    reason = f"{status} {said[:100]}" if isinstance(said, str) else str(status)
+    if status == 429 or status >= 500:
+        return EngineUnavailable(f"the token server could not answer ({reason})")
+    if status in (400, 401, 403):
+        return AccessDenied(
+            f"the token server refused this client ({reason}): check client id, secret, audience and scope"
+        )
+    return AccessDenied(f"the token server answered {reason}: check the token URL")
+
+
+def _object(body: bytes) -> dict[str, object]:
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return answer if isinstance(answer, dict) else {}

@@ -1,0 +1,154 @@
+"""What passes over the wire, translated both ways: our values to Zeebe's messages and back."""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import orjson
+from pyzeebe.proto import gateway_pb2 as pb
+
+from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
+from verbworker.errors import CommandInvalid
+from verbworker.job.job import Job
+
+_log = logging.getLogger(__name__)
+_Message = TypeVar("_Message")
+
+LONGEST_MESSAGE: Final = 4_000
+"""Characters of an error message that Zeebe is given; it would cut at 10,000 itself."""
+
+
+def message(kind: Callable[..., _Message], **fields: Any) -> _Message:
+    """Build a request; `CommandInvalid` when a value does not fit Zeebe's types."""
+    try:
+        return kind(**fields)
+    except (TypeError, ValueError) as error:
+        # Not the error's own text: protobuf repeats the value.
+        raise CommandInvalid(f"{kind.__name__} cannot be built: a value does not fit its field") from error
+
+
+def text_of(variables: Variables) -> str:
+    """Variables as the JSON object that Zeebe takes; `CommandInvalid` when they are not JSON."""
+    try:
+        return orjson.dumps(dict(variables)).decode()
+    except TypeError as error:
+        raise CommandInvalid(f"variables cannot be written as JSON: {error}") from error
+
+
+def cut(words: str) -> str:
+    """An error message of bounded length, in characters that every text format can hold."""
+    legible = words.encode(errors="replace").decode()
+    return legible if len(legible) <= LONGEST_MESSAGE else legible[: LONGEST_MESSAGE - 6] + " [...]"
+
+
+def poll(ask: Ask, tenants: tuple[str, ...], limit: int, wait_ms: int) -> Any:
+    """The request of one long poll; Zeebe takes 0 for its own default, so no wait is -1."""
+    return message(
+        pb.ActivateJobsRequest,
+        type=ask.type,
+        worker=ask.worker,
+        timeout=ask.timeout_ms,
+        maxJobsToActivate=limit,
+        fetchVariable=ask.variables,
+        requestTimeout=wait_ms if wait_ms > 0 else -1,
+        tenantIds=ask.tenant_ids or tenants,
+    )
+
+
+def subscription(ask: Ask, tenants: tuple[str, ...]) -> Any:
+    """The request of a stream of jobs."""
+    return message(
+        pb.StreamActivatedJobsRequest,
+        type=ask.type,
+        worker=ask.worker,
+        timeout=ask.timeout_ms,
+        fetchVariable=ask.variables,
+        tenantIds=ask.tenant_ids or tenants,
+    )
+
+
+def creation(start: Start, tenant: str) -> Any:
+    """The request for an instance: the definition key alone pins a version that nobody can replace."""
+    if start.definition_key is not None:
+        which: dict[str, object] = {"processDefinitionKey": start.definition_key}
+    else:
+        which = {"bpmnProcessId": start.process_id, "version": start.version}
+    return message(
+        pb.CreateProcessInstanceRequest,
+        variables=text_of(start.variables),
+        tenantId=start.tenant_id or tenant,
+        **which,
+    )
+
+
+def publication(signal: Signal, tenant: str) -> Any:
+    """The request that publishes a message."""
+    return message(
+        pb.PublishMessageRequest,
+        name=signal.name,
+        correlationKey=signal.correlation_key,
+        messageId=signal.message_id,
+        timeToLive=signal.ttl_ms,
+        variables=text_of(signal.variables),
+        tenantId=signal.tenant_id or tenant,
+    )
+
+
+def deployment(resources: list[Resource], tenant: str) -> Any:
+    """The request that deploys resources together."""
+    files = [message(pb.Resource, name=resource.name, content=resource.content) for resource in resources]
+    return message(pb.DeployResourceRequest, resources=files, tenantId=tenant)
+
+
+def deployed(answer: pb.DeployResourceResponse) -> list[Deployed]:
+    """The processes of a deployment; decisions and forms are deployed but not our concern."""
+    processes = (one.process for one in answer.deployments if one.WhichOneof("Metadata") == "process")
+    return [Deployed(one.bpmnProcessId, one.version, one.processDefinitionKey, one.resourceName) for one in processes]
+
+
+def started(answer: pb.CreateProcessInstanceResponse) -> Started:
+    """The created instance."""
+    return Started(
+        instance_key=answer.processInstanceKey,
+        definition_key=answer.processDefinitionKey,
+        process_id=answer.bpmnProcessId,
+        version=answer.version,
+    )
+
+
+def facts(answer: pb.TopologyResponse) -> EngineFacts:
+    """The cluster as its gateway sees it."""
+    return EngineFacts(answer.gatewayVersion, answer.clusterSize, answer.partitionsCount)
+
+
+def job(told: pb.ActivatedJob, timeout_ms: int) -> Job:
+    """One activated job; Zeebe tells when the activation ends, so when it began is known too."""
+    return Job(
+        key=told.key,
+        type=told.type,
+        retries=told.retries,
+        activated_ms=told.deadline - timeout_ms,
+        timeout_ms=timeout_ms,
+        process_instance_key=told.processInstanceKey,
+        element_instance_key=told.elementInstanceKey,
+        process_definition_key=told.processDefinitionKey,
+        process_version=told.processDefinitionVersion,
+        process_id=told.bpmnProcessId,
+        element_id=told.elementId,
+        tenant_id=told.tenantId,
+        variables=_object(told.variables, told.key),
+        headers=_object(told.customHeaders, told.key),
+    )
+
+
+def _object(text: str, key: int) -> dict[str, Any]:
+    # A job that cannot be read goes on without variables, to fail by its contract and leave a frame;
+    # raising here would take the other jobs of the same answer with it.
+    try:
+        value = orjson.loads(text) if text else {}
+    except orjson.JSONDecodeError:
+        value = None
+    if isinstance(value, dict):
+        return value
+    _log.warning("job text is no JSON object", extra={"job_key": key})
+    return {}

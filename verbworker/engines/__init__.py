@@ -1,1 +1,0 @@
-"""Engines speak to a process engine; what they speak is in the README beside this file."""

@@ -1,0 +1,71 @@
+"""The guard: who sends a request, before anything in it is believed."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from verbworker.http.ingress.settings import Credentials
+from verbworker.http.ingress.webhook import Signed, secret_of, signed
+from verbworker.http.keys import holder_of
+
+if TYPE_CHECKING:
+    from verbworker.http.ingress.oidc import Issuer
+
+API_KEY: Final = "x-api-key"
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Somebody who may send, and the one tenant they may send for; any tenant where nobody asks who they are."""
+
+    name: str
+    tenant_id: str | None
+
+
+class Guard:
+    """Knows every credential. A request shows one of them, or nothing of it is read."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        tolerance: float,
+        issuer: "Issuer | None" = None,
+        open_to_all: bool = False,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._keys = [(bytes.fromhex(key.sha256), Sender(key.name, key.tenant)) for key in credentials.api_keys]
+        self._webhooks = [
+            ([secret_of(secret.get_secret_value()) for secret in one.secrets], Sender(one.name, one.tenant))
+            for one in credentials.webhooks
+        ]
+        self._issuer = issuer
+        self._tolerance = tolerance
+        self._open_to_all = open_to_all
+        self._now = now
+
+    async def ask(self, headers: Mapping[str, str]) -> Sender | Signed | None:
+        """Who sends, as far as headers tell: a signature needs the body too."""
+        if self._open_to_all:
+            return Sender("anybody", None)
+        if self._webhooks and "webhook-signature" in headers:
+            return signed(headers, now=self._now(), tolerance=self._tolerance)
+        if API_KEY in headers:
+            return self._holder(headers[API_KEY])
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        if self._issuer is not None and kind.lower() == "bearer":
+            bearer = await self._issuer.verify(token.strip())
+            return None if bearer is None else Sender(f"oidc:{bearer.subject}", bearer.tenant_id)
+        return None
+
+    def signer(self, claim: Signed, body: bytes) -> Sender | None:
+        """Whose signature it is."""
+        found = None
+        for secrets, sender in self._webhooks:
+            if claim.fits(body, secrets):
+                found = sender
+        return found
+
+    def _holder(self, key: str) -> Sender | None:
+        return holder_of(key, self._keys)

@@ -1,0 +1,101 @@
+"""Tokens of an OpenID issuer: signature, issuer, audience and time are checked, then the tenant is read."""
+
+import asyncio
+import json
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import jwt
+
+from verbworker.http.ingress.settings import Oidc
+from verbworker.http.outside import require_safe
+
+_ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Signatures only: a shared secret would let everybody who checks tokens also make them."""
+
+_LEEWAY_S: Final = 30
+_FETCH_S: Final = 5.0
+_LARGEST: Final = 1024 * 1024
+_YOUNG_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """Whom a token speaks for."""
+
+    subject: str
+    tenant_id: str
+
+
+class Issuer:
+    """One issuer and its keys, read when first needed and again when a token names a key we do not know."""
+
+    def __init__(self, settings: Oidc, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._now = now
+        self._keys: dict[str | None, Any] = {}
+        self._read_at: float | None = None
+        self._lock = asyncio.Lock()
+        require_safe(settings.jwks)
+
+    async def verify(self, token: str) -> Bearer | None:
+        """Whom the token speaks for, or None when it does not hold."""
+        claims = await self.claims(token)
+        tenant = None if claims is None else claims.get(self._settings.tenant_claim)
+        return Bearer(str(claims["sub"]), tenant) if claims and isinstance(tenant, str) and tenant else None
+
+    async def claims(self, token: str) -> Mapping[str, Any] | None:
+        """What the token says, or None when it does not hold: signature, issuer, audience and time."""
+        try:
+            kid = jwt.get_unverified_header(token).get("kid")
+            key = await self._key(kid)
+            if key is None:
+                return None
+            found: Mapping[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=list(_ALGORITHMS),
+                audience=self._settings.audience,
+                issuer=self._settings.issuer,
+                leeway=_LEEWAY_S,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except jwt.PyJWTError:
+            return None
+        return found
+
+    async def _key(self, kid: str | None) -> Any:
+        if kid not in self._keys:
+            async with self._lock:
+                if kid not in self._keys and self._may_read():
+                    self._read_at = self._now()
+                    self._keys = _keys(await asyncio.to_thread(_fetch, self._settings.jwks)) or self._keys
+        return self._keys.get(kid)
+
+    def _may_read(self) -> bool:
+        # A key that nobody has, in every token of a stranger, must not become a request to the issuer each.
+        return self._read_at is None or self._now() - self._read_at > _YOUNG_S
+
+
+def _fetch(place: str) -> bytes:
+    """The key set of a file or a URL; nothing when it cannot be had. Blocks, so it belongs into a thread."""
+    try:
+        if urlsplit(place).scheme in ("http", "https"):
+            with urllib.request.urlopen(place, timeout=_FETCH_S) as answer:
+                return bytes(answer.read(_LARGEST))
+        return Path(place).read_bytes()
+    except (OSError, ValueError):
+        return b""
+
+
+def _keys(content: bytes) -> dict[str | None, Any]:
+    try:
+        found = jwt.PyJWKSet.from_dict(json.loads(content)).keys
+    except (jwt.PyJWTError, ValueError, AttributeError, TypeError):
+        return {}
+    return {key.key_id: key for key in found if key.public_key_use in (None, "sig")}

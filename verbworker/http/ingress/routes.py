@@ -1,0 +1,216 @@
+"""What the ingress answers: each request with JSON, each refusal with one sentence."""
+
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from verbworker.contract.message import Message, Word, validate
+from verbworker.errors import (
+    MessageInvalid,
+    PermanentContract,
+    RequestConflict,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+)
+from verbworker.http.body import read_body
+from verbworker.http.ingress.guard import Guard, Sender
+from verbworker.http.ingress.rate import Rates
+from verbworker.http.ingress.webhook import Signed
+from verbworker.payload.canonical import parse
+from verbworker.stores.database import Database
+from verbworker.work.messages.ingress import Counter, Ingress
+
+_log = logging.getLogger(__name__)
+
+_RETRY_AFTER = {"Retry-After": "5"}
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="verbworker"'}
+
+
+class _Handover(BaseModel):
+    """A message to hand over at once, in the words of its senders."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
+
+    message_name: Annotated[Word, Field(alias="messageName")]
+    correlation_key: Annotated[Word, Field(alias="correlationKey")]
+    variables: dict[str, Any] | None = None
+    message_id: Annotated[Word | None, Field(alias="messageId")] = None
+
+
+class Routes:
+    """The routes of one ingress. A request is believed first, measured second and read third."""
+
+    def __init__(
+        self,
+        guard: Guard,
+        rates: Rates,
+        ingress: Ingress,
+        counter: Counter,
+        database: Database,
+        *,
+        limit: int,
+        tenant_of_anybody: str,
+    ) -> None:
+        self._guard = guard
+        self._rates = rates
+        self._ingress = ingress
+        self._counter = counter
+        self._database = database
+        self._limit = limit
+        self._tenant_of_anybody = tenant_of_anybody
+        self.is_stopping = False
+
+    def app(self) -> Starlette:
+        """The application that a server runs."""
+        routes = [
+            Route("/messages", self._told(self._take), methods=["POST"]),
+            Route("/api/workflow/message", self._told(self._hand_over), methods=["POST"]),
+            Route("/live", _live, methods=["GET"]),
+            Route("/ready", self._ready, methods=["GET"]),
+        ]
+        return Starlette(routes=routes, exception_handlers={HTTPException: _plain_refusal, Exception: _bug})
+
+    def leave(self) -> None:
+        """Say from now on that no more is taken."""
+        self.is_stopping = True
+
+    async def _take(self, request: Request) -> Response:
+        sender, body = await self._admit(request)
+        tenant = sender.tenant_id or self._tenant_of_anybody
+        message = await self._ingress.read(body, tenant_id=tenant, sent_by=sender.name)
+        if sender.tenant_id is not None and message.tenant_id != sender.tenant_id:
+            raise HTTPException(403, "this credential does not speak for the tenant that the message names")
+        receipt = await self._ingress.take(message, sent_by=sender.name)
+        _log.info("message taken", extra={**_who(message, sender), "is_new": receipt.is_new})
+        return JSONResponse({"message_id": message.message_id}, 202)
+
+    async def _hand_over(self, request: Request) -> Response:
+        sender, body = await self._admit(request)
+        tenant = sender.tenant_id or self._tenant_of_anybody
+        try:
+            message = _message(body, self._limit, tenant_id=tenant, given_id=request.headers.get("webhook-id"))
+        except MessageInvalid as error:
+            await self._ingress.refuse(body, error, tenant_id=tenant, sent_by=sender.name)
+            raise
+        answer = await self._counter.hand_over(message, sent_by=sender.name)
+        _log.info("message handed over", extra={**_who(message, sender), "is_delivered": answer.is_delivered})
+        told = {"message_id": message.message_id, "delivered": answer.is_delivered}
+        if answer.is_delivered:
+            return JSONResponse(told)
+        if answer.is_kept:
+            return JSONResponse(told, 202)
+        return JSONResponse({"error": answer.reason, **told}, 404)
+
+    async def _admit(self, request: Request) -> tuple[Sender, bytes]:
+        """Who sends and what, or the refusal of the first thing that is wrong."""
+        claim = await self._guard.ask(request.headers)
+        if claim is None:
+            raise HTTPException(401, "no credential was shown that holds", _CHALLENGE)
+        if isinstance(claim, Sender):
+            self._measure(claim)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json" and not kind.endswith("+json"):
+            raise HTTPException(415, "send a message as application/json")
+        body = await read_body(request, self._limit)
+        if isinstance(claim, Signed):
+            sender = self._guard.signer(claim, body)
+            if sender is None:
+                raise HTTPException(401, "no credential was shown that holds", _CHALLENGE)
+            self._measure(sender)
+            return sender, body
+        return claim, body
+
+    def _measure(self, sender: Sender) -> None:
+        seconds = self._rates.wait(sender.name, time.monotonic())
+        if seconds > 0:
+            raise HTTPException(
+                429, "this sender brings more than it may; come again later", {"Retry-After": str(math.ceil(seconds))}
+            )
+
+    def _told(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """The same endpoint with our errors as HTTP says them."""
+
+        async def endpoint(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except MessageInvalid as error:
+                return _refusal(422, str(error), fields=error.fields)
+            except RequestConflict as error:
+                return _refusal(409, str(error))
+            except (StoreUnavailable, StoreConflict) as error:
+                _log.warning("a message was not taken", extra={"reason": str(error)})
+                return _refusal(503, "the message was not kept; send it again under the same id", _RETRY_AFTER)
+            except StoreError as error:
+                _log.error("a message was refused by the database", extra={"reason": str(error)})
+                return _refusal(500, "the message was not kept")
+
+        return endpoint
+
+    async def _ready(self, _request: Request) -> Response:
+        if self.is_stopping:
+            return _refusal(503, "the ingress is stopping")
+        try:
+            await self._database.ping()
+        except StoreError:
+            return _refusal(503, "the database does not answer")
+        return JSONResponse({"ok": True})
+
+
+async def _live(_request: Request) -> Response:
+    return JSONResponse({"ok": True})
+
+
+def _message(body: bytes, limit: int, *, tenant_id: str, given_id: str | None) -> Message:
+    try:
+        wanted = _Handover.model_validate(parse(body, limit=limit))
+    except PermanentContract as error:
+        raise MessageInvalid(f"the message cannot be read: {error}") from error
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+        fields = {".".join(map(str, one["loc"])): one["msg"].removeprefix("Value error, ") for one in problems}
+        raise MessageInvalid("the message does not fit", fields) from None
+    given = wanted.message_id if wanted.message_id is not None else given_id
+    return validate(
+        {
+            "message_name": wanted.message_name,
+            "message_id": str(uuid4()) if given is None else given,
+            "correlation_key": wanted.correlation_key,
+            "tenant_id": tenant_id,
+            "payload": wanted.variables,
+        }
+    )
+
+
+def _who(message: Message, sender: Sender) -> dict[str, object]:
+    named = {"message_id": message.message_id, "message_name": message.message_name, "tenant_id": message.tenant_id}
+    return {**named, "sender": sender.name, "traceparent": message.traceparent}
+
+
+def _refusal(
+    status: int, words: str, headers: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
+) -> Response:
+    told: dict[str, object] = {"error": words}
+    if fields:
+        told["fields"] = dict(fields)
+    return JSONResponse(told, status, dict(headers or {}))
+
+
+async def _plain_refusal(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _refusal(error.status_code, error.detail, error.headers)
+
+
+async def _bug(_request: Request, error: Exception) -> Response:
+    _log.error("a request met a bug", exc_info=error)
+    return _refusal(500, "the message was not taken because of a bug here")

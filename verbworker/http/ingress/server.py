@@ -1,0 +1,106 @@
+"""The server of the ingress: builds it, listens, and ends without losing an answer."""
+
+import asyncio
+import socket
+from contextlib import AsyncExitStack, closing
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from verbworker.app import selfcheck
+from verbworker.app.settings import Settings
+from verbworker.background.poll_loop import running
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Engine
+from verbworker.errors import ContractInvalid
+from verbworker.http.ingress.guard import Guard
+from verbworker.http.ingress.rate import Rates
+from verbworker.http.ingress.routes import Routes
+from verbworker.http.ingress.settings import Credentials, IngressSettings
+from verbworker.http.server import Habits, bound, is_loopback, listen
+from verbworker.stores import migrations as _schema
+from verbworker.stores.database import Database
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Inbox
+from verbworker.work.messages.delivery import Messenger
+from verbworker.work.messages.ingress import Counter, Ingress
+
+if TYPE_CHECKING:
+    from verbworker.http.ingress.oidc import Issuer
+
+_AT_ONCE = 256
+
+
+async def serve(
+    settings: Settings,
+    ingress: IngressSettings,
+    registry: Registry,
+    engine: Engine,
+    stop: asyncio.Event,
+    *,
+    is_open: bool = False,
+) -> None:
+    """Take messages until `stop` is set, then finish the requests under way."""
+    guard = make_guard(ingress, is_open=is_open)
+    advice = "choose another by VERBWORKER_INGRESS_PORT"
+    with closing(bound(ingress.host, ingress.port, advice=advice)) as listener:
+        await _serve(settings, ingress, registry, engine, guard, listener, stop)
+
+
+async def _serve(
+    settings: Settings,
+    ingress: IngressSettings,
+    registry: Registry,
+    engine: Engine,
+    guard: Guard,
+    listener: socket.socket,
+    stop: asyncio.Event,
+) -> None:
+    await _schema.require(settings.database())
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(Database(settings.database(), size=settings.control_connections))
+        await selfcheck.require_writable(database)
+        await stack.enter_async_context(engine)
+        inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
+        letters = DeadLetters(database)
+        tenant = settings.tenant_ids[0] if settings.tenant_ids else None
+        messenger = Messenger(registry, inbox, letters, engine, tenant=tenant)
+        routes = Routes(
+            guard,
+            Rates(ingress.rate, ingress.burst),
+            Ingress(inbox, letters, ttl=ingress.message_ttl, limit=ingress.body_limit, messenger=messenger),
+            Counter(registry, inbox, letters, engine, ttl=ingress.message_ttl, tenant=tenant),
+            database,
+            limit=ingress.body_limit,
+            tenant_of_anybody=settings.tenant,
+        )
+        async with running([messenger.service], stop):
+            await listen(routes.app(), listener, _habits(ingress), stop, leaving=routes.leave)
+
+
+def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
+    """The guard that the settings describe; nobody at the door is refused, but for trials on this machine."""
+    credentials = settings.believed()
+    if is_open:
+        if credentials:
+            raise ContractInvalid("--insecure-no-auth and credentials exclude each other: leave one of them out")
+        if not is_loopback(settings.host):
+            raise ContractInvalid("--insecure-no-auth is for this machine alone: listen on 127.0.0.1")
+    elif not credentials:
+        raise ContractInvalid(
+            "nobody may send: set VERBWORKER_INGRESS_CREDENTIALS_FILE, or pass --insecure-no-auth to try it out"
+        )
+    tolerance = settings.tolerance.total_seconds()
+    return Guard(credentials, tolerance=tolerance, issuer=_issuer(credentials), open_to_all=is_open)
+
+
+def _issuer(credentials: Credentials) -> "Issuer | None":
+    if credentials.oidc is None:
+        return None
+    # Here and not above: its cryptography takes a moment to import, and most senders sign or show a key.
+    from verbworker.http.ingress.oidc import Issuer
+
+    return Issuer(credentials.oidc)
+
+
+def _habits(settings: IngressSettings) -> Habits:
+    return Habits(_AT_ONCE, settings.drain, settings.tls_certificate, settings.tls_key)

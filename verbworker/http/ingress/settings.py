@@ -1,0 +1,117 @@
+"""The settings of the ingress: where it listens, what it takes, and whom it believes."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from verbworker.app.settings import Seconds
+from verbworker.contract.message import LARGEST, Word
+from verbworker.errors import ContractInvalid
+
+_STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class ApiKey(BaseModel):
+    """A key that a sender shows; we know its SHA-256 alone."""
+
+    model_config = _STRICT
+
+    name: Word
+    tenant: Word
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class Webhook(BaseModel):
+    """A sender that signs what it sends; several secrets while they are being changed."""
+
+    model_config = _STRICT
+
+    name: Word
+    tenant: Word
+    secrets: Annotated[list[SecretStr], Field(min_length=1)]
+
+
+class Oidc(BaseModel):
+    """An issuer of tokens: its keys as a file or a URL, and the claim that names the tenant."""
+
+    model_config = _STRICT
+
+    issuer: Word
+    audience: Word
+    jwks: Annotated[str, Field(min_length=1)]
+    tenant_claim: Word = "tenant_id"
+
+
+class Credentials(BaseModel):
+    """Everybody the ingress believes."""
+
+    model_config = _STRICT
+
+    api_keys: tuple[ApiKey, ...] = ()
+    webhooks: tuple[Webhook, ...] = ()
+    oidc: Oidc | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.api_keys or self.webhooks or self.oidc)
+
+
+class IngressSettings(BaseSettings):
+    """What an operator may set beside the settings that every command has. Durations are in seconds."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VERBWORKER_INGRESS_", extra="forbid", hide_input_in_errors=True, frozen=True
+    )
+
+    host: str = Field(default="127.0.0.1", description="where messages are taken")
+    port: int = Field(default=8091, ge=0, le=65535, description="its port")
+    credentials: SecretStr | None = Field(default=None, description="who may send, as JSON")
+    credentials_file: Path | None = Field(default=None, description="a file that holds the same JSON")
+    body_limit: int = Field(default=LARGEST, ge=1024, le=LARGEST, description="the largest body, in bytes")
+    rate: float = Field(default=50.0, gt=0, description="messages each sender may bring in a second")
+    burst: int = Field(default=100, ge=1, description="and at once, after a pause")
+    tolerance: Seconds = Field(default=timedelta(minutes=5), description="how old a signature may be")
+    message_ttl: Seconds = Field(default=timedelta(hours=1), description="how long a message waits for its case")
+    drain: Seconds = Field(default=timedelta(seconds=20), description="how long requests under way may take to end")
+    tls_certificate: Path | None = Field(default=None, description="to speak TLS without a proxy")
+    tls_key: Path | None = Field(default=None, description="the certificate's key")
+
+    def believed(self) -> Credentials:
+        """Who may send; nobody when nothing is set."""
+        text = self.credentials.get_secret_value() if self.credentials else ""
+        if not text.strip() and self.credentials_file is not None:
+            text = _read(self.credentials_file)
+        if not text.strip():
+            return Credentials()
+        try:
+            found = Credentials.model_validate(json.loads(text))
+        except ValidationError as error:
+            where = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
+            raise ContractInvalid(f"the ingress credentials do not fit at {where or 'their top'}") from None
+        except ValueError:
+            raise ContractInvalid("the ingress credentials are no JSON") from None
+        names = [key.name for key in found.api_keys] + [webhook.name for webhook in found.webhooks]
+        if len(names) != len(set(names)):
+            raise ContractInvalid("two ingress credentials have the same name; each needs its own")
+        return found
+
+
+def load(**overrides: object) -> IngressSettings:
+    """Read the settings; what is None in `overrides` was not given on the command line."""
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return IngressSettings(**given)  # type: ignore[arg-type]  # pydantic checks each by its field
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        name = str(problem["loc"][0]).upper()
+        raise ContractInvalid(f"VERBWORKER_INGRESS_{name}: {problem['msg'].lower()}") from None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ContractInvalid(f"credentials_file: cannot read {path}: {error}") from None

@@ -1,0 +1,267 @@
+"""A job's frame and the decision table: what to do with a delivery whose frame could not be claimed."""
+
+from base64 import b32encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from uuid import UUID
+
+from verbworker.errors import PermanentContract
+from verbworker.job.job import Job
+from verbworker.job.outcome import Incident
+
+RELEASE_GRACE = timedelta(seconds=5)
+"""A delivery this much later than our report of an incident was released by a person in the engine."""
+
+
+class FrameState(StrEnum):
+    """Where a frame stands. `failed` is no verdict; `completed` is final; `incident` waits for a person."""
+
+    STARTED = "started"
+    FAILED = "failed"
+    COMPLETED = "completed"
+    INCIDENT = "incident"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A job as it is pushed: what the engine said, and how its verb wants to be treated."""
+
+    job: Job
+    instance_uid: UUID | None
+    entry_id: UUID | None
+    mode: str
+    on_unknown: str
+    max_runs: int
+    idempotency_window: timedelta
+    idempotency_key: str
+    retries: int
+    input_hash: bytes
+
+
+def idempotency_key(engine_id: str, job: Job, generation: int = 0) -> str:
+    """The key a verb hands to the outside: one per job and generation, the same on every run."""
+    return _key(engine_id, job.process_instance_key, job.element_instance_key, job.key, job.type, generation)
+
+
+def renewed_key(engine_id: str, frame: "Frame", generation: int) -> str:
+    """The key of a later generation of a frame: the outside takes it for another job."""
+    return _key(
+        engine_id, frame.process_instance_key, frame.element_instance_key, frame.job_key, frame.verb, generation
+    )
+
+
+def _key(*parts: object) -> str:
+    digest = sha256("|".join(str(part) for part in parts).encode()).digest()
+    return "vw1-" + b32encode(digest).decode().rstrip("=").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to record a frame's outcome: valid while nobody claims a higher epoch."""
+
+    job_key: int
+    epoch: int
+    owner: UUID
+    claimed_from: str  # new, retry, takeover, release
+    runs: int
+    retries_left: int
+    generation: int
+    idempotency_key: str
+    first_run_at: datetime
+    now: datetime
+    lease_until: datetime
+    deliveries: int = 1
+    instance: "Correlation | None" = None
+    input_known: bool = False
+    input_is_head: bool = False
+    # Whether another job of the same step may have a frame: only then is it worth a look.
+    may_have_twin: bool = False
+    # Whether another job of the same element has a frame, with whatever input: the same step if it is entered once.
+    is_element_visited: bool = False
+    # Whether the instance is old enough to have frames in the archive, where that was not looked for.
+    may_have_archived: bool = False
+    # Whether an earlier run of the step, under another job key, may have reached the outside.
+    follows_twin: bool = False
+
+    @property
+    def has_doubt(self) -> bool:
+        """Whether the step may have been done under another job key."""
+        return self.may_have_twin or self.is_element_visited or self.may_have_archived
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """What the database knows of the instance a job says it belongs to."""
+
+    tenant_id: str
+    entry_id: UUID
+    verb: str
+    verb_version: str
+    engine_id: str
+    instance_key: int | None
+    correlation: Mapping[str, str]
+    status: str = "active"
+    definition_key: int | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its entry has ended, so that no job of it is wanted any more."""
+        return self.status not in ("starting", "active")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame as it stands in the database, read at `now`."""
+
+    job_key: int
+    process_instance_key: int
+    element_instance_key: int
+    verb: str
+    tenant_id: str
+    instance_uid: UUID | None
+    mode: str
+    on_unknown: str
+    max_runs: int
+    idempotency_window: timedelta
+    state: FrameState
+    epoch: int
+    owner: UUID
+    lease_until: datetime
+    activated_ms: int
+    runs: int
+    retries_left: int
+    keyed_at: datetime
+    next_retry_at: datetime | None
+    input_hash: bytes
+    outcome: str | None
+    output: bytes | None
+    output_seal: str | None
+    flags: Mapping[str, object]
+    correlation: Mapping[str, str]
+    error_code: str | None
+    fail_class: str | None
+    fail_code: str | None
+    fail_text: str | None
+    reported_at: datetime | None
+    acked_at: datetime | None
+    now: datetime
+    archived: bool = False
+
+
+class Step(StrEnum):
+    """What to do with a delivery that was not claimed."""
+
+    CONTINUE = "continue"  # it is our own claim whose answer was lost
+    CLAIM_AGAIN = "claim again"  # it became claimable in the meantime
+    REPLAY = "replay"  # send the stored verdict
+    BUSY = "busy"  # another claim is alive: drop; if its owner dies, the sweep hands the job out again
+    SUPERSEDED = "superseded"  # a later delivery owns the frame: drop, say nothing
+    REPORT_RETRY = "report retry"  # the failure was never told
+    REPORT_INCIDENT = "report incident"  # the incident was never told
+    WAIT = "wait"  # an incident that is told already: drop, it comes again
+    HOLD_POISON = "hold poison"  # too many runs ended without an answer
+    HOLD_UNKNOWN = "hold unknown"  # an outcome is unknown and must not be repeated
+    QUARANTINE = "quarantine"  # another job of a recreated engine under an old key
+
+
+def decide(frame: Frame, job: Job, instance_uid: UUID | None, owner: UUID) -> Step:
+    """Decide about a delivery of `job` to `owner`, given the frame that stands."""
+    if not is_same_job(frame, job, instance_uid):
+        return Step.QUARANTINE
+    match frame.state:
+        case FrameState.COMPLETED:
+            return _decide_completed(frame)
+        case FrameState.STARTED:
+            return _decide_started(frame, job, owner)
+        case FrameState.FAILED:
+            return _decide_failed(frame, job)
+        case FrameState.INCIDENT:  # pragma: no branch  # there is no other
+            return _decide_incident(frame, job)
+
+
+def is_same_job(frame: Frame, job: Job, instance_uid: UUID | None) -> bool:
+    """Return whether a frame is of this very job, and not of another that had its key."""
+    return (
+        frame.process_instance_key == job.process_instance_key
+        and frame.element_instance_key == job.element_instance_key
+        and frame.verb == job.type
+        and frame.tenant_id == job.tenant_id
+        and frame.instance_uid == instance_uid
+    )
+
+
+def _decide_completed(frame: Frame) -> Step:
+    # An acknowledged job that comes back was restored from a backup, unless nothing of ours vouches for it.
+    if frame.acked_at is not None and frame.instance_uid is None:
+        return Step.QUARANTINE
+    return Step.REPLAY
+
+
+def _decide_started(frame: Frame, job: Job, owner: UUID) -> Step:
+    is_live = frame.lease_until >= frame.now
+    if is_live and frame.owner == owner and frame.activated_ms == job.activated_ms:
+        return Step.CONTINUE
+    # Before "busy": an older delivery must not set the timeout of the activation that followed it.
+    if job.activated_ms <= frame.activated_ms:
+        return Step.SUPERSEDED
+    return Step.BUSY if is_live else decide_abandoned(frame)
+
+
+def decide_abandoned(frame: Frame) -> Step:
+    """Decide about a started frame whose lease is over: a run once more, or a hold for a person.
+
+    A redelivery and the sweep ask the same question, so both ask it here.
+    """
+    if frame.runs >= frame.max_runs:
+        return Step.HOLD_POISON
+    if frame.mode == "external" and _is_unrepeatable(frame):
+        return Step.HOLD_UNKNOWN
+    return Step.CLAIM_AGAIN
+
+
+def decide_swept(frame: Frame) -> Step:
+    """Decide about a frame that the sweep took: its owner can neither finish the run nor report it any more."""
+    match frame.state:
+        case FrameState.STARTED:
+            return decide_abandoned(frame)
+        case FrameState.INCIDENT:
+            return Step.REPORT_INCIDENT
+        case _:  # failed: a completed frame is the relay's
+            return Step.REPORT_RETRY
+
+
+def incident_of(step: Step, frame: Frame) -> Incident:
+    """Return the incident that holds an abandoned frame, for a step that holds one."""
+    if step is Step.HOLD_POISON:
+        text = f"the verb was begun {frame.runs} times and its worker never answered"
+        return Incident(PermanentContract.kind, "CrashLoop", text)
+    text = "a worker vanished during an external call, and repeating it is not allowed"
+    return Incident(PermanentContract.kind, "OutcomeUnknown", text)
+
+
+def _is_unrepeatable(frame: Frame) -> bool:
+    return frame.on_unknown == "hold" or frame.keyed_at <= frame.now - frame.idempotency_window
+
+
+def _decide_failed(frame: Frame, job: Job) -> Step:
+    if job.activated_ms <= frame.activated_ms:
+        return Step.SUPERSEDED
+    # Closed as gone, and not claimable any more: the engine was restored, or it took back what it had answered.
+    if frame.acked_at is not None:
+        return Step.QUARANTINE
+    if frame.next_retry_at is not None and frame.next_retry_at > frame.now:
+        return Step.REPORT_RETRY
+    return Step.CLAIM_AGAIN
+
+
+def _decide_incident(frame: Frame, job: Job) -> Step:
+    if job.activated_ms <= frame.activated_ms:
+        return Step.SUPERSEDED
+    if frame.reported_at is None:
+        return Step.REPORT_INCIDENT
+    if job.activated_ms > (frame.reported_at + RELEASE_GRACE).timestamp() * 1000:
+        return Step.CLAIM_AGAIN
+    return Step.WAIT

@@ -1,0 +1,170 @@
+"""Element templates: for each verb, gate and wait a thing that modellers drop on the canvas of Camunda Modeler.
+
+What they write into a model is what the linter asks for and no more. Retries are not among it: deploying puts them in.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from verblint.bpmn.event_cause import TimerKind
+from verblint.contracts.contract import FlagType
+from verblint.flow.timer_text import is_literal
+from verblint.names import COMPENSATE, OWN_TEMPLATES
+from verbworker.contract.flags import Flag
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Verb
+from verbworker.contract.workflow import Gate, WorkflowVerb
+
+# What the modelers know a template of Camunda 8 by. Web Modeler takes it without a version only.
+SCHEMA = "https://unpkg.com/@camunda/zeebe-element-templates-json-schema/resources/schema.json"
+FILE = "verbworker.json"
+
+_ENGINES = ">=8.6"
+_LONGEST_NAME = 80
+_MESSAGE = "bpmn:MessageEventDefinition"
+_MESSAGES = (
+    ("catch", "Wait for {}", ("bpmn:IntermediateCatchEvent", "bpmn:IntermediateThrowEvent"), _MESSAGE),
+    ("boundary", "When {} comes", ("bpmn:BoundaryEvent",), _MESSAGE),
+    ("receive", "Receive {}", ("bpmn:ReceiveTask", "bpmn:Task"), None),
+)
+_TIMER = "bpmn:TimerEventDefinition"
+_TIMERS = (
+    ("timer", "Wait until {} is over", ("bpmn:IntermediateCatchEvent", "bpmn:IntermediateThrowEvent")),
+    ("deadline", "When {} is over", ("bpmn:BoundaryEvent",)),
+)
+_TIMES = ((TimerKind.DURATION, "timeDuration"), (TimerKind.DATE, "timeDate"))
+
+Template = dict[str, Any]
+
+
+def templates(registry: Registry) -> list[Template]:
+    """A template for every sub-verb, gate and wait of a registry, by id. The same registry gives the same ones."""
+    found = [_verb(verb) for verb in registry]
+    for workflow in registry.workflows.values():
+        found += [_gate(gate, workflow) for gate in workflow.gates.values()]
+        found += [wait for message, key in workflow.messages.items() for wait in _messages(message, key, workflow)]
+        found += [wait for flag in workflow.flag_contract.flags.values() for wait in _timers(flag, workflow)]
+    if any(workflow.compensation for workflow in registry.workflows.values()):
+        found.append(_undoing())
+    # What two workflow verbs wait for under one key or one flag is one template.
+    return [template for _, template in sorted({str(template["id"]): template for template in found}.items())]
+
+
+def written(found: list[Template]) -> str:
+    """The templates as the one file that holds them."""
+    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+
+
+def _verb(verb: Verb) -> Template:
+    task = _hidden(verb.name, {"type": "zeebe:taskDefinition", "property": "type"})
+    codes = f" It may end with the error {' or '.join(verb.errors)}." if verb.errors else ""
+    return _template(
+        f"verb.{verb.name}",
+        verb.name,
+        # What a modeller must catch: a template of a task cannot bring its boundary events along.
+        f"{verb.sentence}{codes}",
+        ("bpmn:ServiceTask", "bpmn:Task"),
+        properties=[_named(verb.sentence), task],
+    )
+
+
+def _undoing() -> Template:
+    words = "Undo what this case has done, the youngest step first"
+    task = _hidden(COMPENSATE, {"type": "zeebe:taskDefinition", "property": "type"})
+    return _template("undo", COMPENSATE, words, ("bpmn:ServiceTask", "bpmn:Task"), properties=[_named(words), task])
+
+
+def _gate(gate: Gate, workflow: WorkflowVerb) -> Template:
+    whose = f" by {gate.audience}" if gate.audience else ""
+    answers = f" It takes {' or '.join(gate.decisions)}." if gate.decisions else ""
+    return _template(
+        f"gate.{workflow.name}.{gate.name}",
+        f"Gate {gate.name} of {workflow.name}",
+        # A template cannot give an element its id, and the id is how the gate is known.
+        f"A decision{whose}.{answers} Give the task the id {gate.task}.",
+        ("bpmn:UserTask", "bpmn:Task"),
+        version=workflow.version,
+        properties=[_named(f"Decide: {gate.name}")],
+    )
+
+
+def _messages(message: str, key: str, workflow: WorkflowVerb) -> Iterator[Template]:
+    for short, words, kinds, event in _MESSAGES:
+        yield _template(
+            f"wait.{short}.{_slug(message)}.{key}",
+            words.format(message),
+            f"The message {message}, for the case whose key {key} it carries.",
+            kinds,
+            event=event,
+            version=workflow.version,
+            properties=[
+                _named(words.format(message)),
+                _hidden(message, {"type": "bpmn:Message#property", "name": "name"}),
+                _hidden(f"={key}", {"type": "bpmn:Message#zeebe:subscription#property", "name": "correlationKey"}),
+            ],
+        )
+
+
+def _timers(flag: Flag, workflow: WorkflowVerb) -> Iterator[Template]:
+    """A flag whose first value is a time is there for timers to read."""
+    field = next((field for kind, field in _TIMES if is_literal(kind, str(flag.initial))), None)
+    if field is None or flag.type is not FlagType.STRING:
+        return
+    for short, words, kinds in _TIMERS:
+        yield _template(
+            f"wait.{short}.{flag.name}",
+            words.format(flag.name),
+            f"The time that the flag {flag.name} says; at the start it is {flag.initial}.",
+            kinds,
+            event=_TIMER,
+            version=workflow.version,
+            properties=[
+                _named(words.format(flag.name)),
+                _hidden(f"={flag.name}", {"type": f"{_TIMER}#property", "name": field}),
+            ],
+        )
+
+
+def _template(
+    short: str,
+    name: str,
+    description: str,
+    kinds: tuple[str, ...],
+    *,
+    properties: list[dict[str, Any]],
+    event: str | None = None,
+    version: int = 1,
+) -> Template:
+    """A template for the first of some kinds of elements; elements of the other kinds become it."""
+    element = {"value": kinds[0]} if event is None else {"value": kinds[0], "eventDefinition": event}
+    return {
+        "$schema": SCHEMA,
+        "name": name[:_LONGEST_NAME],
+        "id": f"{OWN_TEMPLATES}{short}",
+        "description": description,
+        "version": version,
+        "engines": {"camunda": _ENGINES},
+        "category": {"id": "verbworker", "name": "verbworker"},
+        "appliesTo": list(kinds),
+        "elementType": element,
+        "properties": properties,
+    }
+
+
+def _named(words: str) -> dict[str, Any]:
+    """The element's name, which a modeller may change."""
+    return {
+        "label": "Name",
+        "type": "String",
+        "value": words[:_LONGEST_NAME],
+        "binding": {"type": "property", "name": "name"},
+    }
+
+
+def _hidden(text: str, binding: dict[str, str]) -> dict[str, Any]:
+    return {"type": "Hidden", "value": text, "binding": binding}
+
+
+def _slug(message: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in message)

@@ -1,0 +1,91 @@
+"""When a timer is due: durations, dates and cycles of ISO 8601, and the next time of each."""
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from verblint.bpmn.event_cause import TimerKind
+from verblint.flow.timer_text import is_literal
+
+_PARTS = re.compile(
+    r"P(?:(?P<years>-?\d+)Y)?(?:(?P<months>-?\d+)M)?(?:(?P<weeks>-?\d+)W)?(?:(?P<days>-?\d+)D)?"
+    r"(?:T(?:(?P<hours>-?\d+)H)?(?:(?P<minutes>-?\d+)M)?(?:(?P<seconds>-?\d+(?:\.\d+)?)S)?)?"
+)
+_FARTHEST = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+class ScheduleInvalid(ValueError):
+    """A text that says no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The next time of a timer, and how often it comes again afterwards; None is for ever."""
+
+    at: datetime
+    again: int | None
+
+
+def first(kind: TimerKind, text: object, now: datetime) -> Due:
+    """When a timer that is set `now` is due first; raises `ScheduleInvalid`."""
+    # A flag may hold less than nothing, which a model may not write: the engine takes it and is late at once.
+    if not isinstance(text, str) or not is_literal(kind, text.replace("-", "") if kind is TimerKind.DURATION else text):
+        raise ScheduleInvalid(f"{kind.value} is no time of ISO 8601")
+    if kind is TimerKind.DURATION:
+        return Due(_later(now, text), 0)
+    if kind is TimerKind.DATE:
+        return Due(_date(text), 0)
+    repetition, _, interval = text.partition("/")
+    begin, _, duration = interval.rpartition("/")
+    times = int(repetition[1:]) if len(repetition) > 1 else None
+    at = _date(begin) if begin else _later(now, duration)
+    return Due(at, None if times is None else times - 1)
+
+
+def following(text: str, before: Due, now: datetime) -> Due | None:
+    """The time after `before` of a cycle, or None when it was the last. Times that were missed are left out."""
+    if before.again == 0:
+        return None
+    interval = text.rpartition("/")[2]
+    at = _later(before.at, interval)
+    return Due(at if at > now else _later(now, interval), None if before.again is None else before.again - 1)
+
+
+def _later(now: datetime, duration: str) -> datetime:
+    found = _PARTS.fullmatch(duration)
+    if found is None:
+        raise ScheduleInvalid("no duration of ISO 8601")
+    part = {name: float(value or 0) for name, value in found.groupdict().items()}
+    try:
+        moved = _by_months(now, int(part["years"]) * 12 + int(part["months"]))
+        return min(
+            _FARTHEST,
+            moved
+            + timedelta(
+                weeks=part["weeks"],
+                days=part["days"],
+                hours=part["hours"],
+                minutes=part["minutes"],
+                seconds=part["seconds"],
+            ),
+        )
+    except (OverflowError, ValueError):
+        return _FARTHEST
+
+
+def _by_months(now: datetime, months: int) -> datetime:
+    if not months:
+        return now
+    index = now.year * 12 + now.month - 1 + months
+    year, month = divmod(index, 12)
+    if year >= _FARTHEST.year:
+        return _FARTHEST
+    return now.replace(year=year, month=month + 1, day=min(now.day, monthrange(year, month + 1)[1]))
+
+
+def _date(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ScheduleInvalid("no date of ISO 8601") from error

@@ -1,0 +1,68 @@
+"""The first crossing: a caller's arguments become the payload, the keys and the variables a process starts with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.errors import PermanentContract
+from verbworker.job.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
+from verbworker.payload.envelope import pack
+from verbworker.payload.signature import KeyRing, Seal
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """An instance as it begins: known to the database first, then to the engine."""
+
+    instance_uid: UUID
+    entry_id: UUID
+    tenant_id: str
+    content: bytes
+    correlation: Mapping[str, str]
+    business_key: str | None
+    variables: Mapping[str, object]
+
+
+def begin(
+    workflow: WorkflowVerb,
+    data: Mapping[str, Any],
+    *,
+    instance_uid: UUID,
+    entry_id: UUID,
+    tenant_id: str,
+    at: datetime,
+    args: Mapping[str, object] | None = None,
+    ring: KeyRing | None = None,
+) -> Beginning:
+    """Pack and seal the first data and set every declared flag; raises `PermanentContract` when it does not fit."""
+    content = pack(workflow.schema, dict(data), by=workflow.name, at=at).to_bytes(budget=workflow.budget)
+    correlation = workflow.keys_of(data, args)
+    return Beginning(
+        instance_uid=instance_uid,
+        entry_id=entry_id,
+        tenant_id=tenant_id,
+        content=content,
+        correlation=correlation,
+        business_key=workflow.business_key_of(data, args or {}),
+        variables={
+            PAYLOAD: content.decode(),
+            PAYLOAD_HASH: seal_of(workflow, ring).seal(content, tenant=tenant_id, instance_uid=str(instance_uid)),
+            ENTRY_ID: str(entry_id),
+            INSTANCE_UID: str(instance_uid),
+            TENANT_ID: tenant_id,
+            **workflow.flag_contract.initial(),
+            **correlation,
+        },
+    )
+
+
+def seal_of(workflow: WorkflowVerb, ring: KeyRing | None) -> Seal:
+    """How a workflow's payloads are sealed; raises `PermanentContract` when it needs keys that are not there."""
+    if workflow.integrity == "plain":
+        return Seal.plain()
+    if ring is None:
+        raise PermanentContract(f"{workflow.name} needs signed payloads, but no key ring is set", code="KeyRingMissing")
+    return Seal.signed(ring)

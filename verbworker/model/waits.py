@@ -1,0 +1,214 @@
+"""Waiting: what each element of a process can stand still for, read from its model when it is deployed.
+
+Older engines tell a listener no more than the element's id, so what stands there must be known beforehand.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from verblint.bpmn.ameide_schema import extensions
+from verblint.bpmn.event_cause import (
+    Compensate,
+    Error,
+    Escalation,
+    EventDefinition,
+    Link,
+    Message,
+    Timer,
+    TimerKind,
+)
+from verblint.bpmn.model import Definitions, FlowNode, Kind, Process, Scope
+from verblint.flow.job_nodes import is_job
+from verblint.names import OWN_JOBS
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.model import schedule
+from verbworker.runbook.event import Due, Wait
+
+ERROR = "error"
+ESCALATION = "escalation"
+
+_PASSED = (Compensate, Link)
+_STARTS = (Kind.START_EVENT,)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What stands at one element: what can keep it there, or what it catches, and whose waits end with it.
+
+    `kind` is a word of `Wait`, or `error` or `escalation` for what only interrupts. `attached_to` is the element or
+    the scope that an event interrupts, when it does. `inside` is the process and the subprocesses around the element.
+    `timers` are those that end a wait here or fire beside it, as the model writes them: `timeDuration PT1H`.
+    """
+
+    kind: str
+    name: str
+    message: str | None = None
+    attached_to: str | None = None
+    interrupting: bool = False
+    behind: str | None = None
+    gate: str | None = None
+    inside: tuple[str, ...] = ()
+    timers: tuple[str, ...] = ()
+
+
+Waits = Mapping[str, Waiting]
+
+
+def ends(waits: Waits, element_id: str, other: str) -> bool:
+    """Whether `other` stops waiting when `element_id` lets the process go on.
+
+    An event behind a gateway ends the wait of the gateway; one that interrupts ends that of all it is attached to.
+    """
+    here = waits.get(element_id)
+    if here is None or (here.behind is None and here.attached_to is None):
+        return other == element_id
+    if here.behind is not None:
+        return other == here.behind
+    around = waits[other].inside if other in waits else ()
+    is_in_reach = here.interrupting and here.attached_to in (other, *around)
+    # An event subprocess interrupts what is around it, and not itself.
+    return is_in_reach and not (here.attached_to in here.inside and here.inside[-1] in around)
+
+
+def as_json(waits: Waits) -> dict[str, Any]:
+    """The waits as the database keeps them."""
+    return {element_id: asdict(waiting) for element_id, waiting in waits.items()}
+
+
+def from_json(kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Waiting]:
+    """The waits as `as_json` wrote them."""
+    lists = ("inside", "timers")
+    return {
+        key: Waiting(**{**written, **{name: tuple(written.get(name, ())) for name in lists}})
+        for key, written in kept.items()
+    }
+
+
+def due(waits: Waits, element_id: str, variables: Mapping[str, object], now: datetime) -> Due:
+    """Say when the first timer at an element is due; of a cycle or an unknown flag it is not known."""
+    delays: list[timedelta] = []
+    dates: list[datetime] = []
+    for timer in waits[element_id].timers if element_id in waits else ():
+        kind, _, text = timer.partition(" ")
+        try:
+            value = variables.get(text[1:].strip()) if text.startswith("=") else text
+            at = schedule.first(TimerKind(kind), value, now).at
+        except schedule.ScheduleInvalid:
+            continue
+        if kind == TimerKind.DURATION:
+            delays.append(at - now)
+        elif kind == TimerKind.DATE:
+            dates.append(at)
+    beside = (other.name for other in waits.values() if other.attached_to == element_id and not other.interrupting)
+    return Due(min(delays, default=None), min(dates, default=None), tuple(beside))
+
+
+def read_waits(model: Definitions, process: Process, workflow: WorkflowVerb) -> dict[str, Waiting]:
+    """What stands at each element of a process that can wait, fail or interrupt."""
+    found = _Reading(model, workflow).scope(process.scope, (process.id,))
+    waits = {element_id: waiting for element_id, waiting in found if element_id}
+    return {element_id: replace(waiting, timers=_timers(element_id, waits)) for element_id, waiting in waits.items()}
+
+
+def _timers(element_id: str, waits: Waits) -> tuple[str, ...]:
+    """The timers of an element, of those behind it and of those at its edge."""
+    around = (other for other in waits.values() if element_id in (other.behind, other.attached_to))
+    return tuple(timer for waiting in (waits[element_id], *around) for timer in waiting.timers)
+
+
+def count_steps(scope: Scope) -> int:
+    """How many verbs and gates the usual way has: all that tokens reach without an event that interrupts them."""
+    pending = [node for node in scope.nodes if node.kind in _STARTS]
+    reached: dict[str, FlowNode] = {}
+    while pending:
+        node = pending.pop()
+        if node.id not in reached:
+            reached[node.id] = node
+            pending += [scope.by_id[flow.target] for flow in scope.outgoing(node) if flow.target in scope.by_id]
+            pending += scope.link_targets(node)
+    return sum(_steps_of(node) for node in reached.values())
+
+
+def _steps_of(node: FlowNode) -> int:
+    if node.scope is not None:
+        return count_steps(node.scope)
+    is_step = node.kind is Kind.USER_TASK or is_job(node)
+    return int(is_step and not node.binding.job_type.startswith(OWN_JOBS))
+
+
+class _Reading:
+    """One model while it is read."""
+
+    def __init__(self, model: Definitions, workflow: WorkflowVerb) -> None:
+        self._model = model
+        self._gates = {gate.task: name for name, gate in workflow.gates.items()}
+
+    def scope(self, scope: Scope, inside: tuple[str, ...]) -> Iterator[tuple[str, Waiting]]:
+        """Every element of a scope and of those in it."""
+        for node in scope.nodes:
+            waiting = self._waiting(scope, node, inside)
+            if waiting is not None:
+                yield node.id, replace(waiting, inside=inside)
+            if node.scope is not None:
+                yield from self.scope(node.scope, (*inside, node.id))
+
+    def _waiting(self, scope: Scope, node: FlowNode, inside: tuple[str, ...]) -> Waiting | None:
+        name = node.name or node.id
+        match node.kind:
+            case Kind.USER_TASK:
+                return Waiting(Wait.HUMAN_GATE, name, gate=self._gate(node))
+            case Kind.RECEIVE_TASK:
+                return Waiting(Wait.EXTERNAL_SIGNAL, name, message=self._message(node.message))
+            case Kind.EVENT_BASED_GATEWAY:
+                return self._choice(scope, node)
+            case Kind.CATCH_EVENT if node.event is not None and not isinstance(node.event, _PASSED):
+                return replace(self._event(node.event, name), behind=gateway_before(scope, node))
+            case Kind.BOUNDARY_EVENT if node.event is not None and not isinstance(node.event, _PASSED):
+                caught = self._event(node.event, name)
+                return replace(caught, attached_to=node.attached_to, interrupting=node.is_interrupting)
+            case Kind.START_EVENT if node.event is not None and len(inside) > 1:
+                caught = self._event(node.event, name)
+                return replace(caught, attached_to=inside[-2], interrupting=node.is_interrupting)
+            case _:
+                return Waiting(Wait.INCIDENT, name) if is_job(node) else None
+
+    def _event(self, event: EventDefinition, name: str) -> Waiting:
+        match event:
+            case Timer(kind=TimerKind() as kind) if event.when is not None:
+                return Waiting(Wait.TIMER, name, timers=(f"{kind.value} {event.when.text}",))
+            case Timer():
+                return Waiting(Wait.TIMER, name)
+            case Message():
+                return Waiting(Wait.EXTERNAL_SIGNAL, name, message=self._message(event.ref))
+            case Error():
+                return Waiting(ERROR, name)
+            case Escalation():
+                return Waiting(ESCALATION, name)
+            case _:
+                return Waiting(Wait.EXTERNAL_SIGNAL, name)
+
+    def _choice(self, scope: Scope, gateway: FlowNode) -> Waiting:
+        """The wait at a gateway that takes what happens first; without a name it is called by its events."""
+        targets = (scope.by_id.get(flow.target) for flow in scope.outgoing(gateway))
+        events = [self._event(node.event, node.name or node.id) for node in targets if node is not None and node.event]
+        signals = [event for event in events if event.kind == Wait.EXTERNAL_SIGNAL]
+        name = gateway.name or " or ".join(event.name for event in events) or gateway.id
+        kind = Wait.EXTERNAL_SIGNAL if signals else Wait.TIMER
+        return Waiting(kind, name, message=signals[0].message if len(signals) == 1 else None)
+
+    def _message(self, reference: str) -> str | None:
+        declared = self._model.messages.get(reference)
+        return declared.name if declared is not None else None
+
+    def _gate(self, node: FlowNode) -> str:
+        given = (update.get("name") for update in extensions(node.element, "updateDefinition"))
+        return self._gates.get(node.id) or next((name for name in given if name), f"Update_{node.id}")
+
+
+def gateway_before(scope: Scope, node: FlowNode) -> str | None:
+    """The event-based gateway that waits in the place of an event behind it."""
+    sources = (scope.by_id.get(flow.source) for flow in scope.incoming(node))
+    found = (source.id for source in sources if source is not None and source.kind is Kind.EVENT_BASED_GATEWAY)
+    return next(found, None)

@@ -1,0 +1,253 @@
+"""Weaving: the deployed model is the authored one, byte for byte, with the runtime's listeners and retries put in.
+
+Nothing is parsed and written anew. Text is put in where the linter's reader saw the tags, so that prefixes, comments,
+line ends and the diagram stay as their author left them. Whatever it puts in declares its own namespace.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from verblint.bpmn.assembly import assemble
+from verblint.bpmn.element import ZEEBE, Element
+from verblint.bpmn.event_cause import Compensate, Link, Message
+from verblint.bpmn.model import Definitions, FlowNode, Kind, Process, Scope
+from verblint.bpmn.reader import ModelError, read
+from verblint.fixes.edits import apply
+from verblint.flow.job_nodes import is_job
+from verblint.names import COMPENSATE, OWN_JOBS
+from verblint.report.finding import Edit, Fix
+from verbworker.contract.policy import DEFAULT_POLICY
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.errors import Refused
+from verbworker.model.catches import StepCatches, read_catches
+from verbworker.model.waits import Waiting, count_steps, gateway_before, read_waits
+from verbworker.profile.compile import Compiled, compile_process, only_process, owner_of
+from verbworker.profile.task_profile import HEADER
+
+PARK = f"{OWN_JOBS}park"
+UNPARK = f"{OWN_JOBS}unpark"
+FIRED = f"{OWN_JOBS}fired"
+COMPLETE = f"{OWN_JOBS}complete"
+START = f"{OWN_JOBS}start"
+
+LISTENER_RETRIES = 100  # a database that is away for a while must not become an incident
+COMPENSATE_RETRIES = 10
+
+_NAMESPACE = f' xmlns:zeebe="{ZEEBE}"'
+_RAW_NAME = re.compile(rb"<([^\s/>]+)")
+_Listeners = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Woven:
+    """A model as it is deployed, and what the runtime must know of it afterwards."""
+
+    content: bytes
+    process_id: str
+    verb: str
+    waits: dict[str, Waiting]
+    catches: dict[str, StepCatches]
+    steps: int
+    compiled: Compiled
+
+
+def weave(content: bytes, registry: Registry) -> Woven:
+    """The deployed form of an authored model; `Refused` with one sentence when there can be none.
+
+    The same bytes give the same bytes. The model must have passed the linter, with the same bytes.
+    """
+    try:
+        root = read(content)
+    except ModelError as error:
+        raise Refused(f"the model cannot be read: {error.message}") from error
+    try:
+        return _woven(root, registry)
+    finally:
+        root.document.take_apart()
+
+
+def _woven(root: Element, registry: Registry) -> Woven:
+    model = assemble(root)
+    process, workflow = _owned(model, registry)
+    _refuse_own_listeners(root)
+    _refuse_own_headers(process)
+    _refuse_native_gates(process)
+    compiled = compile_process(model, process, workflow, registry.policies)
+    edits = [*_listening(process), *_retrying(process, compiled, registry), *_naming_terms(process, compiled)]
+    return Woven(
+        content=apply(root.document.source.content, [Fix("woven", tuple(edits))]),
+        process_id=process.id,
+        verb=workflow.name,
+        waits=read_waits(model, process, workflow),
+        catches=read_catches(model, process),
+        steps=count_steps(process.scope),
+        compiled=compiled,
+    )
+
+
+def _owned(model: Definitions, registry: Registry) -> tuple[Process, WorkflowVerb]:
+    """The one process of a file and the verb it performs."""
+    process = only_process(model)
+    return process, owner_of(process, registry.workflows.values())
+
+
+def _refuse_own_listeners(root: Element) -> None:
+    for local in ("executionListener", "taskListener"):
+        for element in root.walk(local, ZEEBE):
+            written = element.get("type") or ""
+            if written.startswith(OWN_JOBS) or (written.startswith("=") and OWN_JOBS in written):
+                raise Refused(
+                    f"line {element.line} has the listener {written}, which is woven in when the model is deployed;"
+                    " deploy the authored file"
+                )
+
+
+def _refuse_own_headers(process: Process) -> None:
+    for _, node in process.walk():
+        for header in node.binding.headers:
+            if header.key.startswith(OWN_JOBS):
+                raise Refused(
+                    f"line {header.element.line} has the header {header.key}, and such headers are woven in when the"
+                    " model is deployed; deploy the authored file"
+                )
+
+
+def _refuse_native_gates(process: Process) -> None:
+    """A task that the engine keeps to itself would wait for ever: nobody hears of it, so nobody is asked."""
+    for _, node in process.walk():
+        if node.kind is Kind.USER_TASK and node.binding.is_user_task:
+            raise Refused(
+                f"line {node.element.line} has the user task {node.id} with zeebe:userTask, of which the runtime does"
+                " not hear; remove zeebe:userTask, and the task becomes a job"
+            )
+
+
+def _listening(process: Process) -> Iterator[Edit]:
+    yield _listeners_in(process.element, (("end", COMPLETE),))
+    for scope, node in process.walk():
+        is_inner = scope is not process.scope
+        if listeners := _listeners_of(scope, node, is_inner=is_inner):
+            yield _listeners_in(node.element, listeners)
+
+
+def _listeners_of(scope: Scope, node: FlowNode, *, is_inner: bool) -> _Listeners:
+    """The listeners of an element; a gate needs none, because its job says that it waits."""
+    match node.kind:
+        case Kind.RECEIVE_TASK:
+            return ("start", PARK), ("end", UNPARK)
+        case Kind.EVENT_BASED_GATEWAY:
+            return (("start", PARK),)
+        case Kind.CATCH_EVENT if not isinstance(node.event, Link):
+            parks = gateway_before(scope, node) is None
+            return (*((("start", PARK),) if parks else ()), ("end", UNPARK))
+        case Kind.BOUNDARY_EVENT if not isinstance(node.event, Compensate):
+            return (("end", FIRED),)
+        case Kind.START_EVENT if is_inner and node.event is not None:
+            return (("end", FIRED),)
+        case Kind.START_EVENT if isinstance(node.event, Message):
+            # Only a message starts an instance that the runtime has not heard of. Before this event ends the engine
+            # has the process, but not yet what the message brought.
+            return (("end", START),)
+        case _:
+            return ()
+
+
+def _listeners_in(element: Element, listeners: _Listeners) -> Edit:
+    return _in_group(element, "executionListeners", lambda namespace: _lines(listeners, namespace))
+
+
+def _in_group(element: Element, local: str, written: Callable[[str], str]) -> Edit:
+    """Put something into a group of an element, into the parts that are there or into new ones."""
+    holder = element.find("extensionElements")
+    group = None if holder is None else holder.find(local, ZEEBE)
+    if group is not None:
+        return _into_end(group, written(_NAMESPACE))
+    grouped = f"<zeebe:{local}{_NAMESPACE}>{written('')}</zeebe:{local}>"
+    return _into_start(element, _extended(element, grouped)) if holder is None else _into_end(holder, grouped)
+
+
+def _lines(listeners: _Listeners, namespace: str) -> str:
+    return "".join(
+        f'<zeebe:executionListener{namespace} eventType="{event}" type="{job_type}" retries="{LISTENER_RETRIES}"/>'
+        for event, job_type in listeners
+    )
+
+
+def _extended(element: Element, inner: str) -> str:
+    # The element's own prefix is that of BPMN, whatever it is called.
+    prefix, colon, _ = _raw_name(element).rpartition(":")
+    name = f"{prefix}{colon}extensionElements"
+    return f"<{name}>{inner}</{name}>"
+
+
+def _into_start(element: Element, inner: str) -> Edit:
+    """Put text where extension elements must stand: behind the documentation, before everything else."""
+    documented = [child.end for child in element.find_all("documentation")]
+    if _is_empty(element) or not documented:
+        return _behind_tag(element, inner)
+    return Edit(documented[-1], documented[-1], inner.encode())
+
+
+def _into_end(element: Element, inner: str) -> Edit:
+    return _behind_tag(element, inner) if _is_empty(element) else Edit(element.close, element.close, inner.encode())
+
+
+def _behind_tag(element: Element, inner: str) -> Edit:
+    """Put text behind the start tag; one that closes itself is opened for it."""
+    if not _is_empty(element):
+        return Edit(element.tag_end, element.tag_end, inner.encode())
+    return Edit(element.tag_end - 2, element.tag_end, f">{inner}</{_raw_name(element)}>".encode())
+
+
+def _is_empty(element: Element) -> bool:
+    return element.document.source.content[element.tag_end - 2 : element.tag_end] == b"/>"
+
+
+def _raw_name(element: Element) -> str:
+    """The name as written, with its prefix."""
+    found = _RAW_NAME.match(element.document.source.content, element.start)
+    assert found is not None, "the reader saw this tag"
+    return found[1].decode()
+
+
+def _naming_terms(process: Process, compiled: Compiled) -> Iterator[Edit]:
+    """Let every job of a model with a profile name the terms it works under."""
+    if compiled.definition_id is None:
+        return
+    for _, node in process.walk():
+        if is_job(node) and not node.binding.job_type.startswith(OWN_JOBS):
+            yield _in_group(node.element, "taskHeaders", _header(compiled.ir_digest))
+
+
+def _header(digest: str) -> Callable[[str], str]:
+    return lambda namespace: f'<zeebe:header{namespace} key="{HEADER}" value="{digest}"/>'
+
+
+def _retrying(process: Process, compiled: Compiled, registry: Registry) -> Iterator[Edit]:
+    named = {node["id"]: node["task"].get("policy") for node in compiled.ir["nodes"] if "task" in node}
+    for _, node in process.walk():
+        definition = node.binding.element
+        if definition is None or not is_job(node):
+            continue
+        written = definition.attribute("retries")
+        retries = _retries(node.binding.job_type, named.get(node.id), registry)
+        if written is None:
+            behind = definition.start + 1 + len(_raw_name(definition).encode())
+            yield Edit(behind, behind, f' retries="{retries or _unsaid(node)}"'.encode())
+        elif retries is not None and written.value != str(retries):
+            yield Edit(written.start, written.end, str(retries).encode())
+
+
+def _retries(job_type: str, policy: str | None, registry: Registry) -> int | None:
+    """How often a verb is tried; None where no policy says it, so that the author may."""
+    verb = registry.find(job_type)
+    name = policy or (verb.policy if verb is not None else None)
+    if name is None or job_type == COMPENSATE:
+        return None
+    return registry.policies.get(name, DEFAULT_POLICY).retry.maximum_attempts
+
+
+def _unsaid(node: FlowNode) -> int:
+    return COMPENSATE_RETRIES if node.binding.job_type == COMPENSATE else DEFAULT_POLICY.retry.maximum_attempts

@@ -1,1 +1,0 @@
-"""Ops is what a person or an operator touches."""

@@ -1,0 +1,293 @@
+"""The two boundary crossings of a job: what must hold before a verb sees the case, and before its answer leaves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from verbworker.contract.flags import check_correlation
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Decision, ReceivedMessage, Result, Verb
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.errors import PayloadIntegrityError, PermanentContract
+from verbworker.job.frame import Claim, Correlation
+from verbworker.job.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID, Job
+from verbworker.job.outcome import Completed
+from verbworker.model.start_variables import seal_of
+from verbworker.payload.canonical import canonical
+from verbworker.payload.envelope import DomainPayload, received, unpack
+from verbworker.payload.merge import Changes, apply, changes, enforce_writes, merge
+from verbworker.payload.signature import KeyRing, Seal
+from verbworker.payload.upgrade import Upgrades
+from verbworker.profile.task_profile import NO_TERMS, TaskTerms
+
+
+@dataclass(frozen=True, slots=True)
+class Luggage:
+    """What a job carries for us, read without judging it: a frame must exist before anything can fail."""
+
+    content: bytes
+    seal: object
+    instance_uid: UUID | None
+    entry_id: UUID | None
+    tenant_id: object
+
+    @classmethod
+    def of(cls, job: Job) -> "Luggage":
+        """Read the reserved variables; what is missing or odd is left for `enter` to refuse."""
+        text = job.variables.get(PAYLOAD)
+        return cls(
+            content=text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b"",
+            seal=job.variables.get(PAYLOAD_HASH),
+            instance_uid=_uuid(job.variables.get(INSTANCE_UID)),
+            entry_id=_uuid(job.variables.get(ENTRY_ID)),
+            tenant_id=job.variables.get(TENANT_ID),
+        )
+
+    @property
+    def hash(self) -> bytes:
+        """SHA-256 of the exact bytes."""
+        return sha256(self.content).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A job that may run: its verb, its case, and the payload both came from."""
+
+    job: Job
+    verb: Verb
+    workflow: WorkflowVerb
+    seal: Seal
+    instance: Correlation
+    instance_uid: UUID
+    payload: DomainPayload
+    input_hash: bytes
+    base_hash: bytes
+    case: BaseModel
+    before: dict[str, Any]
+    at: datetime
+    terms: TaskTerms = NO_TERMS
+    upgrades: Upgrades = field(default_factory=Upgrades)
+    decisions: tuple[Decision, ...] = ()
+    messages: tuple[ReceivedMessage, ...] = ()
+
+
+def enter(
+    job: Job,
+    luggage: Luggage,
+    claim: Claim,
+    registry: Registry,
+    *,
+    ring: KeyRing | None,
+    head: bytes | None,
+    terms: TaskTerms = NO_TERMS,
+) -> Entered:
+    """Check everything a job promises before its verb sees the case; raises `PermanentContract`.
+
+    `head` is the payload of record when it is newer than what the engine carried. `terms` are what the task's profile
+    says, when it has one.
+    """
+    verb = _identified(job, registry)
+    instance, instance_uid = correlated(job, luggage, claim.instance)
+    if instance.has_ended:
+        raise PermanentContract(f"the entry of this instance is {instance.status}", code="InstanceEnded")
+    workflow = _allowed(job, verb, instance, registry)
+    seal = seal_of(workflow, ring)
+    received(job.variables.get(PAYLOAD))
+    seal.check(luggage.content, luggage.seal, tenant=instance.tenant_id, instance_uid=str(instance_uid))
+    if not claim.input_known:
+        raise PayloadIntegrityError("the payload is none that this instance ever had", code="PayloadForeign")
+    content = luggage.content if head is None else head
+    payload = opened(content, workflow, registry.upgrades)
+    case = _case(verb, payload, terms)
+    input_hash = luggage.hash
+    return Entered(
+        job=job,
+        verb=verb,
+        workflow=workflow,
+        seal=seal,
+        instance=instance,
+        instance_uid=instance_uid,
+        payload=payload,
+        input_hash=input_hash,
+        base_hash=input_hash if head is None else sha256(head).digest(),
+        case=case,
+        before=_dumped(case),
+        at=claim.now,
+        terms=terms,
+        upgrades=registry.upgrades,
+    )
+
+
+def opened(content: bytes, workflow: WorkflowVerb, upgrades: Upgrades) -> DomainPayload:
+    """A payload of `workflow` whose seal was checked, under the schema the verb has now; raises `PermanentContract`."""
+    return upgrades.bring(unpack(content, budget=workflow.budget), workflow.schema)
+
+
+def _identified(job: Job, registry: Registry) -> Verb:
+    verb = registry.find(job.type)
+    if verb is not None:
+        return verb
+    if job.type in registry:
+        raise PermanentContract(
+            f"{job.type} is a workflow verb; a process calls direct verbs only, hand over by a message",
+            code="WorkflowVerbNested",
+        )
+    raise PermanentContract(f"no verb is registered under {job.type}", code="VerbUnknown")
+
+
+def correlated(job: Job, luggage: Luggage, instance: Correlation | None) -> tuple[Correlation, UUID]:
+    """The instance a job belongs to, when all it says of itself agrees; raises `PermanentContract`."""
+    if instance is None or luggage.instance_uid is None:
+        raise PermanentContract(
+            "this process instance was not started by verbworker, so nothing is known of it", code="InstanceUnknown"
+        )
+    if instance.instance_key not in (None, job.process_instance_key):
+        raise PermanentContract("the instance's identity belongs to another instance", code="InstanceMismatch")
+    if luggage.entry_id != instance.entry_id:
+        raise PermanentContract("the runbook entry is not the one of this instance", code="EntryMismatch")
+    if luggage.tenant_id != instance.tenant_id:
+        raise PermanentContract("the tenant is not the one of this instance", code="TenantMismatch")
+    return instance, luggage.instance_uid
+
+
+def owner(job: Job, instance: Correlation, registry: Registry) -> WorkflowVerb:
+    """The workflow verb whose process a job belongs to; raises `PermanentContract`."""
+    workflow = registry.workflows.get(instance.verb)
+    if workflow is None or workflow.process != job.process_id:
+        raise PermanentContract(
+            f"the process {job.process_id} belongs to no workflow verb this worker knows", code="ProcessUnknown"
+        )
+    return workflow
+
+
+def _allowed(job: Job, verb: Verb, instance: Correlation, registry: Registry) -> WorkflowVerb:
+    workflow = owner(job, instance, registry)
+    if verb.name not in workflow.sub_verbs and verb.name not in workflow.compensation.values():
+        raise PermanentContract(f"{verb.name} is not on the allow-list of {workflow.name}", code="SubVerbForbidden")
+    return workflow
+
+
+def _case(verb: Verb, payload: DomainPayload, terms: TaskTerms) -> BaseModel:
+    content = payload.content if terms.mapping is None else canonical(terms.mapping.request(payload.data))
+    try:
+        return verb.model.model_validate_json(content, strict=True)
+    except ValidationError as error:
+        raise PermanentContract(
+            f"the case does not fit what {verb.name} expects ({_misfits(error)})", code="CaseInvalid"
+        ) from None
+
+
+def _misfits(error: ValidationError) -> str:
+    """Where and what, never the value: this text is shown in the engine."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc']) or 'data'}: {problem['type']}"
+        for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
+    )
+
+
+def _dumped(case: BaseModel) -> dict[str, Any]:
+    # What a model computes is left out. Warnings would show values; what they warn of is refused when a verb answers.
+    return case.model_dump(mode="json", by_alias=True, round_trip=True, warnings=False)
+
+
+def afresh(entered: Entered) -> Entered:
+    """The same job with its case as it came: whoever saw it before may have changed it in place."""
+    case = _case(entered.verb, entered.payload, entered.terms)
+    return replace(entered, case=case, before=_dumped(case))
+
+
+def overtaken(entered: Entered, correlation: Mapping[str, str]) -> Entered:
+    """The same job after another branch wrote: the correlation keys that stand now are the ones to respect."""
+    return replace(entered, instance=replace(entered.instance, correlation=correlation))
+
+
+def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Completed:
+    """Check a verb's answer and turn it into what is stored and sent; raises `PermanentContract`.
+
+    With `head` the verb's changes are merged onto a payload that another branch wrote in the meantime.
+    """
+    verb, workflow = entered.verb, entered.workflow
+    result = _result(verb, answer)
+    workflow.flag_contract.check(result.flags)
+    changed = _changes(entered, result.case)
+    if entered.terms.mapping is not None:
+        mapped = entered.terms.mapping.state_after(entered.payload.data, _dumped(result.case))
+        changed = changes(entered.payload.data, mapped)
+    enforce_writes(changed, verb.writes, verb.name)
+    data = apply(entered.payload.data, changed)
+    onto = entered.payload
+    if head is not None:
+        onto = opened(head, workflow, entered.upgrades)
+        data = merge(entered.payload.data, data, onto.data)
+    correlation = _keys(entered, result, data)
+    payload = onto.with_step(data, verb=verb.name, at=entered.at, outcome=result.outcome)
+    content = payload.to_bytes(budget=workflow.budget)
+    seal = entered.seal.seal(content, tenant=entered.instance.tenant_id, instance_uid=str(entered.instance_uid))
+    return Completed(content, seal, dict(result.flags), correlation)
+
+
+def _keys(entered: Entered, result: Result[Any], data: Mapping[str, Any]) -> dict[str, str]:
+    """The correlation keys this step writes: those the verb names, and those whose parts the data has by now."""
+    existing, declared = entered.instance.correlation, entered.workflow.correlation
+    if entered.terms is not NO_TERMS:
+        made = entered.terms.correlation(data)
+        # What the profile says of a key is the only word: a verb may name it too, but no other.
+        check_correlation(made, result.correlation, declared=declared)
+        keys = made | dict(result.correlation)
+    else:
+        ripe = entered.workflow.keys_of(data) if declared else {}
+        keys = {name: key for name, key in ripe.items() if name not in existing} | dict(result.correlation)
+    check_correlation(existing, keys, declared=declared)
+    return keys
+
+
+def _result(verb: Verb, answer: Any) -> Result[Any]:
+    result: Result[Any] = answer if isinstance(answer, Result) else Result(answer)
+    if not isinstance(result.case, verb.model):
+        raise PermanentContract(
+            f"{verb.name} answered {type(result.case).__name__}; a verb answers a Result or its model",
+            code="AnswerInvalid",
+        )
+    if not isinstance(result.flags, Mapping) or not isinstance(result.correlation, Mapping):
+        raise PermanentContract(f"{verb.name} answered flags or correlation keys without names", code="AnswerInvalid")
+    return result
+
+
+def _changes(entered: Entered, case: BaseModel) -> Changes:
+    """What the verb changed; a change that its own model would not take back is refused."""
+    verb = entered.verb
+    try:
+        changed = changes(entered.before, _dumped(case))
+        if changed:
+            told = case.model_dump_json(by_alias=True, round_trip=True, warnings=False)
+            verb.model.model_validate_json(told, strict=True)
+    except ValidationError as error:
+        raise PermanentContract(
+            f"{verb.name} answered a case that does not fit its own model ({_misfits(error)})", code="AnswerInvalid"
+        ) from None
+    except PydanticSerializationError:
+        raise PermanentContract(f"{verb.name} answered a case that is no JSON", code="AnswerInvalid") from None
+    return changed
+
+
+def variables_of(completed: Completed) -> Mapping[str, object]:
+    """The process variables a verdict is returned as: these and no others."""
+    return {
+        PAYLOAD: completed.payload.decode(),
+        PAYLOAD_HASH: completed.seal,
+        **completed.flags,
+        **completed.correlation,
+    }
+
+
+def _uuid(value: object) -> UUID | None:
+    try:
+        return UUID(value) if isinstance(value, str) else None
+    except ValueError:
+        return None

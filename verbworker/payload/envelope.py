@@ -1,0 +1,190 @@
+"""The domain payload: the one envelope a process carries, canonical to the byte and opaque to the engine."""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from verbworker.errors import PayloadIntegrityError, PermanentContract
+from verbworker.payload.canonical import MAX_DEPTH, canonical, encode, parse, too_large
+from verbworker.payload.signature import digest
+
+DEFAULT_BUDGET = 64 * 1024
+HARD_LIMIT = 1024 * 1024
+TRAIL_LENGTH = 20
+
+SCHEMA = re.compile(r"(?P<verb>[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*)/v(?P<version>[1-9][0-9]{0,8})")
+_HASH = re.compile(r"sha256:[0-9a-f]{64}")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
+_TEXT = re.compile(r"[^\x00-\x1f]{1,200}")
+_FIELDS = frozenset({"created_at", "data", "last_modified_by", "schema", "schema_hash", "sub_verb_trail"})
+_STEP_FIELDS = frozenset({"at", "outcome", "verb"})
+# Raw quotes cannot occur inside a JSON string, so these find the envelope's own fields and nothing in `data`.
+_BEFORE_DATA = b',"data":'
+_AFTER_DATA = b',"last_modified_by":'
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One entry of the trail: which verb ran, when, and how it ended."""
+
+    verb: str
+    at: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class DomainPayload:
+    """The envelope around a workflow's data. `data` belongs to it: never change it, make the next payload."""
+
+    schema: str
+    created_at: str
+    last_modified_by: str
+    data: Mapping[str, Any]
+    content: bytes = field(repr=False)  # the canonical bytes of `data`
+    sub_verb_trail: tuple[Step, ...] = ()
+    trail_ref: str | None = None
+
+    @property
+    def schema_hash(self) -> str:
+        """The hash of the canonical data (the seed's name for it; it says nothing about the schema)."""
+        return digest(self.content)
+
+    def with_step(self, data: Mapping[str, Any], *, verb: str, at: datetime, outcome: str) -> "DomainPayload":
+        """The payload after `verb` left `data` behind; the trail keeps the newest steps only."""
+        step = Step(_checked(verb, _TEXT, "verb"), instant(at), _checked(outcome, _TEXT, "outcome"))
+        return replace(
+            self,
+            last_modified_by=verb,
+            data=data,
+            content=_data_bytes(data),
+            sub_verb_trail=(*self.sub_verb_trail, step)[-TRAIL_LENGTH:],
+        )
+
+    def under(self, schema: str, data: Mapping[str, Any]) -> "DomainPayload":
+        """The same payload with its data brought to another schema; no step of the work was done by that."""
+        return replace(self, schema=_checked(schema, SCHEMA, "schema"), data=data, content=_data_bytes(data))
+
+    def to_bytes(self, *, budget: int = DEFAULT_BUDGET) -> bytes:
+        """The canonical bytes for `domain_payload`; more than `budget` of them is a contract failure."""
+        after: dict[str, object] = {
+            "last_modified_by": self.last_modified_by,
+            "schema": self.schema,
+            "schema_hash": self.schema_hash,
+            "sub_verb_trail": [{"at": s.at, "outcome": s.outcome, "verb": s.verb} for s in self.sub_verb_trail],
+        }
+        if self.trail_ref is not None:
+            after["trail_ref"] = self.trail_ref
+        # `data` was made canonical once; its neighbours in the order of keys are put around it.
+        before = canonical({"created_at": self.created_at})
+        whole = b"".join((before[:-1], _BEFORE_DATA, self.content, b",", canonical(after)[1:]))
+        limit = min(budget, HARD_LIMIT)
+        if len(whole) > limit:
+            raise too_large(len(whole), limit)
+        return whole
+
+
+def pack(schema: str, data: Mapping[str, Any], *, by: str, at: datetime, trail_ref: str | None = None) -> DomainPayload:
+    """The first payload of an instance, made by `by` (a verb or a caller) at `at`."""
+    return DomainPayload(
+        schema=_checked(schema, SCHEMA, "schema"),
+        created_at=instant(at),
+        last_modified_by=_checked(by, _TEXT, "last_modified_by"),
+        data=data,
+        content=_data_bytes(data),
+        trail_ref=None if trail_ref is None else _checked(trail_ref, _TEXT, "trail_ref"),
+    )
+
+
+def unpack(content: bytes, *, budget: int = DEFAULT_BUDGET) -> DomainPayload:
+    """Read an envelope whose seal was checked; every field must be there and right, and no other."""
+    envelope = parse(content, limit=min(budget, HARD_LIMIT), exact=True)
+    if not isinstance(envelope, dict):
+        raise _invalid("the payload is not an envelope but some other JSON value")
+    if unknown := envelope.keys() - _FIELDS - {"trail_ref"}:
+        raise _invalid(f"the envelope has the unknown field {min(unknown)[:60]!a}")
+    if missing := _FIELDS - envelope.keys():
+        raise _invalid(f"the envelope lacks the field {min(missing)!r}")
+    if not isinstance(envelope["data"], dict):
+        raise _invalid("the envelope's field 'data' is not an object")
+    payload = DomainPayload(
+        schema=_checked(envelope["schema"], SCHEMA, "schema"),
+        created_at=_checked_instant(envelope["created_at"], "created_at"),
+        last_modified_by=_checked(envelope["last_modified_by"], _TEXT, "last_modified_by"),
+        data=envelope["data"],
+        sub_verb_trail=_checked_trail(envelope["sub_verb_trail"]),
+        trail_ref=_checked(envelope["trail_ref"], _TEXT, "trail_ref") if "trail_ref" in envelope else None,
+        content=content[content.index(_BEFORE_DATA) + len(_BEFORE_DATA) : content.rindex(_AFTER_DATA)],
+    )
+    if payload.schema_hash != _checked(envelope["schema_hash"], _HASH, "schema_hash"):
+        raise PayloadIntegrityError("the data does not match the envelope's schema_hash", code="DataHashMismatch")
+    return payload
+
+
+def received(variable: object) -> bytes:
+    """The bytes of `domain_payload` as the engine handed it over; anything but text was coerced on the way."""
+    if not isinstance(variable, str):
+        kind = "missing" if variable is None else "no longer text"
+        raise PayloadIntegrityError(f"the variable domain_payload is {kind}", code="PayloadNotText")
+    try:
+        return variable.encode()
+    except UnicodeEncodeError as error:
+        raise PermanentContract("a text holds half of a surrogate pair", code="LoneSurrogate") from error
+
+
+def require_schema(payload: DomainPayload, known: Collection[str]) -> None:
+    """Return when the payload's schema is one of `known`; an instance may have outlived its schema."""
+    if payload.schema not in known:
+        raise PermanentContract(
+            f"the payload has schema {payload.schema!r}; this worker knows {', '.join(sorted(known)) or 'none'}",
+            code="SchemaUnknown",
+        )
+
+
+def instant(at: datetime) -> str:
+    """The text of a moment: UTC, ISO 8601, ending in Z."""
+    if at.tzinfo is None:
+        raise ValueError("a moment without a time zone is no moment")
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _data_bytes(data: object) -> bytes:
+    if not isinstance(data, dict):
+        raise PermanentContract("the data of a payload must be an object", code="DataNotObject")
+    return encode(data, depth=MAX_DEPTH - 1)  # the envelope is one level more
+
+
+def _checked(value: object, grammar: re.Pattern[str], name: str) -> str:
+    if not isinstance(value, str) or not grammar.fullmatch(value):
+        raise _invalid(f"the envelope's field {name!r} is malformed")
+    return value
+
+
+def _checked_instant(value: object, name: str) -> str:
+    text = _checked(value, _INSTANT, name)
+    try:
+        datetime.fromisoformat(text)
+    except ValueError as error:
+        raise _invalid(f"the envelope's field {name!r} is no moment in time") from error
+    return text
+
+
+def _checked_trail(value: object) -> tuple[Step, ...]:
+    if not isinstance(value, list) or len(value) > TRAIL_LENGTH:
+        raise _invalid(f"the envelope's field 'sub_verb_trail' is not a list of at most {TRAIL_LENGTH} steps")
+    return tuple(map(_checked_step, value))
+
+
+def _checked_step(value: object) -> Step:
+    if not isinstance(value, dict) or value.keys() != _STEP_FIELDS:
+        raise _invalid("a step of 'sub_verb_trail' must have exactly 'verb', 'at' and 'outcome'")
+    return Step(
+        verb=_checked(value["verb"], _TEXT, "sub_verb_trail.verb"),
+        at=_checked_instant(value["at"], "sub_verb_trail.at"),
+        outcome=_checked(value["outcome"], _TEXT, "sub_verb_trail.outcome"),
+    )
+
+
+def _invalid(message: str) -> PermanentContract:
+    return PermanentContract(message, code="EnvelopeInvalid")

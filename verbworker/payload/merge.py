@@ -1,0 +1,132 @@
+"""What a verb changed in the data, and the three-way merge that lets parallel branches both keep their changes.
+
+An object is compared field by field; everything else, lists included, is one value that changes as a whole.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+from verbworker.errors import PermanentContract
+from verbworker.payload.canonical import canonical
+
+Path = tuple[str, ...]
+
+
+class Removed(Enum):
+    """The change that takes a field away."""
+
+    REMOVED = "removed"
+
+
+REMOVED = Removed.REMOVED
+Changes = Mapping[Path, Any]
+"""Each changed path with its new value or REMOVED; no path lies inside another."""
+
+_MOST_SHOWN = 5
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,60}")
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes:
+    """What must be set and removed to come from `before` to `after`."""
+    return dict(_compared(before, after, ()))
+
+
+def apply(onto: Mapping[str, Any], changed: Changes) -> dict[str, Any]:
+    """`onto` with the changes made; `onto` itself stays as it is."""
+    root = dict(onto)
+    owned: dict[Path, dict[str, Any]] = {(): root}
+    for path, value in changed.items():
+        parent = _parent(owned, path, create=value is not REMOVED)
+        if value is not REMOVED:
+            parent[path[-1]] = value
+        else:
+            parent.pop(path[-1], None)
+    return root
+
+
+def merge(base: Mapping[str, Any], ours: Mapping[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
+    """Put onto `head` what `ours` changed since `base`; where both changed something differently, fail."""
+    mine, theirs = changes(base, ours), changes(base, head)
+    if clashes := sorted(_clashes(mine, theirs)):
+        raise PermanentContract(
+            f"another branch changed the same fields meanwhile: {_listed(clashes)}", code="MergeConflict"
+        )
+    return apply(head, mine)
+
+
+def enforce_writes(changed: Iterable[Path], writes: Iterable[str] | None, verb: str) -> None:
+    """Return when every change lies inside the verb's declared `writes`; None declares nothing and allows all."""
+    if writes is None:
+        return
+    allowed = [tuple(field.split(".")) for field in writes]
+    outside = sorted(path for path in changed if not any(path[: len(field)] == field for field in allowed))
+    if outside:
+        raise PermanentContract(
+            f"{verb} changed what it does not declare in `writes`: {_listed(outside)}", code="WriteUndeclared"
+        )
+
+
+def _compared(before: Mapping[str, Any], after: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Any]]:
+    for key in before:
+        if key not in after:
+            yield (*path, key), REMOVED
+    for key, value in after.items():
+        here = (*path, key)
+        if key not in before:
+            yield from _added(value, here)
+        elif isinstance(value, dict) and isinstance(before[key], dict):
+            yield from _compared(before[key], value, here)
+        elif not _same(before[key], value):
+            yield here, value
+
+
+def _added(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    # Field by field: two branches may each add their part to an object that neither of them found.
+    if isinstance(value, dict) and value:
+        for key, part in value.items():
+            yield from _added(part, (*path, key))
+    else:
+        yield path, value
+
+
+def _same(left: Any, right: Any) -> bool:
+    # Python holds True for equal to 1, at any depth; the canonical bytes do not.
+    return left is right or (left == right and canonical(left) == canonical(right))
+
+
+def _parent(owned: dict[Path, dict[str, Any]], path: Path, *, create: bool) -> dict[str, Any]:
+    """The object that holds the last key of `path`, copied once so that it may be changed."""
+    parent = owned[()]
+    for length in range(1, len(path)):
+        here = path[:length]
+        if here not in owned:
+            inside = parent.get(here[-1])
+            if not isinstance(inside, dict) and not create:
+                return {}  # nothing is there to be removed
+            owned[here] = parent[here[-1]] = dict(inside) if isinstance(inside, dict) else {}
+        parent = owned[here]
+    return parent
+
+
+def _clashes(mine: Changes, theirs: Changes) -> set[Path]:
+    alike = {path for path in mine.keys() & theirs.keys() if _same(mine[path], theirs[path])}
+    return {
+        *(path for path in mine.keys() - alike if any(start in theirs for start in _starts(path))),
+        *(path for path in theirs.keys() - alike if any(start in mine for start in _starts(path))),
+    }
+
+
+def _starts(path: Path) -> Iterator[Path]:
+    return (path[:length] for length in range(1, len(path) + 1))
+
+
+def _listed(paths: list[Path]) -> str:
+    shown = ", ".join(".".join(map(_key, path)) for path in paths[:_MOST_SHOWN])
+    more = len(paths) - _MOST_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _key(key: str) -> str:
+    return key if _PLAIN_KEY.fullmatch(key) else ascii(key[:60])

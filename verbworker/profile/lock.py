@@ -1,0 +1,98 @@
+"""The lock: what a process was compiled to, kept beside its model so that every change of it shows in a review.
+
+It holds no time and no path, so that whoever compiles the same files gets the same bytes.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from verbworker.contract.contract_file import Written
+from verbworker.errors import ContractInvalid
+from verbworker.payload.canonical import canonical
+from verbworker.profile.compile import Compiled
+
+FILE = "compile.lock.json"
+_FORMAT = 1
+_ABSENT = object()
+
+
+class Lock(Written):
+    """One compiled process as its lock file tells it."""
+
+    lock: int = Field(default=_FORMAT, ge=_FORMAT, le=_FORMAT)
+    tool: str
+    process: str
+    definition_id: str | None
+    ir_digest: str
+    ir: dict[str, Any]
+    policies: dict[str, Any]
+
+    def to_bytes(self) -> bytes:
+        """The file's bytes: indented for people, one spelling only."""
+        # By way of the canonical form, so that 30 and 30.0 are written alike.
+        plain = json.loads(canonical(self.model_dump(mode="json")))
+        return json.dumps(plain, indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the digest is that of what the file says; a merge by hand may have left another."""
+        compiled = Compiled(self.process, "", self.definition_id, self.ir, self.policies)
+        return compiled.ir_digest == self.ir_digest
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One value that is not as it was; `was` or `now` is None where there is none."""
+
+    path: str
+    was: object
+    now: object
+
+
+def lock_of(compiled: Compiled) -> Lock:
+    """The lock of a compiled process, by this version of the tool."""
+    return Lock(
+        tool=f"verbworker {version('verbworker')}",
+        process=compiled.process_id,
+        definition_id=compiled.definition_id,
+        ir_digest=compiled.ir_digest,
+        ir=compiled.ir,
+        policies=compiled.policies,
+    )
+
+
+def read_lock(content: bytes, name: str) -> Lock:
+    """The lock in a file; `ContractInvalid` with one sentence when it is none."""
+    try:
+        return Lock.model_validate_json(content)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, problem["loc"])) or "the file"
+        raise ContractInvalid(f"{name}: {where}: {problem['msg']}; run verbworker verify --write") from None
+
+
+def differences(was: Lock, now: Lock) -> list[Difference]:
+    """What changed from one lock to another, value by value; digests and tools are not compared."""
+    old = {"definition_id": was.definition_id, "ir": was.ir, "policies": was.policies}
+    new = {"definition_id": now.definition_id, "ir": now.ir, "policies": now.policies}
+    return list(_compared(json.loads(canonical(old)), json.loads(canonical(new)), ""))
+
+
+def _compared(was: Any, now: Any, path: str) -> Iterator[Difference]:
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in sorted(was.keys() | now.keys()):
+            yield from _compared(was.get(key, _ABSENT), now.get(key, _ABSENT), f"{path}.{key}" if path else key)
+    elif _is_named(was) and _is_named(now):
+        yield from _compared({part["id"]: part for part in was}, {part["id"]: part for part in now}, path)
+    elif was != now:
+        yield Difference(path, None if was is _ABSENT else was, None if now is _ABSENT else now)
+
+
+def _is_named(value: Any) -> bool:
+    """True for a list of things with ids, which are told apart by them and not by their places."""
+    return isinstance(value, list) and bool(value) and all(isinstance(part, dict) and "id" in part for part in value)

@@ -1,0 +1,57 @@
+"""Mapping: which parts of the case a task hands to its verb, and where the verb's answer goes.
+
+It is done here and not in the engine, which never looks into the payload. Steps are made in the order they are written;
+a source that is not there takes its target away.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from verbworker.payload.merge import REMOVED, apply
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IoMapping:
+    """The steps of one task: from the state into the request, and from the result into the state."""
+
+    inputs: tuple[tuple[Path, Path], ...] = ()
+    outputs: tuple[tuple[Path, Path], ...] = ()
+
+    @classmethod
+    def of(cls, steps: Iterable[tuple[str, str, str]]) -> "IoMapping":
+        """The mapping of steps as they are compiled: a direction, a source and a target, each with its root."""
+        made = [(direction, _below_root(source), _below_root(target)) for direction, source, target in steps]
+        return cls(
+            tuple((source, target) for direction, source, target in made if direction == "input"),
+            tuple((source, target) for direction, source, target in made if direction == "output"),
+        )
+
+    def request(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """What a verb is given of the state."""
+        return _mapped(self.inputs, state, {})
+
+    def state_after(self, state: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+        """The state once a verb's result is in it; `state` itself stays as it is."""
+        return _mapped(self.outputs, result, state)
+
+
+def _mapped(steps: Iterable[tuple[Path, Path]], source: Mapping[str, Any], onto: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(onto)
+    for path, target in steps:
+        made = apply(made, {target: _at(source, path)})
+    return made
+
+
+def _at(value: Any, path: Path) -> Any:
+    for step in path:
+        if not isinstance(value, Mapping) or step not in value:
+            return REMOVED
+        value = value[step]
+    return value
+
+
+def _below_root(path: str) -> Path:
+    return tuple(path.split(".")[1:])

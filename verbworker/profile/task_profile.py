@@ -1,0 +1,135 @@
+"""Terms: what the profile of a model promised about each of its tasks, as it was compiled when the model was deployed.
+
+Jobs of such a model carry the digest of their terms, so that an instance keeps the terms it began under, whatever the
+files say by now.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from verblint.contracts.templates import Template, TemplateEmpty, TemplateError, TemplateMissingPath, parse
+from verbworker.contract.policy import Policy
+from verbworker.errors import PermanentContract
+from verbworker.job.job import Job
+from verbworker.payload.canonical import canonical
+from verbworker.profile.mapping import IoMapping
+
+HEADER = "verbworker.terms"
+"""The header by which a job names its terms; it is woven in when a model is deployed."""
+
+LONGEST_KEY = 255
+_STEP_INSTANCE = "step_instance_id"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTerms:
+    """What one task promised. What is None is left to the runtime's own rules."""
+
+    policy: Policy | None = None
+    key: Template | None = None
+    mapping: IoMapping | None = None
+    keys: Mapping[str, Template] = field(default_factory=dict)
+    ripe_keys: Mapping[str, Template] = field(default_factory=dict)
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether its idempotency key tells the first visit of the step from the second."""
+        return self.key is not None and any(place.name == _STEP_INSTANCE for place in self.key.placeholders)
+
+    def idempotency_key(self, job: Job, state: Mapping[str, Any], *, visit: int) -> str | None:
+        """The key for the outside, or None when the task leaves it to the runtime; raises `PermanentContract`."""
+        if self.key is None:
+            return None
+        made = evaluated(self.key, state, variables(job, visit), "the idempotency key")
+        if len(made) > LONGEST_KEY:
+            raise PermanentContract(f"the idempotency key is longer than {LONGEST_KEY} characters", code="KeyTooLong")
+        return made
+
+    def correlation(self, state: Mapping[str, Any]) -> dict[str, str]:
+        """The keys of the waits that come next; raises `PermanentContract` when one cannot be made that must be."""
+        made = {name: evaluated(template, state, {}, f"the key {name}") for name, template in self.keys.items()}
+        for name, template in self.ripe_keys.items():
+            # Another branch has not brought it yet, and whoever is the last will have it.
+            with suppress(TemplateMissingPath, TemplateEmpty):
+                if (key := template.evaluate(state, {})).strip():
+                    made[name] = key
+        return made
+
+
+NO_TERMS = TaskTerms()
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms of one definition of a process, by the ids of its tasks."""
+
+    digest: str
+    definition_id: str
+    tasks: Mapping[str, TaskTerms]
+
+    @classmethod
+    def of(cls, digest: str, ir: Mapping[str, Any], policies: Mapping[str, Any]) -> "Terms":
+        """The terms in a compiled process."""
+        # By way of JSON, where pydantic's strict mode takes a list for a tuple.
+        resolved = {
+            name: Policy.model_validate_json(canonical({"name": name, **told})) for name, told in policies.items()
+        }
+        templates = {
+            message["key"]: _parsed(message["template"])
+            for message in ir["messages"]
+            if "key" in message and "template" in message
+        }
+        tasks = {node["id"]: _task(node, resolved, templates) for node in ir["nodes"] if "task" in node}
+        return cls(digest, ir["process"]["definition_id"], tasks)
+
+    def task(self, element_id: str) -> TaskTerms:
+        """The terms of a task; a task the profile says nothing about has none."""
+        return self.tasks.get(element_id, NO_TERMS)
+
+
+def variables(job: Job, visit: int) -> dict[str, str]:
+    """What a template may say of the run it is evaluated in."""
+    return {
+        "process_instance_id": str(job.process_instance_key),
+        "process_run_id": str(job.process_definition_key),
+        "step_id": job.element_id,
+        _STEP_INSTANCE: f"{job.element_id}/{visit}",
+    }
+
+
+def evaluated(template: Template, state: Mapping[str, Any], known: Mapping[str, str], what: str) -> str:
+    """A template's text; raises `PermanentContract` with the profile's own names for what can go wrong."""
+    try:
+        made = template.evaluate(state, known)
+    except TemplateMissingPath as error:
+        raise PermanentContract(f"{what} cannot be made: {error}", code="AmeideTemplateMissingPath") from None
+    except TemplateEmpty:
+        raise PermanentContract(f"{what} came out empty", code="AmeideTemplateEmpty") from None
+    if not made.strip():
+        # The profile's language lets spaces pass. As a key they would join what has nothing in common.
+        raise PermanentContract(f"{what} came out blank", code="AmeideTemplateEmpty")
+    return made
+
+
+def _task(node: Mapping[str, Any], policies: Mapping[str, Policy], templates: Mapping[str, Template]) -> TaskTerms:
+    task, mapping = node["task"], node.get("mapping")
+    return TaskTerms(
+        policy=policies.get(task.get("policy", "")),
+        key=_parsed(task["idempotency_key_template"]) if "idempotency_key_template" in task else None,
+        mapping=None if mapping is None else IoMapping.of(tuple(step) for step in mapping),
+        keys=_picked(node.get("keys", ()), templates),
+        ripe_keys=_picked(node.get("ripe_keys", ()), templates),
+    )
+
+
+def _picked(names: Iterable[str], templates: Mapping[str, Template]) -> dict[str, Template]:
+    return {name: templates[name] for name in names if name in templates}
+
+
+def _parsed(text: str) -> Template:
+    try:
+        return parse(text)
+    except TemplateError as error:
+        raise PermanentContract(f"{text!a} is no template: {error.message}", code="TermsInvalid") from error

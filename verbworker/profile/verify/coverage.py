@@ -1,0 +1,172 @@
+"""Coverage: whether somebody serves every job that models ask for, and somebody asks for every verb that is served."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from verblint.names import nearest
+from verblint.report.finding import Finding
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Mode, Verb
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.contract.workflow_fields import DirectContract
+from verbworker.model.outline import Use, verbs_in
+from verbworker.profile.verify.location import Spot, shown
+from verbworker.profile.verify.policy_files import Catalogue
+from verbworker.profile.verify.rules import POLICY_DIFFERS, VERB_CONTRACT_DIFFERS, VERB_UNCALLED, VERB_UNREGISTERED
+from verbworker.profile.verify.sources import Sources
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A verb that somebody asks for, and where."""
+
+    verb: str
+    by: str
+    spot: Spot
+    process: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The policies that a process runs under, and the catalogue they are in."""
+
+    process: str
+    names: tuple[str, ...]
+    catalogue: Catalogue
+
+
+def coverage(
+    registry: Registry, sources: Sources, uses: Iterable[Use], resolved: Iterable[Resolved]
+) -> Iterator[Finding]:
+    """Everything in which the registered verbs and policies are not those of the models and contracts."""
+    asked = [*_asked(sources, uses)]
+    yield from _unregistered(registry, asked)
+    yield from _uncalled(registry, sources, {ask.verb for ask in asked})
+    yield from _differing(registry, sources)
+    # Two processes may run under one policy, which is told of once.
+    differing = {(found.file, found.line, found.message): found for found in _policy_differences(registry, resolved)}
+    yield from differing.values()
+
+
+def _asked(sources: Sources, uses: Iterable[Use]) -> Iterator[_Asked]:
+    """Who asks for which verb: models before contracts, because a person looks there first."""
+    for use in verbs_in(uses):
+        yield _Asked(use.verb, f"{use.element_id} calls", Spot.at(use.resource, use.line), use.process_id)
+    for workflow in sources.workflows:
+        spot = _contract_spot(sources, workflow.name)
+        for name in workflow.sub_verbs:
+            yield _Asked(name, f"the allow-list of {workflow.name} names", spot, workflow.process)
+        for step, undo in workflow.compensation.items():
+            yield _Asked(undo, f"{workflow.name} has {step} undone by", spot, workflow.process)
+
+
+def _unregistered(registry: Registry, asked: Iterable[_Asked]) -> Iterator[Finding]:
+    names = [verb.name for verb in registry]
+    seen: set[tuple[str, str]] = set()
+    told: set[str] = set()
+    for ask in asked:
+        place = (ask.verb, ask.spot.file)
+        if registry.find(ask.verb) is not None or place in seen or (not ask.by.endswith("calls") and ask.verb in told):
+            continue
+        seen.add(place)
+        told.add(ask.verb)
+        near = nearest(ask.verb, names)
+        hint = f"Write {near}, or register {ask.verb}" if near else f"Register a function as {ask.verb}"
+        words = f"{ask.by} {ask.verb}, and no verb of that name is registered"
+        yield ask.spot.finding(VERB_UNREGISTERED, words, hint=hint, process=ask.process, detail=ask.verb)
+
+
+def _uncalled(registry: Registry, sources: Sources, called: set[str]) -> Iterator[Finding]:
+    for verb in registry:
+        contract = sources.directs.get(verb.name)
+        if verb.name in called or (contract is not None and (contract.sentences is not None or contract.args)):
+            continue
+        words = f"{verb.name} is registered, and no model and no contract asks for it"
+        hint = "Call it from a model, give its contract sentences for callers, or remove it"
+        spot = _contract_spot(sources, verb.name) if contract is not None else _code_spot(verb)
+        yield spot.finding(VERB_UNCALLED, words, hint=hint, detail=verb.name)
+
+
+def _differing(registry: Registry, sources: Sources) -> Iterator[Finding]:
+    for name, contract in sources.directs.items():
+        verb = registry.find(name)
+        for field, written, registered in _direct_differences(contract, verb) if verb is not None else ():
+            words = f"{field} of {name} is {written} in its contract and {registered} where it is registered"
+            yield _contract_spot(sources, name).finding(
+                VERB_CONTRACT_DIFFERS, words, hint="Write the same in both", detail=f"{name} {field}"
+            )
+    for workflow in sources.workflows:
+        yield from _workflow_differences(registry, sources, workflow)
+
+
+def _direct_differences(contract: DirectContract, verb: Verb) -> Iterator[tuple[str, object, object]]:
+    if contract.mode is not None and contract.mode != verb.mode.value:
+        yield "mode", contract.mode, verb.mode.value
+    if contract.writes is not None and set(contract.writes) != set(verb.writes or ()):
+        yield "writes", _listed(contract.writes), "everything" if verb.writes is None else _listed(verb.writes)
+    # What a transactional verb did is never unknown.
+    matters = verb.mode is Mode.EXTERNAL
+    if matters and contract.on_unknown is not None and contract.on_unknown != verb.on_unknown.value:
+        yield "on_unknown", contract.on_unknown, verb.on_unknown.value
+    if contract.policy is not None and verb.policy is not None and contract.policy != verb.policy:
+        yield "policy", contract.policy, verb.policy
+
+
+def _workflow_differences(registry: Registry, sources: Sources, written: WorkflowVerb) -> Iterator[Finding]:
+    spot = _contract_spot(sources, written.name)
+    known = registry.workflows.get(written.name)
+    if known is None:
+        words = f"the workflow verb {written.name} is in no registry, so nobody can start {written.process}"
+        hint = "Load its contract: registry.load(folder)"
+        yield spot.finding(VERB_UNREGISTERED, words, hint=hint, process=written.process, detail=written.name)
+        return
+    differing = [part.name for part in fields(written) if getattr(known, part.name) != getattr(written, part.name)]
+    if differing:
+        words = f"the registry has another contract of {written.name}: {', '.join(differing)} differ"
+        hint = "Load the contracts from the folder that is verified"
+        yield spot.finding(VERB_CONTRACT_DIFFERS, words, hint=hint, process=written.process, detail=written.name)
+
+
+def _policy_differences(registry: Registry, resolved: Iterable[Resolved]) -> Iterator[Finding]:
+    """Where the registry has other numbers than the files; what is deployed goes by the registry."""
+    for process in resolved:
+        for name in process.names:
+            known = registry.policies.get(name)
+            if known is None:
+                yield _of_policy(process, name, f"the policy {name} is not in the registry")
+                continue
+            registered = _values(known.model_dump(mode="json"), name)
+            for path, value in _values(process.catalogue.policies[name].model_dump(mode="json"), name).items():
+                if registered[path] != value:
+                    words = f"policies.{path} is {value}, and {registered[path]} in the registry"
+                    yield _of_policy(process, path, words)
+
+
+def _of_policy(process: Resolved, path: str, words: str) -> Finding:
+    spot = process.catalogue.spot(path)
+    assert spot is not None, "a policy that was resolved is in the catalogue"
+    return spot.finding(POLICY_DIFFERS, words, hint="Have the registry load this file", detail=path)
+
+
+def _values(part: Any, path: str) -> dict[str, Any]:
+    """Every value of a policy under its path."""
+    if not isinstance(part, dict):
+        return {path: part}
+    return {at: value for key, inner in part.items() for at, value in _values(inner, f"{path}.{key}").items()}
+
+
+def _contract_spot(sources: Sources, verb: str) -> Spot:
+    found = sources.contracts.workflows.get(verb) or sources.contracts.directs.get(verb)
+    assert found is not None, "both houses read the same contracts"
+    return Spot.origin(found.origin)
+
+
+def _code_spot(verb: Verb) -> Spot:
+    """Where the function of a verb is defined."""
+    code = getattr(verb.act.function, "__code__", None)
+    return Spot.at("<unknown>") if code is None else Spot.at(shown(code.co_filename), code.co_firstlineno)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{', '.join(sorted(names))}]"

@@ -1,0 +1,66 @@
+"""The base: the locks that a git revision holds."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+
+from verbworker.errors import CannotRun
+from verbworker.profile.lock import Lock, read_lock
+
+_PATIENCE = 60.0
+_CLEAR = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """One revision, as somebody named it. Git is only asked: nothing is checked out and nothing is written."""
+
+    revision: str
+
+    def lock(self, path: str) -> Lock | None:
+        """The lock that stood at a path then, or None when there was none; `CannotRun` when nobody can say."""
+        folder, name = os.path.split(path)
+        commit = self._commit(folder)
+        listed = _git(folder, "ls-tree", "-z", commit, "--", name)
+        if listed.returncode != 0:
+            raise CannotRun(f"git could not list {path} at {self.revision}: {_reason(listed)}")
+        entry = listed.stdout.partition(b"\t")[0].split()
+        if len(entry) != 3 or entry[1] != b"blob":
+            return None
+        content = _git(folder, "cat-file", "blob", entry[2].decode())
+        if content.returncode != 0:
+            raise CannotRun(f"git could not read {path} at {self.revision}: {_reason(content)}")
+        return read_lock(content.stdout, f"{path} at {self.revision}")
+
+    def _commit(self, folder: str) -> str:
+        # A word with a dash in front would be taken for an option.
+        if self.revision and not self.revision.startswith("-"):
+            found = _git(folder, "rev-parse", "--verify", "--quiet", f"{self.revision}^{{commit}}")
+            if found.returncode == 0:
+                return found.stdout.decode().strip()
+        inside = _git(folder, "rev-parse", "--git-dir")
+        if inside.returncode != 0:
+            raise CannotRun(f"--base {self.revision}: {folder or os.curdir} is in no git repository: {_reason(inside)}")
+        raise CannotRun(
+            f"--base {self.revision}: git knows no such revision here; fetch it first, for a shallow clone has few"
+        )
+
+
+def _git(folder: str, *words: str) -> "subprocess.CompletedProcess[bytes]":
+    try:
+        return subprocess.run(
+            ["git", "-C", folder or os.curdir, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env={**os.environ, **_CLEAR},
+            timeout=_PATIENCE,
+        )
+    except FileNotFoundError:
+        raise CannotRun("--base needs git, which is not installed") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CannotRun(f"--base: git could not be run ({type(error).__name__})") from error
+
+
+def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1].removeprefix("fatal: ") if lines else f"it ended with {done.returncode}"

@@ -1,0 +1,126 @@
+"""Comparing: what a process compiles to now, against the lock that lies beside its model."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from verblint.contracts.contract import Contracts
+from verblint.report.finding import Finding
+from verbworker.errors import ContractInvalid
+from verbworker.profile.lock import FILE, Difference, Lock, differences, read_lock
+from verbworker.profile.verify.location import WRITE, Spot
+from verbworker.profile.verify.model_tree import Drawn
+from verbworker.profile.verify.policy_files import Catalogue
+from verbworker.profile.verify.rules import LOCK_BY_ANOTHER_TOOL, LOCK_INVALID, LOCK_MISSING, LOCK_OUTDATED
+
+_MOST = 25  # a process that was drawn anew differs in everything
+_WIDTH = 60
+_INSTALL = f"{WRITE}, or install the version that wrote it"
+
+
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """Where the values of a lock come from, for those who ask where to look."""
+
+    drawn: Drawn
+    policies: Catalogue
+    contracts: Contracts
+
+    def spot(self, path: str) -> Spot | None:
+        """Where a value is written, by its path in the lock; None when it is nowhere any more."""
+        head, _, rest = path.partition(".")
+        if head == "policies":
+            return self.policies.spot(rest)
+        if head == "definition_id":
+            return self.drawn.definition_spot()
+        part, _, rest = rest.partition(".")
+        if part in ("nodes", "edges", "messages"):
+            return self.drawn.element_spot(rest)
+        if part == "flags":
+            return self._flag_spot(rest.partition(".")[0])
+        return self.drawn.process_spot()
+
+    def _flag_spot(self, name: str) -> Spot | None:
+        process = self.drawn.process
+        verb = None if process is None else self.contracts.of_process(process.id)
+        flag = None if verb is None else verb.flags.get(name)
+        return None if flag is None else Spot.origin(flag.origin)
+
+
+def compare_lock(content: bytes | None, path: str, now: Lock, origins: Origins) -> Iterator[Finding]:
+    """Every way in which a lock file is not the one that would be written now."""
+    if content == now.to_bytes():
+        return
+    if content is None:
+        words = f"the process {now.process} has no {FILE}"
+        yield origins.drawn.process_spot().finding(LOCK_MISSING, words, process=now.process)
+        return
+    try:
+        was = read_lock(content, path)
+    except ContractInvalid as error:
+        words = str(error).removeprefix(f"{path}: ").partition("; run ")[0]
+        yield Spot.at(path).finding(LOCK_INVALID, f"this is no lock: {words}", process=now.process)
+        return
+    yield from _compared(content, path, was, now, origins)
+
+
+def _compared(content: bytes, path: str, was: Lock, now: Lock, origins: Origins) -> Iterator[Finding]:
+    lines = _lines(was) if content == was.to_bytes() else {}
+    if was.tool != now.tool:
+        words = f"{FILE} was written by {was.tool}, and this is {now.tool}"
+        spot = Spot.at(path, lines.get("tool", 1))
+        yield spot.finding(LOCK_BY_ANOTHER_TOOL, words, hint=_INSTALL, process=now.process)
+    if not was.is_true:
+        words = f"the digest of {FILE} is not that of its content: it was changed by hand"
+        yield Spot.at(path, lines.get("ir_digest", 1)).finding(LOCK_INVALID, words, process=now.process)
+    found = [*_named(was, now)]
+    for difference in found[:_MOST]:
+        # What is gone from the sources can still be seen in the lock.
+        written = origins.spot(difference.path) if difference.now is not None else None
+        spot = written or Spot.at(path, lines.get(difference.path, 1))
+        yield spot.finding(LOCK_OUTDATED, _sentence(difference), process=now.process, detail=difference.path)
+    if len(found) > _MOST:
+        words = f"{len(found) - _MOST} more values of {FILE} are not what they were"
+        yield Spot.at(path).finding(LOCK_OUTDATED, words, process=now.process, detail="more")
+    if not found and was.tool == now.tool and was.is_true:
+        words = f"{FILE} says what it should, but is not written as verify writes it"
+        yield Spot.at(path).finding(LOCK_OUTDATED, words, process=now.process, detail="layout")
+
+
+def _named(was: Lock, now: Lock) -> Iterator[Difference]:
+    """The differences, each once: the definition id is in a lock twice."""
+    if was.process != now.process:
+        yield Difference("process", was.process, now.process)
+    yield from (found for found in differences(was, now) if found.path != "ir.process.definition_id")
+
+
+def _sentence(difference: Difference) -> str:
+    if difference.was is None:
+        return f"{difference.path} is {_told(difference.now)}, and {FILE} does not have it"
+    if difference.now is None:
+        return f"{difference.path} is gone, and {FILE} says {_told(difference.was)}"
+    return f"{difference.path} is {_told(difference.now)}, and {FILE} says {_told(difference.was)}"
+
+
+def _told(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+def _lines(lock: Lock) -> dict[str, int]:
+    """The line of every value in a lock as it is written, by the path that differences have."""
+    plain = json.loads(lock.to_bytes())
+    return dict(_below(plain, "", 1))
+
+
+def _below(value: Any, path: str, line: int) -> Iterator[tuple[str, int]]:
+    """The lines of everything inside a value that begins in a line."""
+    named = isinstance(value, list) and all(isinstance(part, dict) and "id" in part for part in value)
+    parts = sorted(value.items()) if isinstance(value, dict) else [(p["id"], p) for p in value] if named else ()
+    line += 1
+    for key, part in parts:
+        below = f"{path}.{key}" if path else str(key)
+        yield below, line
+        yield from _below(part, below, line)
+        line += json.dumps(part, indent=2).count("\n") + 1

@@ -1,0 +1,74 @@
+"""A drawn model: the tree of a file with its lines, for those who must point at something in it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from verblint.bpmn.ameide_schema import extensions
+from verblint.bpmn.assembly import assemble
+from verblint.bpmn.element import AMEIDE, Element, Place
+from verblint.bpmn.model import Definitions, Process
+from verblint.bpmn.reader import ModelError, read
+from verbworker.engine.protocol import Resource
+from verbworker.profile.verify.location import Spot
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One model while it is verified."""
+
+    file: str
+    root: Element
+    definitions: Definitions
+    by_id: dict[str, Element] = field(default_factory=dict)
+
+    @property
+    def has_profile(self) -> bool:
+        """Whether anything of the extension profile is in it."""
+        return any(namespace == AMEIDE for namespace, _ in self.root.document.elements)
+
+    @property
+    def process(self) -> Process | None:
+        """The process that an engine would run, when there is one."""
+        return next(iter(self.definitions.executable), None)
+
+    def spot(self, where: Place | Element) -> Spot:
+        """A place in this model."""
+        return Spot.of(self.file, where)
+
+    def process_spot(self) -> Spot:
+        """The process, or the file when there is none."""
+        return Spot.at(self.file) if self.process is None else self.spot(self.process.element)
+
+    def attribute_spot(self, element: Element, local: str) -> Spot:
+        """An attribute's value, or the element that should have it."""
+        attribute = element.attribute(local)
+        return self.spot(element if attribute is None else attribute.place)
+
+    def definition_spot(self) -> Spot:
+        """Where the definitionId is written, or the process that should have one."""
+        process = self.process
+        for definition in extensions(process.element, "workflowDefinition") if process is not None else ():
+            return self.attribute_spot(definition, "definitionId")
+        return self.process_spot()
+
+    def element_spot(self, path: str) -> Spot | None:
+        """The element whose id begins a path, such as `review.gate.name`; None when there is none."""
+        # An id may have dots in it, so the longest that fits is meant.
+        fitting = [name for name in self.by_id if path == name or path.startswith(f"{name}.")]
+        return self.spot(self.by_id[max(fitting, key=len)]) if fitting else None
+
+
+@contextmanager
+def drawn(model: Resource) -> Iterator[Drawn | None]:
+    """A model, read, until it is done with; None when it cannot be read, of which the linter tells."""
+    try:
+        root = read(model.content)
+    except ModelError:
+        yield None
+        return
+    try:
+        by_id = {element.id: element for group in root.document.elements.values() for element in group if element.id}
+        yield Drawn(model.name, root, assemble(root), by_id)
+    finally:
+        root.document.take_apart()

@@ -1,0 +1,63 @@
+"""Models and their linter, as the project's `[tool.verblint]` says."""
+
+import os
+from collections.abc import Callable, Iterable
+
+from verblint.contracts.contract_files import ContractError
+from verblint.linter import Linter
+from verblint.paths import NoMatch, expand
+from verblint.project import Project, SettingError, find_project
+from verblint.report.baseline import read_baseline
+from verblint.report.report import Report
+from verblint.startup.value import replace
+from verbworker.engine.protocol import Resource
+from verbworker.errors import CannotRun
+
+Lint = Callable[[bytes, str], Report]
+
+
+def open_linter(verbs: str = "") -> Lint:
+    """The linter with the project's settings and contracts, or `CannotRun` with what is missing."""
+    try:
+        project = find_project()
+        if verbs:
+            project = replace(project, verbs=os.path.abspath(verbs))
+        if not project.verbs:
+            raise CannotRun(
+                "no folder of verb contracts is known, so allow-lists and flags could not be checked;"
+                " pass --verbs or set verbs in [tool.verblint]"
+            )
+        return _lint(Linter(project), project)
+    except ContractError as error:
+        raise CannotRun(f"the verb contracts have {len(error.faults)} fault(s):\n{error}") from error
+    except SettingError as error:
+        raise CannotRun(str(error)) from error
+
+
+def _lint(linter: Linter, project: Project) -> Lint:
+    # What was forgiven once and for all is forgiven here too: what passes in CI can be deployed.
+    known = read_baseline(project.path(project.baseline)) if project.baseline else None
+
+    def lint(content: bytes, name: str) -> Report:
+        report = linter.lint(content, name)
+        return report if known is None else known.forgive(report)
+
+    return lint
+
+
+def read_models(paths: Iterable[str]) -> list[Resource]:
+    """Every file that the paths mean, read once; `CannotRun` when one cannot be."""
+    names: dict[str, None] = {}
+    try:
+        for path in paths:
+            names |= dict.fromkeys(os.path.normpath(found) for found in expand(path))
+        return [Resource(name, _content(name)) for name in names]
+    except NoMatch as error:
+        raise CannotRun(str(error)) from error
+    except OSError as error:
+        raise CannotRun(f"{error.filename}: {error.strerror}") from error
+
+
+def _content(name: str) -> bytes:
+    with open(name, "rb") as file:
+        return file.read()

@@ -1,0 +1,196 @@
+"""The rules of `verify`: code, slug and page of each, in the shape in which the linter's formats list theirs."""
+
+from collections.abc import Iterator
+
+from verblint.report.finding import Finding, Severity
+from verblint.rulebook.rule import Context, Rule
+
+
+def _rule(code: str, slug: str, page: str) -> Rule:
+    def check(context: Context) -> Iterator[Finding]:
+        # Several files are compared, and the linter's own run sees one.
+        return iter(())
+
+    check.__doc__ = page
+    return Rule(code, slug, Severity.ERROR, check)
+
+
+LOCK_MISSING = _rule(
+    "VF801",
+    "lock-missing",
+    """A model with the profile has its compile.lock.json beside it.
+
+    The lock says what was compiled from the model, the contract and the policies. Without it no change of them shows in
+    a review.
+
+    Wrong:  process.bpmn with ameide:workflowDefinition, alone in its folder
+    Right:  process.bpmn and compile.lock.json, written by verbworker verify --write
+    """,
+)
+LOCK_OUTDATED = _rule(
+    "VF802",
+    "lock-outdated",
+    """The lock says what the model, the contract and the policies say now.
+
+    Every value that is another is a finding of its own, at the place where it was changed.
+
+    Wrong:  maximum_attempts: 5 in policies.yaml, and 3 in compile.lock.json
+    Right:  the same number in both, after verbworker verify --write
+    """,
+)
+LOCK_BY_ANOTHER_TOOL = _rule(
+    "VF803",
+    "lock-by-another-tool",
+    """The lock was written by the version of verbworker that verifies it.
+
+    What is compiled may differ from version to version, so the version is pinned by the lock.
+
+    Wrong:  "tool": "verbworker 0.1.0" in the lock, and verbworker 0.2.0 installed
+    Right:  the version of the lock, or a lock written anew
+    """,
+)
+LOCK_INVALID = _rule(
+    "VF804",
+    "lock-invalid",
+    """The lock is a lock, and its digest is that of its content.
+
+    A merge by hand may leave a file that nobody wrote.
+
+    Wrong:  a compile.lock.json with marks of a merge, or with one number changed by hand
+    Right:  the file as verbworker verify --write leaves it
+    """,
+)
+GENERATED_OUTDATED = _rule(
+    "VF805",
+    "generated-outdated",
+    """The generated module is what the compiled process gives.
+
+    Its constants are those that the process was compiled to. A module that was edited or forgotten says something else.
+
+    Wrong:  kyc_open_case_gen.py without a message that the model waits for
+    Right:  the file as verbworker verify --write leaves it
+    """,
+)
+NOT_COMPILED = _rule(
+    "VF806",
+    "not-compiled",
+    """A model with the profile can be compiled.
+
+    It has one executable process, a workflow verb that owns it, and a policy for every name.
+
+    Wrong:  policyRef="patient", and no policies file that has it
+    Right:  a policy of that name
+    """,
+)
+DEFINITION_ID_UNCHANGED = _rule(
+    "VF807",
+    "definition-id-unchanged",
+    """A process that is another has another definitionId.
+
+    Instances are told apart by it. With --base the lock of a git revision is compared: where its digest is another, its
+    definitionId must be so too.
+
+    Wrong:  one more task, and still definitionId="kyc-open-case/1"
+    Right:  one more task, and definitionId="kyc-open-case/2"
+    """,
+)
+PROCESS_TWICE = _rule(
+    "VF808",
+    "process-twice",
+    """Every model has a lock, a process and a generated module of its own.
+
+    Two models in one folder would write one lock in turns, two files with one process one module.
+
+    Wrong:  processes/kyc/open.bpmn and processes/kyc/close.bpmn
+    Right:  processes/kyc-open/process.bpmn and processes/kyc-close/process.bpmn
+    """,
+)
+VERB_UNREGISTERED = _rule(
+    "VF811",
+    "verb-unregistered",
+    """Every verb that a model calls or a contract lists is registered.
+
+    A job that no verb serves waits for ever.
+
+    Wrong:  <zeebe:taskDefinition type="kyc.rate-risk" />, and no @verbs.verb("kyc.rate-risk")
+    Right:  a function that is registered under that name
+    """,
+)
+VERB_UNCALLED = _rule(
+    "VF812",
+    "verb-uncalled",
+    """Every registered verb is asked for by somebody.
+
+    A model calls it, an allow-list or a compensation names it, or its own contract has sentences or arguments for
+    callers.
+
+    Wrong:  @verbs.verb("kyc.rate-risk"), which no model and no contract names
+    Right:  a task that calls it, or less code
+    """,
+)
+VERB_CONTRACT_DIFFERS = _rule(
+    "VF813",
+    "verb-contract-differs",
+    """What the contract of a verb says, its registration says too.
+
+    The linter believes the contract, the worker believes the code.
+
+    Wrong:  writes: [risk] in YAML, and writes=("risk", "rating") in the decorator
+    Right:  the same fields in both
+    """,
+)
+POLICY_DIFFERS = _rule(
+    "VF814",
+    "policy-differs",
+    """The application has the policies that its files have.
+
+    Wrong:  a registry that loads a copy of policies.yaml with other numbers
+    Right:  registry.load("verbs", policies="verbs/policies.yaml")
+    """,
+)
+BUSINESS_KEY_DIFFERS = _rule(
+    "VF821",
+    "business-key-differs",
+    """The workflowIdTemplate of a model is the business key of its contract.
+
+    Both say how instances are told apart. An argument counts as the field of the data it is put into.
+
+    Wrong:  workflowIdTemplate="kyc/${state.entity}", and business_key: "${state.case_id}"
+    Right:  the same template in both
+    """,
+)
+CORRELATION_DIFFERS = _rule(
+    "VF822",
+    "correlation-differs",
+    """The correlationKeyTemplate of a message is the one of its key in the contract.
+
+    Wrong:  correlationKeyTemplate="${state.entity}", and corr_documents: "${state.case_id}"
+    Right:  the same template in both
+    """,
+)
+GATE_NAME_DIFFERS = _rule(
+    "VF823",
+    "gate-name-differs",
+    """The name of an updateDefinition is that of the gate in the contract.
+
+    Decisions are given by the gate's name in the contract. The name Update_ and the id of the user task is as good as
+    none.
+
+    Wrong:  <ameide:updateDefinition name="approve" />, and gates: {review: {task: Review}}
+    Right:  <ameide:updateDefinition name="review" />, or no name
+    """,
+)
+RETRIES_DIFFER = _rule(
+    "VF824",
+    "retries-differ",
+    """The retries of a task are those of the policy that its policyRef names.
+
+    Where the contract names a policy, the linter compares them; this is for tasks that name their own.
+
+    Wrong:  retries="3" beside policyRef="patient", which has maximum_attempts: 5
+    Right:  retries="5", or no retries
+    """,
+)
+
+RULES = tuple(rule for rule in list(globals().values()) if isinstance(rule, Rule))
+"""All of them, by code."""

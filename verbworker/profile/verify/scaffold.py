@@ -1,0 +1,196 @@
+"""A scaffold: a process that works, with model, policies, contract, verbs and tests, for somebody to make their own.
+
+What people own is written once. What is compiled from it is written again whenever it is asked for.
+"""
+
+import keyword
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import chdir
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from verblint.project import SettingError, find_project
+from verbworker.contract.policy import load_policies
+from verbworker.contract.workflow import WorkflowVerb, load_verbs
+from verbworker.errors import CannotRun, Refused
+from verbworker.profile.compile import compile_model
+from verbworker.profile.lock import FILE, lock_of
+from verbworker.profile.verify.atomic_write import full, write_together
+from verbworker.profile.verify.generate import generated, module_name
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_LONGEST_NAME = 40
+_TAKEN = ("verbworker", "verblint", "verbs", "tests")
+_PLUGIN = "verbworker.testing.plugin"
+# What a project needs besides a process, each written only where there is none.
+_AROUND = {
+    "pyproject.toml": "project/pyproject.toml",
+    "verbs/__init__.py": "project/verbs.py",
+    "tests/conftest.py": "tests/conftest.py",
+}
+_OWNED = {
+    "processes/@name@/process.bpmn": "process/process.bpmn",
+    "processes/@name@/policies.yaml": "process/policies.yaml",
+    "processes/@name@/README.md": "process/README.md",
+    "verbs/@package@/__init__.py": "verbs/__init__.py",
+    "verbs/@package@/@name@.yaml": "verbs/contract.yaml",
+    "verbs/@package@/case.py": "verbs/case.py",
+    "verbs/@package@/answer.py": "verbs/answer.py",
+    "verbs/@package@/outcome.py": "verbs/outcome.py",
+    "tests/test_@package@.py": "tests/test_process.py",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scaffolded:
+    """What came of it: the paths that were written, those that were left as they are, and what is left to do."""
+
+    package: str
+    written: tuple[str, ...]
+    left: tuple[str, ...]
+    advice: tuple[str, ...]
+
+
+def check_name(name: str) -> None:
+    """Return when a process may have this name; `Refused` says what a name looks like."""
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+        raise Refused(
+            f"{name!a} is no name for a process: lower-case letters, digits and single hyphens, as in parcel-return,"
+            f" {_LONGEST_NAME} at most"
+        )
+    if keyword.iskeyword(name) or name in _TAKEN:
+        raise Refused(f"{name} is a name that Python or verbworker has taken; choose another")
+
+
+def scaffold(directory: Path, name: str) -> Scaffolded:
+    """Write a process into a project, or compile anew one that is there. All files are written or none.
+
+    Files of people are never written over: `Refused` when some of them are there and the model is not.
+    """
+    check_name(name)
+    if not full(directory).is_dir():
+        raise Refused(f"there is no directory {directory}; make the project's directory first")
+    with chdir(directory):
+        return _compiled_anew(name) if os.path.lexists(_model(name)) else _new(name)
+
+
+def contents(name: str) -> Mapping[str, str]:
+    """The text of every file of people by its path, for a process of this name."""
+    return {_filled(path, name): _text(shipped, name) for path, shipped in _OWNED.items()}
+
+
+def _new(name: str) -> Scaffolded:
+    texts = dict(contents(name))
+    there = [path for path in texts if os.path.lexists(path)]
+    if there:
+        raise Refused(f"there is a {there[0]} already, and no {_model(name)} to go with it; nothing was written")
+    _refuse_rivals(name)
+    around = {path: _text(shipped, name) for path, shipped in _AROUND.items() if not os.path.lexists(path)}
+    advice = tuple(_advice(name, around))
+    made = {**around, **texts, **_compiled(name, texts)}
+    write_together(Path(), made)
+    return Scaffolded(_package(name), tuple(sorted(made)), (), advice)
+
+
+def _compiled(name: str, texts: Mapping[str, str]) -> dict[str, str]:
+    """The files that model, contract and policies come to."""
+    with tempfile.TemporaryDirectory(prefix="verbworker-") as place:
+        contract, policies = Path(place) / f"{name}.yaml", Path(place) / "policies.yaml"
+        contract.write_text(texts[f"verbs/{_package(name)}/{name}.yaml"], encoding="utf-8")
+        workflow = _workflow(Path(place), name)
+        policies.write_text(texts[f"processes/{name}/policies.yaml"], encoding="utf-8")
+        compiled = compile_model(texts[_model(name)].encode(), [workflow], load_policies(policies))
+    return {
+        f"processes/{name}/{FILE}": lock_of(compiled).to_bytes().decode(),
+        f"verbs/{_package(name)}/{module_name(name)}": generated(compiled, workflow),
+    }
+
+
+def _compiled_anew(name: str) -> Scaffolded:
+    """Bring the generated files of a process up to its model, whatever became of the rest."""
+    # Here and not above: most of what verifying needs is of no use to a first scaffold.
+    from verbworker.profile.verify.models import read_models
+    from verbworker.profile.verify.sources import open_sources
+    from verbworker.profile.verify.verifier import verify
+
+    models = read_models([_model(name)])
+    verified = verify(models, open_sources(models))
+    if verified.report.errors and not verified.stale:
+        raise Refused(
+            f"{_model(name)} does not pass, so nothing is compiled from it; run: verbworker verify processes/{name}"
+        )
+    texts = {path: content.decode() for path, content in verified.outdated.items()}
+    write_together(Path(), texts, replacing=texts.keys())
+    left = [path for path in (_filled(path, name) for path in _OWNED) if os.path.lexists(path)]
+    return Scaffolded(_package(name), tuple(sorted(texts)), tuple(sorted(left)), ())
+
+
+def _refuse_rivals(name: str) -> None:
+    """A process or a verb of this name may be declared in a file that we would not have written."""
+    if not Path("verbs").is_dir():
+        return
+    for workflow in load_verbs(Path("verbs")).workflows:
+        if workflow.process == name or workflow.name.startswith(f"{name}."):
+            raise Refused(
+                f"the verb {workflow.name} and its process {workflow.process} are there already; nothing was written"
+            )
+
+
+def _advice(name: str, around: Mapping[str, str]) -> Iterator[str]:
+    """What somebody must add to files that were there before us."""
+    package = _package(name)
+    if "verbs/__init__.py" not in around:
+        yield "to have it in the registry of your other verbs, add to verbs/__init__.py:"
+        yield f"  from verbs import {package}"
+        yield f"  registry = Registry.of(..., {package}.verbs)"
+    if "tests/conftest.py" not in around and not _mentions("tests/conftest.py", _PLUGIN):
+        yield "to have the fixtures of its tests, add to tests/conftest.py:"
+        yield f'  pytest_plugins = ["{_PLUGIN}"]'
+    if "pyproject.toml" not in around and not _knows_verbs():
+        yield "to have its contract found, add to pyproject.toml:"
+        yield "  [tool.verblint]"
+        yield '  verbs = "verbs"'
+
+
+def _mentions(path: str, word: str) -> bool:
+    try:
+        return word in Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+
+
+def _knows_verbs() -> bool:
+    try:
+        return bool(find_project().verbs)
+    except SettingError as error:
+        raise CannotRun(f"{error}; nothing was written") from error
+
+
+def _workflow(folder: Path, name: str) -> WorkflowVerb:
+    found = next((verb for verb in load_verbs(folder).workflows if verb.process == name), None)
+    if found is None:
+        raise CannotRun(f"the contract of {name} declares no process of that name")
+    return found
+
+
+def _model(name: str) -> str:
+    return f"processes/{name}/process.bpmn"
+
+
+def _package(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _text(shipped: str, name: str) -> str:
+    # Under their own names Python and YAML would be taken for a part of ours.
+    place = (files("verbworker.profile.verify") / "files").joinpath(*f"{shipped}.in".split("/"))
+    return _filled(place.read_text(encoding="utf-8"), name)
+
+
+def _filled(text: str, name: str) -> str:
+    title = name.replace("-", " ").capitalize()
+    return text.replace("@name@", name).replace("@package@", _package(name)).replace("@title@", title)

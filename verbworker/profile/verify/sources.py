@@ -1,0 +1,104 @@
+"""A project as `verify` sees it: the linter's settings, the contracts of the verbs, the policies of each process."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from verblint.contracts.contract import Contracts
+from verblint.contracts.contract_files import ContractError, read_contracts
+from verblint.linter import Linter
+from verblint.project import Project, SettingError, find_project
+from verblint.report.baseline import Baseline, read_baseline
+from verblint.report.report import Report
+from verblint.startup.value import replace
+from verbworker.contract.workflow import WorkflowVerb, load_verbs
+from verbworker.contract.workflow_fields import DirectContract
+from verbworker.engine.protocol import Resource
+from verbworker.errors import CannotRun
+from verbworker.profile.verify.policy_files import Catalogue, own_file, project_files, read_catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Everything that models are verified against, read once."""
+
+    project: Project
+    contracts: Contracts
+    workflows: tuple[WorkflowVerb, ...]
+    directs: Mapping[str, DirectContract]
+    shared: Catalogue
+    own: Mapping[str, Catalogue]
+    known: Baseline | None
+
+    def policies_of(self, model: str) -> Catalogue:
+        """The policies that count for a model: those beside it before those of the project."""
+        own = self.own.get(model)
+        return self.shared if own is None else own.over(self.shared)
+
+    def contracts_of(self, model: str) -> Contracts:
+        """The contracts with the policies that count for a model."""
+        if model not in self.own:
+            return self.contracts
+        return replace(self.contracts, policies={**self.contracts.policies, **self.own[model].linted()})
+
+    def lint(self, model: Resource) -> Report:
+        """What the linter says of a model, with what the baseline forgives already forgiven."""
+        report = Linter(self.project, self.contracts_of(model.name)).lint(model.content, model.name)
+        return report if self.known is None else self.known.forgive(report)
+
+    def workflow_of(self, process_id: str) -> WorkflowVerb | None:
+        """The workflow verb that owns a process."""
+        return next((verb for verb in self.workflows if verb.process == process_id), None)
+
+
+def open_sources(models: Sequence[Resource], verbs: str = "") -> Sources:
+    """The project around the working directory; `CannotRun` with what is missing or written wrongly."""
+    try:
+        project = _project(verbs)
+        shared_files = project_files(project)
+        shared = read_catalogue(shared_files)
+        own = _own(models, shared_files)
+        loaded = load_verbs(Path(project.path(project.verbs)))
+        contracts = _contracts(project, own.values())
+        Linter(project, contracts)
+        known = read_baseline(project.path(project.baseline)) if project.baseline else None
+        return Sources(project, contracts, tuple(loaded.workflows), loaded.directs, shared, own, known)
+    except ContractError as error:
+        raise CannotRun(f"the verb contracts have {len(error.faults)} fault(s):\n{error}") from error
+    except SettingError as error:
+        raise CannotRun(str(error)) from error
+
+
+def _project(verbs: str) -> Project:
+    project = find_project()
+    # Names are told as they are seen from here, so that a report reads the same wherever the project lies.
+    project = replace(project, folder=os.path.relpath(project.folder) if project.folder else "")
+    if verbs:
+        project = replace(project, verbs=os.path.relpath(verbs, project.folder or os.curdir))
+    if not project.verbs:
+        raise CannotRun(
+            "no folder of verb contracts is known, so nothing can be compiled;"
+            " pass --verbs or set verbs in [tool.verblint]"
+        )
+    if not os.path.isdir(project.path(project.verbs)):
+        raise CannotRun(f"{os.path.normpath(project.path(project.verbs))}: there is no such folder of verb contracts")
+    return project
+
+
+def _own(models: Iterable[Resource], shared: Iterable[str]) -> dict[str, Catalogue]:
+    """The policies that lie beside a model and do not count for all."""
+    common = {os.path.realpath(file) for file in shared}
+    found: dict[str, Catalogue] = {}
+    for model in models:
+        file = own_file(model.name)
+        if file is not None and os.path.realpath(file) not in common:
+            found[model.name] = read_catalogue([file])
+    return found
+
+
+def _contracts(project: Project, own: Iterable[Catalogue]) -> Contracts:
+    # Every policy that a contract names must be known, also one that lies beside a model.
+    known = {name: policy for catalogue in own for name, policy in catalogue.linted().items()}
+    files = [Path(project.path(file)) for file in project.policies]
+    return read_contracts(Path(project.path(project.verbs)), files, known)

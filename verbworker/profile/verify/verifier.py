@@ -1,0 +1,232 @@
+"""Verifying: models against their contracts, their policies, the files compiled from them, and the registered verbs.
+
+Everything is compiled in memory. What should lie beside a model is told by path and bytes; who may write is not
+decided here.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from dataclasses import replace as narrowed
+
+from verblint.report.finding import Finding
+from verblint.report.report import Report
+from verblint.startup.value import replace
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.engine.protocol import Resource
+from verbworker.errors import CannotRun, Refused
+from verbworker.model.outline import Use, outline
+from verbworker.profile.compile import Compiled, compile_model
+from verbworker.profile.lock import FILE, lock_of
+from verbworker.profile.verify.agreement import disagreements
+from verbworker.profile.verify.coverage import Resolved, coverage
+from verbworker.profile.verify.generate import generated, module_name
+from verbworker.profile.verify.git_base import Base
+from verbworker.profile.verify.location import Spot
+from verbworker.profile.verify.lock_diff import Origins, compare_lock
+from verbworker.profile.verify.model_tree import Drawn, drawn
+from verbworker.profile.verify.rules import DEFINITION_ID_UNCHANGED, GENERATED_OUTDATED, NOT_COMPILED, PROCESS_TWICE
+from verbworker.profile.verify.sources import Sources
+
+_MEND = "Mend the model first, then run verbworker verify --write"
+_SHORT = len("sha256:") + 12
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What came of it: the report, and the bytes that files should have and do not, by path.
+
+    `stale` are the findings that writing these files takes away. `uses` are the jobs of all models, `resolved` the
+    policies they run under.
+    """
+
+    report: Report
+    sources: Sources
+    outdated: Mapping[str, bytes] = field(default_factory=dict)
+    stale: tuple[Finding, ...] = ()
+    uses: tuple[Use, ...] = ()
+    resolved: tuple[Resolved, ...] = ()
+
+    def written(self) -> "Verified":
+        """The same once the files are written."""
+        gone = set(map(id, self.stale))
+        kept = tuple(found for found in self.report.findings if id(found) not in gone)
+        files = dict.fromkeys((*self.report.files, *self.outdated))
+        report = replace(self.report, files=tuple(files), findings=kept)
+        return Verified(report, self.sources, uses=self.uses, resolved=self.resolved)
+
+    def covered(self, registry: Registry, *, is_part: bool = False) -> "Verified":
+        """The same with everything in which the registered verbs differ.
+
+        Where the models are a part of the project, so may be the registry: contracts without a model here are held to
+        it only when it has them.
+        """
+        sources = self._part(registry) if is_part else self.sources
+        found = tuple(coverage(registry, sources, self.uses, self.resolved))
+        report = _reported(self.report, found)
+        return Verified(report, self.sources, self.outdated, self.stale, self.uses, self.resolved)
+
+    def _part(self, registry: Registry) -> Sources:
+        ours = {use.process_id for use in self.uses}
+        kept = (flow for flow in self.sources.workflows if flow.process in ours or flow.name in registry.workflows)
+        return narrowed(self.sources, workflows=tuple(kept))
+
+
+def verify(models: Sequence[Resource], sources: Sources, *, base: Base | None = None) -> Verified:
+    """Compare models with all that lies in files, and nothing is written. Registered verbs are not looked at yet."""
+    verification = _Verification(sources, base)
+    for model in models:
+        verification.look_at(model)
+    return verification.finish()
+
+
+class _Verification:
+    """One run: what was found so far, and what the files should hold."""
+
+    def __init__(self, sources: Sources, base: Base | None) -> None:
+        self._sources = sources
+        self._base = base
+        self._linted: list[Report] = []
+        self._findings: list[Finding] = []
+        self._stale: list[Finding] = []
+        self._outdated: dict[str, bytes] = {}
+        self._looked_at: dict[str, bytes] = {}
+        self._owners: dict[str, str] = {}
+        self._uses: list[Use] = []
+        self._resolved: list[Resolved] = []
+
+    def look_at(self, model: Resource) -> None:
+        """Lint a model, hold it to its contract, and compare what it compiles to."""
+        linted = self._sources.lint(model)
+        self._linted.append(linted)
+        with drawn(model) as seen:
+            if seen is None:
+                return
+            self._uses += outline(model).uses
+            self._compare(model, seen, is_sound=not linted.errors)
+
+    def finish(self) -> Verified:
+        """What was found in all models."""
+        linted = Report.of(self._linted)
+        looked_at = replace(linted, files=(*linted.files, *self._looked_at))
+        report = _reported(looked_at, (*self._findings, *self._stale))
+        return Verified(
+            report, self._sources, self._outdated, tuple(self._stale), tuple(self._uses), tuple(self._resolved)
+        )
+
+    def _compare(self, model: Resource, seen: Drawn, *, is_sound: bool) -> None:
+        process = seen.process
+        workflow = None if process is None else self._sources.workflow_of(process.id)
+        policies = self._sources.policies_of(model.name)
+        if process is not None and workflow is not None:
+            self._findings += disagreements(seen, process, workflow, policies)
+        lock_path = os.path.join(os.path.dirname(model.name), FILE)
+        is_locked = seen.has_profile or _read(lock_path) is not None
+        try:
+            compiled = compile_model(model.content, self._sources.workflows, policies.policies)
+        except Refused as refusal:
+            # Where the linter has something to say as well, it says it better.
+            if is_sound and is_locked:
+                self._findings.append(seen.process_spot().finding(NOT_COMPILED, str(refusal), hint=""))
+            return
+        self._resolved.append(Resolved(compiled.process_id, tuple(compiled.policies), policies))
+        assert workflow is not None, "without a verb that owns it a process is not compiled"
+        if not is_locked or not self._is_alone(model, seen, lock_path, compiled, workflow):
+            return
+        origins = Origins(seen, policies, self._sources.contracts_of(model.name))
+        now = lock_of(compiled)
+        stale = list(compare_lock(self._look(lock_path), lock_path, now, origins))
+        module = self._module(compiled, workflow)
+        content = generated(compiled, workflow).encode()
+        stale += _compared_module(self._look(module), module, content, seen, compiled)
+        if is_sound:
+            self._stale += stale
+            wanted = {lock_path: now.to_bytes(), module: content}
+            self._outdated |= {path: due for path, due in wanted.items() if self._looked_at.get(path) != due}
+        else:
+            # What the linter refuses is not written down as if it were in force.
+            self._findings += [replace(found, hint=_MEND) for found in stale]
+        if self._base is not None:
+            self._findings += _unchanged(self._base, lock_path, compiled, seen)
+
+    def _is_alone(
+        self, model: Resource, seen: Drawn, lock_path: str, compiled: Compiled, workflow: WorkflowVerb
+    ) -> bool:
+        """Whether no model before this one has the same lock or the same module; else it is told."""
+        for path in (os.path.realpath(lock_path), os.path.realpath(self._module(compiled, workflow))):
+            other = self._owners.setdefault(path, model.name)
+            if other != model.name:
+                words = f"{os.path.basename(path)} is already that of {other}"
+                hint = "Give every process a folder of its own"
+                spot = seen.process_spot()
+                self._findings.append(spot.finding(PROCESS_TWICE, words, hint=hint, process=compiled.process_id))
+                return False
+        return True
+
+    def _module(self, compiled: Compiled, workflow: WorkflowVerb) -> str:
+        """The path of the generated module: beside the contract."""
+        contract = self._sources.contracts.workflows[workflow.name].origin.file
+        return os.path.normpath(os.path.join(os.path.dirname(contract), module_name(compiled.process_id)))
+
+    def _look(self, path: str) -> bytes | None:
+        """The bytes of a file, which is then among those that were looked at."""
+        content = _read(path)
+        if content is not None:
+            self._looked_at[path] = content
+        return content
+
+
+def _compared_module(was: bytes | None, path: str, now: bytes, seen: Drawn, compiled: Compiled) -> Iterator[Finding]:
+    if was is None:
+        words = f"the process {compiled.process_id} has no {path}"
+        yield seen.process_spot().finding(GENERATED_OUTDATED, words, process=compiled.process_id)
+    elif was != now:
+        line = _first_difference(was, now)
+        words = f"{os.path.basename(path)} is not what {compiled.process_id} gives, from line {line}"
+        yield Spot.at(path, line).finding(GENERATED_OUTDATED, words, process=compiled.process_id)
+
+
+def _first_difference(was: bytes, now: bytes) -> int:
+    """The first line of a file that is not as it should be; behind the last line, the last."""
+    lines = was.splitlines(keepends=True)
+    pairs = enumerate(zip(lines, now.splitlines(keepends=True), strict=False), 1)
+    return next((number for number, (old, new) in pairs if old != new), max(1, len(lines)))
+
+
+def _unchanged(base: Base, path: str, compiled: Compiled, seen: Drawn) -> Iterator[Finding]:
+    was = base.lock(path)
+    # A lock by another version is compared too: what it compiled to is what was promised.
+    if was is None or was.definition_id != compiled.definition_id or was.ir_digest == compiled.ir_digest:
+        return
+    words = (
+        f"{compiled.process_id} is another process than at {base.revision} ({compiled.ir_digest[:_SHORT]} now,"
+        f" {was.ir_digest[:_SHORT]} then), and its definitionId is still {compiled.definition_id}"
+    )
+    if was.tool != lock_of(compiled).tool:
+        words += f"; the lock of then was written by {was.tool}"
+    hint = "Change definitionId in the model, then run verbworker verify --write"
+    yield seen.definition_spot().finding(DEFINITION_ID_UNCHANGED, words, hint=hint, process=compiled.process_id)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CannotRun(f"{path}: {error.strerror}") from error
+
+
+def _reported(report: Report, more: Iterable[Finding]) -> Report:
+    """A report with more findings, in the order of files and lines, and with the bytes of every file they quote."""
+    findings = sorted((*report.findings, *more), key=lambda found: (found.file, found.line, found.column))
+    sources = dict(report.sources)
+    for finding in findings:
+        if finding.file not in sources:
+            with suppress(CannotRun):
+                sources[finding.file] = _read(finding.file) or b""
+    quoted = {file: content for file, content in sources.items() if content}
+    return replace(report, findings=tuple(findings), sources=quoted)

@@ -1,0 +1,178 @@
+"""Telling: entries, gates, events and verbs as lines for people who never saw the model behind them."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from verbworker.app.entry_view import Found
+from verbworker.repl.shapes import Shape, Shapes
+from verbworker.runbook.event import Entry, Event, Kind, Status, told
+from verbworker.stores.cases.gates import HumanGate
+
+Number = Callable[[UUID], int]
+
+ORDERS: Mapping[str, str] = {
+    "verbs": "what can be asked for; with a verb's name, what it takes",
+    "gates": "what waits for a person to decide",
+    "decide": "decide at a gate: decide <number> <decision> [reason]",
+    "runbook": "the latest entries; with a number, one of them",
+    "events": "what happened to an entry: events <number>",
+    "history": "what you typed",
+    "help": "this",
+    "quit": "leave; what is under way goes on",
+}
+_HELP = (
+    "Ask for a verb by its name and its arguments:",
+    '  (kyc.open-case :entity "Allianz GmbH" :case-type periodic-review)',
+    "What is missing is asked for, and you hear what is about to happen before it does.",
+    "Or say one of these words:",
+)
+_KEYS = "Tab completes, Ctrl-C clears the line or leaves a question, Ctrl-D leaves."
+_WIDEST = 60
+
+
+def plain(text: str) -> str:
+    """A text that can do nothing to a terminal: what controls one is shown instead of sent."""
+    shown = (letter if letter.isprintable() else _escaped(letter) for letter in text)
+    return "".join(shown)
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+def tell_help() -> list[str]:
+    """What can be typed."""
+    return [*_HELP, *_table([(word, words) for word, words in ORDERS.items()]), _KEYS]
+
+
+def tell_verbs(shapes: Shapes) -> list[str]:
+    """Every verb with what it is for."""
+    rows = [(shape.name, _short(shape.summary)) for shape in shapes.values()]
+    return _table(rows) or ["There is no verb."]
+
+
+def tell_verb(shape: Shape) -> list[str]:
+    """One verb with everything it takes."""
+    rows = [(f":{slot.name}", slot.hint) for slot in shape.slots]
+    return [f"{shape.name}: {shape.summary}", *(_table(rows) or ["  It takes nothing."])]
+
+
+def tell_gates(gates: Sequence[HumanGate], number: Number) -> list[str]:
+    """What waits for a person, each with what to call it and what it takes."""
+    rows = [
+        (
+            name,
+            _short(gate.sentence or gate.gate),
+            gate.reason,
+            f"takes {' | '.join(gate.decisions) or 'any word'}",
+            *([] if gate.claimed_by is None else [f"in the hand of {gate.claimed_by}"]),
+        )
+        for name, gate in names_of(gates, number).items()
+    ]
+    return _table(rows) or ["Nothing waits for a person."]
+
+
+def names_of(gates: Sequence[HumanGate], number: Number) -> dict[str, HumanGate]:
+    """What each gate is called: the number of its entry, and its own name where that is not enough."""
+    entries = [gate.entry_id for gate in gates]
+    found: dict[str, HumanGate] = {}
+    for gate in gates:
+        short = str(number(gate.entry_id))
+        name = short if entries.count(gate.entry_id) == 1 else f"{short}/{gate.gate}"
+        # Two gates of one name at one entry: only their ids tell them apart.
+        found[str(gate.token_id) if name in found else name] = gate
+    return found
+
+
+def tell_decided(gate: HumanGate, number: Number) -> list[str]:
+    """What a decision did."""
+    made = gate.verdict
+    if made is None:
+        return [f"{gate.gate} of {number(gate.entry_id)} waits on."]
+    said = f"{made.by} decided {made.decision} at {gate.gate} of {number(gate.entry_id)}"
+    return [f"{said}, but too late: nobody waited for it." if made.answer == "gone" else f"{said}; it goes on."]
+
+
+def tell_entries(entries: Sequence[tuple[Entry, str]], number: Number) -> list[str]:
+    """The latest entries, each with how far it is."""
+    rows = [(str(number(entry.entry_id)), entry.status.value, _short(entry.sentence), far) for entry, far in entries]
+    return _table(rows) or ["Nothing was asked for yet."]
+
+
+def tell_entry(found: Found, number: Number) -> list[str]:
+    """One entry with everything around it."""
+    entry = found.entry
+    lines = [
+        f"{number(entry.entry_id)}: {entry.sentence}",
+        f"  {entry.status.value}, {found.progress.detailed}",
+        f"  asked by {entry.asked_by} at {_moment(entry.created_at)}: {entry.invocation}",
+        f"  its id is {entry.entry_id}",
+    ]
+    lines += [f"  waits since {_moment(wait.since)}: {wait.reason}" for wait in found.waits]
+    if found.trouble:
+        lines.append("  has not begun yet, and will be tried again; an operator can find out why")
+    if found.stalls:
+        lines.append(f"  stands still since {_moment(found.stalls[0].since)}; an operator can find out why")
+    if entry.cancel_requested_at is not None and not entry.status.is_final:
+        lines.append("  is about to be cancelled")
+    lines += [f"  {tell_event(event)}" for event in found.events if event.kind in (Kind.GATE_DECIDED, Kind.GATE_GONE)]
+    lines += [f"  {tell_event(event)}" for event in found.events if event.kind is Kind.CORRELATION_FAILED]
+    return [*lines, *tell_outcome(entry)]
+
+
+def tell_events(events: Sequence[Event]) -> list[str]:
+    """What happened, in order."""
+    return _table([(_moment(event.at), tell_event(event)) for event in events]) or ["Nothing happened yet."]
+
+
+def tell_event(event: Event) -> str:
+    """One thing that happened."""
+    if event.kind is Kind.CORRELATION_FAILED:
+        name = event.detail.get("message_name")
+        return f"Message delivery failed, manual resolution required: {name}"
+    said = told(event)
+    reason = event.detail.get("reason") if event.kind is Kind.GATE_DECIDED else None
+    return f"{said}: {reason}" if reason else said
+
+
+def tell_asked(entry: Entry, number: Number) -> list[str]:
+    """What became of something that was asked for just now."""
+    name, sentence = number(entry.entry_id), entry.sentence.rstrip(". ")
+    if entry.status is Status.COMPLETED:
+        return [f"{name} is done: {sentence}", *tell_outcome(entry)]
+    if entry.status.is_final:
+        return [f"{name} ended as {entry.status.value}: {sentence}; events {name} says why"]
+    return [f"{name} is under way: {sentence}"]
+
+
+def tell_outcome(entry: Entry) -> list[str]:
+    """What an entry gave, field by field."""
+    rows = [(f"  {name}", _value(value)) for name, value in (entry.outcome or {}).items() if value not in (None, {})]
+    return _table(rows)
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines with even columns; the last cell of a row may be as long as it likes."""
+    return list(_lines([[plain(cell) for cell in row] for row in rows]))
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    columns = max((len(row) for row in rows), default=0)
+    widths = [max((len(row[at]) for row in rows if at < len(row) - 1), default=0) for at in range(columns)]
+    for row in rows:
+        cells = [cell.ljust(widths[at]) for at, cell in enumerate(row[:-1])]
+        yield "  ".join([*cells, *row[-1:]])
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+
+
+def _moment(at: datetime) -> str:
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,244 @@
+"""A session: one line in, what came of it out. It knows verbs, entries and gates, and no terminal."""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from verbworker.app.entry_view import Reading
+from verbworker.contract.invocation import Invocation, Value
+from verbworker.errors import InvocationInvalid, NotFound, Refused, StoreUnavailable, VerbworkerError
+from verbworker.repl import formatting as telling
+from verbworker.repl.argument_slots import CANCEL, filled, open_slots, read_answer
+from verbworker.repl.lines import Order, read
+from verbworker.repl.shapes import Kind, Shape, Shapes, Slot
+from verbworker.repl.short_ids import Numbers
+from verbworker.repl.status_line import AWAY
+from verbworker.runbook.event import Status
+from verbworker.stores.cases.gates import HumanGate
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Database
+from verbworker.work.gates.decide import Gates
+from verbworker.work.starts.router import Caller, Router
+
+REFUSED = 1
+COULD_NOT_RUN = 2
+_LATEST = 20
+_LEAVING = ("quit", "exit")
+_NOTHING_DONE = "Nothing was done."
+
+
+class Person(Protocol):
+    """Who sits there: asked for what is missing, and whether to go on."""
+
+    async def ask(self, question: str, slot: Slot) -> str | None:
+        """An answer, or None to leave; raises `Refused` when nobody is there."""
+
+    async def agrees(self, sentence: str) -> bool | None:
+        """Whether to go on; None when nobody is there to say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said to a line: lines to read, or a sentence why not, and how much that weighs."""
+
+    said: Sequence[str] = ()
+    complaint: str | None = None
+    code: int = 0
+    leaves: bool = False
+    entry_id: UUID | None = None
+
+
+class _Cancelled(Exception):
+    """Somebody changed their mind while they were asked."""
+
+
+class Session:
+    """What a person can do, one line at a time. Whatever is typed, the session goes on."""
+
+    def __init__(
+        self,
+        router: Router,
+        database: Database,
+        shapes: Shapes,
+        person: Person,
+        *,
+        tenant: str,
+        by: str,
+        past: Callable[[], Sequence[str]],
+    ) -> None:
+        self._router = router
+        self._runbook = Runbook(database)
+        self._reading = Reading(database)
+        self._gates = Gates(database)
+        self._shapes = shapes
+        self._person = person
+        self._tenant = tenant
+        self._by = by
+        self._past = past
+        self.numbers = Numbers()
+        self.takes: dict[str, tuple[str, ...]] = {}
+        self._orders: Mapping[str, Callable[[Order], Awaitable[Answer]]] = {
+            "verbs": self._verbs,
+            "gates": self._list_gates,
+            "decide": self._decide,
+            "runbook": self._show_runbook,
+            "events": self._show_events,
+            "history": self._history,
+            "help": self._help,
+        }
+
+    async def evaluate(self, line: str) -> Answer:
+        """Do what a line asks for; every error becomes one sentence."""
+        try:
+            return await self._evaluate(line)
+        except _Cancelled:
+            return Answer([_NOTHING_DONE], code=REFUSED)
+        except Refused as error:
+            return _complaint(str(error), REFUSED)
+        except StoreUnavailable as error:
+            return _complaint(f"{AWAY}: {error}; look into the runbook before you repeat anything", COULD_NOT_RUN)
+        except VerbworkerError as error:
+            return _complaint(f"that did not work: {error}", COULD_NOT_RUN)
+        except Exception as error:
+            if os.environ.get("VERBWORKER_DEBUG"):
+                raise
+            # The top of a loop: a mistake of ours, or of a verb's author, ends one line and not the session.
+            return _complaint(f"a bug ended this ({type(error).__name__}); --debug shows where", COULD_NOT_RUN)
+
+    async def _evaluate(self, line: str) -> Answer:
+        if not line.strip():
+            return Answer()
+        if any(letter == "\x00" or "\ud800" <= letter <= "\udfff" for letter in line):
+            raise InvocationInvalid("this line holds characters that cannot be kept")
+        asked = read(line, self._shapes)
+        if isinstance(asked, Invocation):
+            return await self._perform(asked)
+        if asked.word in _LEAVING:
+            return Answer(leaves=True)
+        order = self._orders.get(asked.word)
+        if order is None:
+            raise InvocationInvalid(f"{asked.word[:60]!a} is no verb and no word of mine; help tells what there is")
+        return await order(asked)
+
+    # ---- verbs ----------------------------------------------------------------------------------------------------
+
+    async def _perform(self, asked: Invocation) -> Answer:
+        shape = self._shapes.get(asked.verb)
+        if shape is not None:
+            asked = await self._completed(shape, asked)
+            if not await self._agreed(shape.playback(asked.args)):
+                return Answer([_NOTHING_DONE], code=REFUSED)
+        # A verb that does not exist goes the same way: the router says which one it may have been.
+        entry = await self._router.invoke(asked.verb, asked.args, caller=Caller(self._tenant, self._by))
+        code = REFUSED if entry.status in (Status.FAILED, Status.CANCELLED) else 0
+        return Answer(telling.tell_asked(entry, self.numbers), code=code, entry_id=entry.entry_id)
+
+    async def _completed(self, shape: Shape, asked: Invocation) -> Invocation:
+        """The same with every gap filled, one question each."""
+        unknown = [name for name in asked.args if shape.slots and shape.slot(name) is None]
+        if unknown:
+            raise InvocationInvalid(f"{shape.name} has no argument {unknown[0]!a}; verbs {shape.name} tells which")
+        args = dict(asked.args)
+        for slot, problem in open_slots(shape, args):
+            question = slot.question if problem is None else f"{problem}. {slot.question}"
+            args = filled(args, slot, await self._asked(slot, question))
+        return Invocation(asked.verb, args)
+
+    async def _asked(self, slot: Slot, question: str) -> Value:
+        while True:
+            said = await self._person.ask(f"{question} ({slot.takes})", slot)
+            if said is None or said.strip().lower() == CANCEL:
+                raise _Cancelled
+            try:
+                return read_answer(slot, said)
+            except InvocationInvalid as error:
+                question = f"{error}. {slot.question}"
+
+    async def _agreed(self, sentence: str) -> bool:
+        agreed = await self._person.agrees(f"You are about to: {sentence}.")
+        if agreed is None:
+            raise InvocationInvalid("nobody is here to agree, so nothing was done; --yes goes on without asking")
+        return agreed
+
+    # ---- gates ----------------------------------------------------------------------------------------------------
+
+    async def _list_gates(self, _order: Order) -> Answer:
+        gates = await self._gates.list(self._tenant)
+        lines = telling.tell_gates(gates[:_LATEST], self.numbers)
+        self.takes = {name: gate.decisions for name, gate in telling.names_of(gates, self.numbers).items()}
+        return Answer([*lines, *_more(len(gates) - _LATEST)])
+
+    async def _decide(self, order: Order) -> Answer:
+        where, *words = order.words(3) or [""]
+        if not where:
+            raise InvocationInvalid("say at which gate: decide <number> <decision> [reason]; gates shows the numbers")
+        gate = await self._gate(where)
+        decision = words[0] if words else await self._decision(gate)
+        if gate.decisions and decision not in gate.decisions:
+            raise InvocationInvalid(f"{gate.gate} takes {', '.join(gate.decisions)}, and not {decision[:60]!a}")
+        reason = words[1] if len(words) > 1 else ""
+        about = f"decide {decision} at {gate.gate} of {self.numbers(gate.entry_id)}, {gate.sentence or gate.verb}"
+        is_open = gate.closed_at is None  # else deciding says what became of it, and there is nothing to agree to
+        if is_open and not await self._agreed(about + (f", because: {reason}" if reason else "")):
+            return Answer([_NOTHING_DONE], code=REFUSED)
+        decided = await self._gates.decide(gate.token_id, decision, reason=reason, by=self._by, tenant_id=self._tenant)
+        return Answer(telling.tell_decided(decided, self.numbers), entry_id=decided.entry_id)
+
+    async def _gate(self, where: str) -> HumanGate:
+        short, _, name = where.partition("/")
+        return await self._gates.find(self.numbers.find(short), self._tenant, gate=name or None)
+
+    async def _decision(self, gate: HumanGate) -> str:
+        kind: Kind = "enum" if gate.decisions else "string"
+        question = f"What do you decide at {gate.gate}?"
+
+        def misfit(value: object) -> str | None:
+            fits = not gate.decisions or value in gate.decisions
+            return None if fits else f"must be one of {', '.join(gate.decisions)}"
+
+        slot = Slot("the decision", kind, question, is_required=True, values=gate.decisions, misfit=misfit)
+        return str(await self._asked(slot, question))
+
+    # ---- reading --------------------------------------------------------------------------------------------------
+
+    async def _show_runbook(self, order: Order) -> Answer:
+        if not order.rest:
+            entries = await self._runbook.entries(self._tenant, limit=_LATEST)
+            far = [(entry, (await self._reading.progress(entry)).detailed) for entry in entries]
+            return Answer(telling.tell_entries(far, self.numbers))
+        found = await self._reading.find(self.numbers.find(_only(order)), self._tenant)
+        return Answer(telling.tell_entry(found, self.numbers))
+
+    async def _show_events(self, order: Order) -> Answer:
+        if not order.rest:
+            raise InvocationInvalid("say of which entry: events <number>; runbook shows the numbers")
+        found = await self._reading.find(self.numbers.find(_only(order)), self._tenant)
+        return Answer(telling.tell_events(found.events))
+
+    async def _verbs(self, order: Order) -> Answer:
+        if not order.rest:
+            return Answer(telling.tell_verbs(self._shapes))
+        shape = self._shapes.get(_only(order))
+        if shape is None:
+            raise NotFound(f"there is no verb {_only(order)[:60]!a}; verbs lists them")
+        return Answer(telling.tell_verb(shape))
+
+    async def _history(self, _order: Order) -> Answer:
+        return Answer(list(self._past())[-_LATEST:])
+
+    async def _help(self, _order: Order) -> Answer:
+        return Answer(telling.tell_help())
+
+
+def _only(order: Order) -> str:
+    return order.rest.strip()
+
+
+def _more(count: int) -> list[str]:
+    return [f"and {count} more"] if count > 0 else []
+
+
+def _complaint(sentence: str, code: int) -> Answer:
+    return Answer(complaint=" ".join(sentence.split()), code=code)

@@ -1,0 +1,186 @@
+"""Shapes: what each verb of a registry takes, as somebody at a terminal needs to know it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Verb
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.contract.workflow_fields import Sentences
+
+Kind = Literal["string", "integer", "number", "boolean", "enum", "other"]
+Misfit = Callable[[object], str | None]
+
+_WORDS: Mapping[Kind, str] = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "other": "value",
+}
+_PLAIN: Mapping[str, Kind] = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}
+
+
+def _anything(_value: object) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One argument: how it is called, what fits it, and how to ask for it."""
+
+    name: str
+    kind: Kind
+    question: str
+    is_required: bool = False
+    values: tuple[str, ...] = ()
+    note: str = ""
+    misfit: Misfit = _anything
+
+    @property
+    def takes(self) -> str:
+        """What fits it, in a few words."""
+        return " | ".join(self.values) if self.kind == "enum" else _WORDS[self.kind]
+
+    @property
+    def hint(self) -> str:
+        """What fits it, whether it must be there, and what it means."""
+        needed = "required" if self.is_required else "optional"
+        return f"{self.takes}, {needed}" + (f": {self.note}" if self.note else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One verb: its sentence and its arguments. Nobody can tell from it how the verb is carried out."""
+
+    name: str
+    says: Callable[[Mapping[str, object]], str]
+    summary: str
+    step: str
+    slots: tuple[Slot, ...] = ()
+
+    def slot(self, name: str) -> Slot | None:
+        """The argument of that name; a line below the letters is as good as one between them."""
+        return next((slot for slot in self.slots if slot.name == name.replace("_", "-")), None)
+
+    def playback(self, args: Mapping[str, object]) -> str:
+        """What is about to happen, as a sentence; arguments that it does not mention follow in brackets."""
+        rest = [f"{name} {_shown(value)}" for name, value in args.items() if f"{{{name}}}" not in self.step]
+        return self.says(args).rstrip(". ") + (f" ({', '.join(rest)})" if rest else "")
+
+    @property
+    def hint(self) -> str:
+        """Every argument in one line, those that must be there first."""
+        ordered = sorted(self.slots, key=lambda slot: not slot.is_required)
+        return "  ".join(f":{slot.name} {slot.takes}{'' if slot.is_required else ' (optional)'}" for slot in ordered)
+
+
+Shapes = Mapping[str, Shape]
+
+
+def shapes_of(registry: Registry) -> dict[str, Shape]:
+    """Every verb of a registry, by name."""
+    found = [_workflow(registry, verb) for verb in registry.workflows.values()]
+    found += [_direct(registry, verb) for verb in registry]
+    return {shape.name: shape for shape in sorted(found, key=lambda shape: shape.name)}
+
+
+def _workflow(registry: Registry, verb: WorkflowVerb) -> Shape:
+    sentences = verb.sentences
+    slots = tuple(
+        Slot(
+            name=name,
+            kind=argument.type,
+            question=_question(sentences, name, argument.summary or ""),
+            is_required=argument.required,
+            values=argument.values,
+            note=argument.summary or "",
+            misfit=partial(verb.misfit, name),
+        )
+        for name, argument in verb.args.items()
+    )
+    step = verb.name if sentences is None else sentences.step
+    return Shape(verb.name, partial(registry.say, verb.name), verb.summary or _unfilled(step), step, slots)
+
+
+def _direct(registry: Registry, verb: Verb) -> Shape:
+    sentences = registry.sentences_of(verb.name)
+    step = verb.sentence if sentences is None else sentences.step
+    return Shape(
+        verb.name, partial(registry.say, verb.name), _unfilled(step), step, tuple(_fields(verb.model, sentences))
+    )
+
+
+def _unfilled(step: str) -> str:
+    """The sentence while nothing is known: the arguments' names in their places."""
+    return step.replace("{", "").replace("}", "")
+
+
+def _question(sentences: Sentences | None, name: str, note: str) -> str:
+    asked = None if sentences is None else sentences.clarify.get(name)
+    return asked or (f"Which {name} ({note})?" if note else f"Which {name}?")
+
+
+def _fields(model: type[BaseModel], sentences: Sentences | None) -> Iterator[Slot]:
+    """The arguments that a verb's model stands for."""
+    try:
+        schema = model.model_json_schema()
+    except PydanticUserError:
+        return  # a type that JSON has no words for: the verb can be asked for, only without hints
+    fields = {info.alias or name: info for name, info in model.model_fields.items()}
+    for field, part in schema.get("properties", {}).items():
+        name = field.replace("_", "-")
+        kind, values = _kind(part, schema.get("$defs", {}))
+        note = str(part.get("description", ""))
+        yield Slot(
+            name=name,
+            kind=kind,
+            question=_question(sentences, name, note),
+            is_required=field in schema.get("required", ()),
+            values=values,
+            note=note,
+            misfit=_fitting(fields[field]) if field in fields else _anything,
+        )
+
+
+def _kind(part: Mapping[str, Any], named: Mapping[str, Any]) -> tuple[Kind, tuple[str, ...]]:
+    """What a part of a JSON schema takes, and which values when those are few."""
+    if "$ref" in part:
+        return _kind(named.get(str(part["$ref"]).rpartition("/")[2], {}), named)
+    values = part.get("enum", [part["const"]] if "const" in part else [])
+    if values:
+        return ("enum", tuple(values)) if all(isinstance(value, str) for value in values) else ("other", ())
+    choices = [choice for choice in part.get("anyOf", part.get("allOf", [])) if choice.get("type") != "null"]
+    if len(choices) == 1:
+        return _kind(choices[0], named)
+    return _PLAIN.get(str(part.get("type")), "other"), ()
+
+
+def _fitting(info: FieldInfo) -> Misfit:
+    whole: Any = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
+    adapter: TypeAdapter[Any] = TypeAdapter(whole)
+
+    def misfit(value: object) -> str | None:
+        try:
+            adapter.validate_python(value)
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False, include_context=False)[0]["msg"]
+            return f"does not fit: {problem[:1].lower()}{problem[1:]}"
+        return None
+
+    return misfit
+
+
+def _shown(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case None:
+            return "nothing"
+        case _:
+            return str(value)

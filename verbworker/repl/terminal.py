@@ -1,0 +1,198 @@
+"""The terminal: a prompt that completes, hints and keeps a line at the bottom up to date."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import has_focus
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import DummyHistory, History
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import Output
+
+from verbworker.repl.completer import Known, Suggestion, shape_at, suggest, suggest_answer
+from verbworker.repl.formatting import ORDERS, plain
+from verbworker.repl.lines import is_open
+from verbworker.repl.session import Answer, Session
+from verbworker.repl.shapes import Shapes, Slot
+from verbworker.repl.status_line import Watch
+
+T = TypeVar("T")
+
+PROMPT = "verbs> "
+_CONTINUED = "  ...> "
+_REFRESH = 1.0
+_GREETING = "Ask for a verb or say help. Tab completes, Ctrl-D leaves."
+_STOPPED = "You stopped waiting; what was asked for may go on. The runbook tells."
+
+
+class Suggesting(Completer):
+    """Completion by a function of the text before the cursor."""
+
+    def __init__(self, suggesting: Callable[[str], list[Suggestion]]) -> None:
+        self._suggesting = suggesting
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """What may follow here."""
+        for found in self._suggesting(document.text_before_cursor):
+            yield Completion(found.text, start_position=-found.replaces, display_meta=plain(found.meta))
+
+
+class Terminal:
+    """Somebody at a terminal, asked for lines and answers."""
+
+    def __init__(
+        self, shapes: Shapes, history: History, *, source: Input | None = None, target: Output | None = None
+    ) -> None:
+        self._shapes = shapes
+        self._known: Callable[[], Known] = lambda: Known(ORDERS)
+        self._standing: Callable[[], str] = lambda: ""
+        self._attend: Callable[[], None] = _nothing
+        self._lines: PromptSession[str] = PromptSession(
+            PROMPT,
+            history=history,
+            completer=Suggesting(lambda text: suggest(text, shapes, self._known())),
+            complete_while_typing=False,
+            multiline=True,
+            prompt_continuation=_CONTINUED,
+            key_bindings=_bindings(),
+            bottom_toolbar=self._toolbar,
+            refresh_interval=_REFRESH,
+            input=source,
+            output=target,
+        )
+        self._answers: PromptSession[str] = PromptSession(
+            history=DummyHistory(),
+            bottom_toolbar=self._toolbar,
+            refresh_interval=_REFRESH,
+            complete_while_typing=False,
+            input=source,
+            output=target,
+        )
+
+    def show(self, known: Callable[[], Known], standing: Callable[[], str]) -> None:
+        """Complete by what is known, and show what stands at the bottom."""
+        self._known, self._standing = known, standing
+
+    def refresh(self) -> None:
+        """Draw the line at the bottom again."""
+        for prompt in (self._lines, self._answers):
+            prompt.app.invalidate()
+
+    async def read(self) -> str | None:
+        """The next line; an empty one after Ctrl-C, None after Ctrl-D."""
+        try:
+            return await self._lines.prompt_async()
+        except KeyboardInterrupt:
+            return ""
+        except EOFError:
+            return None
+
+    async def attend(self, task: asyncio.Task[T]) -> T | None:
+        """What the task gives, or None when Ctrl-C ended the wait for it."""
+        loop = asyncio.get_running_loop()
+        # A prompt takes the signal for itself, so this is said again after each question.
+        self._attend = lambda: loop.add_signal_handler(signal.SIGINT, task.cancel)
+        self._attend()
+        try:
+            await asyncio.wait({task})
+        finally:
+            self._attend = _nothing
+            loop.remove_signal_handler(signal.SIGINT)
+            task.cancel()
+        return None if task.cancelled() else task.result()
+
+    async def ask(self, question: str, slot: Slot) -> str | None:
+        """The answer to a question; Ctrl-C and Ctrl-D leave it."""
+        _say(question)
+        return await self._answer(f"{plain(slot.name)}> ", Suggesting(lambda text: suggest_answer(text, slot)))
+
+    async def agrees(self, sentence: str) -> bool | None:
+        """Whether to go on; just Enter goes on."""
+        _say(sentence)
+        while (said := await self._answer("Go on? [Y/n] ", None)) is not None:
+            match said.strip().lower():
+                case "" | "y" | "yes":
+                    return True
+                case "n" | "no" | "cancel":
+                    return False
+            _say("Say yes or no.")
+        return False
+
+    async def _answer(self, prompt: str, completer: Completer | None) -> str | None:
+        try:
+            # Without one it would keep the completer of the question before.
+            return await self._answers.prompt_async(prompt, completer=completer or Suggesting(lambda _: []))
+        except (KeyboardInterrupt, EOFError):
+            return None
+        finally:
+            self._attend()
+
+    def _toolbar(self) -> FormattedText:
+        shape = shape_at(self._lines.default_buffer.document.text_before_cursor, self._shapes)
+        hint = [] if shape is None or not shape.slots else [plain(shape.hint)]
+        return FormattedText([("", "\n".join([*hint, plain(self._standing())]))])
+
+
+async def converse(session: Session, terminal: Terminal, watch: Watch) -> None:
+    """Take one line after the other until somebody leaves."""
+
+    def known() -> Known:
+        return Known(ORDERS, session.numbers.given, {**session.takes, **watch.takes})
+
+    terminal.show(known, lambda: watch.line)
+    _say(_GREETING)
+    async with asyncio.TaskGroup() as tasks:
+        watching = tasks.create_task(watch.run(terminal.refresh))
+        try:
+            while (line := await terminal.read()) is not None:
+                answer = await terminal.attend(tasks.create_task(session.evaluate(line)))
+                if answer is None:
+                    _say(_STOPPED)
+                elif answer.leaves:
+                    break
+                else:
+                    _tell(answer)
+                    watch.follow(answer.entry_id)
+        finally:
+            watching.cancel()
+
+
+def _tell(answer: Answer) -> None:
+    for line in answer.said:
+        _say(line)
+    if answer.complaint is not None:
+        _say(answer.complaint)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{plain(line)}\n")
+    sys.stdout.flush()
+
+
+def _nothing() -> None:
+    return
+
+
+def _bindings() -> KeyBindings:
+    """Enter goes on to the next line while a parenthesis is open; an empty line ends even that."""
+    bindings = KeyBindings()
+
+    @bindings.add("enter", filter=has_focus(DEFAULT_BUFFER))
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+            buffer.complete_state = None
+        elif is_open(buffer.text) and buffer.document.current_line.strip():
+            buffer.insert_text("\n")
+        else:
+            buffer.validate_and_handle()
+
+    return bindings

@@ -1,0 +1,79 @@
+"""Dispatches: requests to start a process, kept until the engine has surely taken each."""
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from verbworker.model.start_variables import Beginning
+from verbworker.stores.database import Connection, Database
+from verbworker.stores.sql import query
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """A claimed request: what to start, and how often that was tried."""
+
+    instance_uid: UUID
+    entry_id: UUID
+    process_id: str
+    variables: dict[str, Any]
+    attempts: int
+
+
+class Dispatches:
+    """The requests for one engine."""
+
+    def __init__(self, database: Database, *, engine_id: str, owner: UUID) -> None:
+        self._database = database
+        self._engine_id = engine_id
+        self._owner = owner
+
+    async def add_in(self, connection: Connection, beginning: Beginning, process_id: str) -> None:
+        """Keep a request, inside the transaction that makes its entry."""
+        variables = json.dumps(dict(beginning.variables)).encode()
+        await connection.execute(
+            query("dispatches", "add"),
+            beginning.instance_uid,
+            beginning.entry_id,
+            self._engine_id,
+            process_id,
+            variables,
+        )
+
+    async def claim(self, limit: int, *, patience: timedelta) -> list[Dispatch]:
+        """Take what is due. Whoever dies with it loses it after `patience`."""
+        rows = await self._database.fetch(query("dispatches", "claim"), self._engine_id, self._owner, limit, patience)
+        return [
+            Dispatch(
+                row["instance_uid"], row["entry_id"], row["process_id"], json.loads(row["variables"]), row["attempts"]
+            )
+            for row in rows
+        ]
+
+    async def postpone(self, instance_uid: UUID, *, by: timedelta, reason: str, surely_unstarted: bool) -> None:
+        """Ask again later, and remember why."""
+        await self._database.execute(
+            query("dispatches", "postpone"), instance_uid, self._owner, by, reason[:1000], int(surely_unstarted)
+        )
+
+    async def is_doubtful(self, instance_uid: UUID) -> bool:
+        """Whether the engine may hold a second instance of this request."""
+        row = await self._database.fetchrow(query("dispatches", "doubt"), instance_uid)
+        return row is not None and bool(row["doubtful"])
+
+    async def withdraw_in(self, connection: Connection, instance_uid: UUID) -> bool:
+        """Take a request back; False when the engine has it already."""
+        return await connection.fetchval(query("dispatches", "withdraw"), instance_uid) is not None
+
+    async def trouble(self, entry_id: UUID) -> str | None:
+        """Why an entry has not begun yet, when the engine said something."""
+        row = await self._database.fetchrow(query("dispatches", "trouble"), entry_id)
+        return None if row is None else row["last_error"]
+
+    async def backlog(self) -> tuple[int, float]:
+        """How many requests the engine has not taken, and since how many seconds the oldest waits."""
+        row = await self._database.fetchrow(query("dispatches", "backlog"), self._engine_id)
+        assert row is not None
+        return row["waiting"], row["oldest"] or 0.0

@@ -1,0 +1,263 @@
+"""Human gates: what waits for a person, what people decided, and whether the engine knows."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from verbworker.contract.verb import Decision, ReceivedMessage
+from verbworker.payload.canonical import parse
+from verbworker.payload.envelope import HARD_LIMIT
+from verbworker.runbook.event import Kind, Token
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.sql import query
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The decision of a gate; `answer` is None until the engine was told."""
+
+    decision: str
+    reason: str
+    by: str
+    at: datetime
+    answer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HumanGate:
+    """A gate that an entry stands at, or stood at."""
+
+    token_id: UUID
+    tenant_id: str
+    entry_id: UUID
+    instance_uid: UUID
+    engine_id: str
+    job_key: int
+    element_instance_key: int
+    gate: str
+    reason: str
+    detail: Mapping[str, Any]
+    claimed_by: str | None
+    claimed_at: datetime | None
+    opened_at: datetime
+    seen_at: datetime
+    closed_at: datetime | None
+    closed_as: str | None
+    sentence: str | None
+    verb: str | None
+    verdict: Verdict | None
+
+    @property
+    def decisions(self) -> tuple[str, ...]:
+        """The answers it takes; any when there are none."""
+        return tuple(self.detail.get("decisions", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A decision the engine is to hear of, and how often it was told."""
+
+    token_id: UUID
+    job_key: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """An open gate of which the engine has not spoken for long."""
+
+    token_id: UUID
+    entry_id: UUID
+    element_instance_key: int
+    job_key: int
+    gate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A gate by the key that its task had."""
+
+    token_id: UUID
+    element_instance_key: int
+
+
+class GateBook:
+    """The gates of every tenant, and what was decided at them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._runbook = Runbook(database)
+
+    async def gates(
+        self,
+        tenant_id: str,
+        *,
+        gate: str | None = None,
+        entry_id: UUID | None = None,
+        closed: bool = False,
+        limit: int = 1000,
+    ) -> list[HumanGate]:
+        """A tenant's gates, those that wait longest first; with `closed` also those that wait no more."""
+        rows = await self._database.fetch(query("gates", "list"), tenant_id, gate, entry_id, closed, limit)
+        return [_gate(row) for row in rows]
+
+    async def get(self, token_id: UUID, tenant_id: str | None = None) -> HumanGate | None:
+        """One gate; with a tenant only when it is theirs."""
+        row = await self._database.fetchrow(query("gates", "get"), token_id, tenant_id)
+        return None if row is None else _gate(row)
+
+    async def hold_in(self, connection: Connection, token_id: UUID, tenant_id: str) -> HumanGate | None:
+        """One gate, which nobody else changes until the caller's transaction ends."""
+        # Locked first and read after: a row that was waited for shows what the other one left.
+        await connection.execute(query("gates", "hold"), token_id)
+        row = await connection.fetchrow(query("gates", "get"), token_id, tenant_id)
+        return None if row is None else _gate(row)
+
+    async def get_in(self, connection: Connection, token_id: UUID) -> HumanGate | None:
+        """One gate, inside the caller's transaction."""
+        row = await connection.fetchrow(query("gates", "get"), token_id, None)
+        return None if row is None else _gate(row)
+
+    async def reopen_in(self, connection: Connection, token_id: UUID) -> bool:
+        """Open a gate again that was closed because its task was gone; False when it is open or closed otherwise."""
+        return await connection.fetchval(query("gates", "reopen"), token_id) is not None
+
+    async def earlier(self, token: Token) -> Earlier | None:
+        """The gate that the task of a new token may have stood at under another key: decided, or open."""
+        row = await self._database.fetchrow(
+            query("gates", "earlier"),
+            token.instance_uid,
+            token.entry_id,
+            token.engine_id,
+            token.element_id,
+            token.input_hash,
+            token.element_instance_key,
+        )
+        return None if row is None else Earlier(row["token_id"], row["element_instance_key"])
+
+    async def move_in(self, connection: Connection, earlier: Earlier, token: Token) -> bool:
+        """Have a gate stand at another task; False when it was moved meanwhile."""
+        where = earlier.token_id, earlier.element_instance_key
+        to = token.element_instance_key, token.job_key, token.instance_key
+        return await connection.fetchval(query("gates", "move"), *where, *to) is not None
+
+    async def claim_in(self, connection: Connection, token_id: UUID, by: str) -> datetime:
+        """Note who takes a gate that is held."""
+        at: datetime = await connection.fetchval(query("gates", "claim"), token_id, by)
+        return at
+
+    async def release_in(self, connection: Connection, token_id: UUID) -> None:
+        """A gate that is held is nobody's again."""
+        await connection.execute(query("gates", "release"), token_id)
+
+    async def decide_in(
+        self, connection: Connection, token_id: UUID, decision: str, reason: str, by: str, *, telling: timedelta | None
+    ) -> datetime | None:
+        """Keep the decision of a gate; None when it has one. With `telling` the caller tells the engine itself."""
+        asked, patience = (0, timedelta(0)) if telling is None else (1, telling)
+        at: datetime | None = await connection.fetchval(
+            query("gates", "decide"), token_id, decision, reason, by, asked, patience
+        )
+        return at
+
+    async def close_in(self, connection: Connection, token_id: UUID, *, closed_as: str) -> bool:
+        """Close a gate; False when it was closed before."""
+        return await connection.fetchval(query("gates", "close"), token_id, closed_as) is not None
+
+    # ---- what the engine hears ------------------------------------------------------------------------------------
+
+    async def count_telling(self, token_id: UUID, *, patience: timedelta) -> None:
+        """The engine is about to be told; if nobody says how it went, a relay tells it again after `patience`."""
+        await self._database.execute(query("gates", "tell"), token_id, patience)
+
+    async def due(self, engine_id: str, limit: int, *, patience: timedelta) -> list[Untold]:
+        """Take the decisions an engine must hear of, and count that it is told."""
+        rows = await self._database.fetch(query("gates", "claim_due"), engine_id, limit, patience)
+        return [Untold(row["token_id"], row["job_key"], row["attempts"]) for row in rows]
+
+    async def postpone(self, token_id: UUID, *, by: timedelta) -> None:
+        """Tell the engine later."""
+        await self._database.execute(query("gates", "postpone"), token_id, by)
+
+    async def answered(self, token_id: UUID, *, gone: bool) -> str | None:
+        """Keep what the engine said; the runbook tells it when a decision surely came too late."""
+        async with self._database.transaction() as connection:
+            row = await connection.fetchrow(query("gates", "answer"), token_id, gone)
+            if row is not None and row["answer"] == "gone":
+                await self._runbook.append_in(
+                    connection,
+                    row["entry_id"],
+                    Kind.GATE_GONE,
+                    once=f"gone:{token_id}",
+                    detail={"gate": row["gate"], "decision": row["decision"], "by": row["decided_by"]},
+                )
+        return None if row is None else row["answer"]
+
+    # ---- what the engine forgot -----------------------------------------------------------------------------------
+
+    async def silent(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[Silent]:
+        """Open gates whose task should have been delivered again by now."""
+        rows = await self._database.fetch(query("gates", "silent"), engine_id, longer_than, limit)
+        return [
+            Silent(row["token_id"], row["entry_id"], row["element_instance_key"], row["job_key"], row["gate"])
+            for row in rows
+        ]
+
+    async def seen(self, token_id: UUID) -> None:
+        """The engine still waits at this gate."""
+        await self._database.execute(query("gates", "seen"), token_id)
+
+    # ---- what a verb hears ----------------------------------------------------------------------------------------
+
+    async def heard(
+        self, instance_uid: UUID, *, decisions: bool, messages: bool
+    ) -> tuple[tuple[Decision, ...], tuple[ReceivedMessage, ...]]:
+        """What was decided and what came in for one instance, oldest first, in one round trip."""
+        rows = await self._database.fetch(query("gates", "heard"), instance_uid, decisions, messages)
+        made = (row for row in rows if row["kind"] == "decision")
+        came = (row for row in rows if row["kind"] == "message")
+        return (
+            tuple(Decision(row["name"], row["value"], row["reason"], row["by"], row["at"]) for row in made),
+            tuple(
+                ReceivedMessage(row["name"], row["value"], row["key"], _payload(row["payload"]), row["at"])
+                for row in came
+            ),
+        )
+
+
+def _payload(content: bytes | None) -> Mapping[str, Any] | None:
+    return None if content is None else parse(content, limit=HARD_LIMIT)
+
+
+def _verdict(row: Row) -> Verdict | None:
+    if row["decided_at"] is None:
+        return None
+    return Verdict(row["decision"], row["why"], row["decided_by"], row["decided_at"], row["answer"])
+
+
+def _gate(row: Row) -> HumanGate:
+    return HumanGate(
+        token_id=row["token_id"],
+        tenant_id=row["tenant_id"],
+        entry_id=row["entry_id"],
+        instance_uid=row["instance_uid"],
+        engine_id=row["engine_id"],
+        job_key=row["job_key"],
+        element_instance_key=row["element_instance_key"],
+        gate=row["gate"],
+        reason=row["reason"],
+        detail=json.loads(row["detail"]),
+        claimed_by=row["claimed_by"],
+        claimed_at=row["claimed_at"],
+        opened_at=row["opened_at"],
+        seen_at=row["seen_at"],
+        closed_at=row["closed_at"],
+        closed_as=row["closed_as"],
+        sentence=row["sentence"],
+        verb=row["verb"],
+        verdict=_verdict(row),
+    )

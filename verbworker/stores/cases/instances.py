@@ -1,0 +1,226 @@
+"""Process instances: which runbook entry one belongs to, and the version it is pinned to."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from hashlib import sha256
+from uuid import UUID
+
+from verbworker.engine.protocol import Started
+from verbworker.errors import PermanentContract, StoreConflict, StoreError, StoreUnavailable
+from verbworker.job.frame import Correlation
+from verbworker.job.job import Job
+from verbworker.stores.cases.payloads import open_versions
+from verbworker.stores.database import Connection, Database, Row, columns
+from verbworker.stores.sql import query
+
+# A broker that lost its last records hands an instance out again as soon as it is back, under another key.
+MISSED_FOR = timedelta(minutes=1)
+# How long after its end an entry's instance is still asked for, when the engine could not be asked before.
+_LOOKED_AFTER = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An instance about to be started, with its first payload."""
+
+    instance_uid: UUID
+    tenant_id: str
+    entry_id: UUID
+    verb: str
+    verb_version: str
+    payload_schema: str
+    engine_id: str
+    process_id: str
+    payload: bytes
+    business_key: str | None = None
+    correlation: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """The instance behind an entry; without a key while the engine has not started it."""
+
+    instance_uid: UUID
+    engine_id: str
+    instance_key: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """An instance of which nothing was heard for long, or whose entry has ended."""
+
+    instance_uid: UUID
+    entry_id: UUID
+    instance_key: int
+    is_missed: bool = False  # the engine did not have it a while ago
+
+
+class Instances:
+    """The instances of workflow verbs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def database(self) -> Database:
+        """Where they are kept."""
+        return self._database
+
+    async def open(self, instance: Instance) -> None:
+        """Remember an instance and its first payload, before the engine is asked to start it."""
+        async with self._database.transaction() as connection:
+            await self.open_in(connection, instance)
+
+    async def open_in(self, connection: Connection, instance: Instance) -> None:
+        """The same inside the caller's transaction."""
+        await connection.execute(
+            query("instances", "open"),
+            instance.instance_uid,
+            instance.tenant_id,
+            instance.entry_id,
+            instance.verb,
+            instance.verb_version,
+            instance.payload_schema,
+            instance.engine_id,
+            instance.process_id,
+            instance.business_key,
+            json.dumps(dict(instance.correlation)),
+        )
+        digest = sha256(instance.payload).digest()
+        await open_versions(connection, instance.instance_uid, digest, instance.payload)
+
+    async def pin(
+        self, instance_uid: UUID, *, instance_key: int, definition_key: int, version: int, takes_key: bool = True
+    ) -> bool:
+        """Pin an instance to what the engine made of it; False when it is pinned already, or has ended.
+
+        The key may be another instance's, whose records the engine lost: that one is unpinned, or with `takes_key`
+        off this raises `PermanentContract`.
+        """
+        what = instance_uid, instance_key, definition_key, version
+        try:
+            return await self._database.fetchrow(query("instances", "pin"), *what) is not None
+        except (StoreUnavailable, StoreConflict):
+            raise
+        except StoreError as error:
+            if not takes_key:
+                raise PermanentContract(
+                    "another instance has this key; was the engine recreated under its old id?", code="InstanceMismatch"
+                ) from error
+        async with self._database.transaction() as connection:
+            await self._evict_in(connection, instance_uid, instance_key)
+            return await connection.fetchrow(query("instances", "pin"), *what) is not None
+
+    async def _evict_in(self, connection: Connection, instance_uid: UUID, instance_key: int) -> None:
+        for row in await connection.fetch(query("instances", "evict"), instance_uid, instance_key):
+            await connection.fetch(query("instances", "tell_eviction"), row["entry_id"], instance_uid, instance_key)
+
+    async def pin_in(self, connection: Connection, started: Mapping[UUID, Started]) -> set[UUID]:
+        """Pin instances inside the transaction that starts them, and return those that were pinned."""
+        items = [(uid, one.instance_key, one.definition_key, one.version) for uid, one in sorted(started.items())]
+        rows = await connection.fetch(query("instances", "pin_many"), *columns(items, 4))
+        return {row["instance_uid"] for row in rows}
+
+    async def adopt(self, instance_uid: UUID, job: Job, *, instead_of: int) -> bool:
+        """Pin an instance to the engine instance of a job instead of one that is gone; False when it moved on."""
+        key = job.process_instance_key
+        async with self._database.transaction() as connection:
+            await self._evict_in(connection, instance_uid, key)
+            row = await connection.fetchrow(
+                query("instances", "adopt"),
+                instance_uid,
+                instead_of,
+                key,
+                job.process_definition_key,
+                job.process_version,
+            )
+            if row is not None:
+                await connection.fetch(query("instances", "tell_adoption"), row["entry_id"], instead_of, key)
+        return row is not None
+
+    async def knows(self, instance_uid: UUID, payload_hash: bytes) -> bool:
+        """Return whether an instance ever had a payload with this hash."""
+        row = await self._database.fetchrow(query("payloads", "is_known"), instance_uid, payload_hash)
+        return row is not None and bool(row["known"])
+
+    async def known(self, instance_uid: UUID) -> Correlation | None:
+        """What the database knows of an instance."""
+        return _correlation(await self._database.fetchrow(query("instances", "known"), instance_uid))
+
+    async def hold_in(self, connection: Connection, instance_uid: UUID) -> Correlation | None:
+        """The same, and nobody else tells or ends it until the caller's transaction ends."""
+        return _correlation(await connection.fetchrow(query("instances", "hold"), instance_uid))
+
+    async def hold_carrier_in(self, connection: Connection, entry_id: UUID) -> Carrier | None:
+        """The instance that carries an entry out, held likewise."""
+        row = await connection.fetchrow(query("instances", "hold_carrier"), entry_id)
+        return None if row is None else Carrier(row["instance_uid"], row["engine_id"], row["instance_key"])
+
+    async def miss(self, instance_uid: UUID, instance_key: int) -> None:
+        """Note that the engine does not have the instance that an entry is pinned to."""
+        await self._database.execute(query("instances", "miss"), instance_uid, instance_key)
+
+    async def quiet(
+        self, engine_id: str, *, longer_than: timedelta, limit: int, missed_for: timedelta = MISSED_FOR
+    ) -> list[Quiet]:
+        """Running instances without news, and those missed in the engine; each is given to one caller at a time."""
+        rows = await self._database.fetch(query("instances", "quiet"), engine_id, longer_than, limit, missed_for)
+        return [Quiet(**row) for row in rows]
+
+    async def is_made_again_in(self, connection: Connection, instance_uid: UUID, instance_key: int) -> bool:
+        """Return whether the engine hands jobs of an instance out under another key than this."""
+        return bool(await connection.fetchval(query("instances", "is_made_again"), instance_uid, instance_key))
+
+    async def lingering(
+        self, engine_id: str, *, longer_than: timedelta, limit: int, within: timedelta = _LOOKED_AFTER
+    ) -> list[Quiet]:
+        """Instances of entries that ended so long ago, to ask whether the engine has them still; claimed likewise."""
+        rows = await self._database.fetch(query("instances", "lingering"), engine_id, longer_than, limit, within)
+        return [Quiet(row["instance_uid"], row["entry_id"], row["instance_key"]) for row in rows]
+
+    async def gone(self, instance_uid: UUID, instance_key: int) -> None:
+        """Note that the engine does not have the instance of an entry that ended."""
+        await self._database.execute(query("instances", "gone"), instance_uid, instance_key)
+
+    async def pin_to(self, instance_uid: UUID, job: Job, payload_hash: bytes) -> bool:
+        """Pin an instance by one of its jobs, when its starter has not done so; False when another pin stands.
+
+        Only the instance's own payload takes a key from another instance; else this raises `PermanentContract`.
+        """
+        key, definition_key, version = job.process_instance_key, job.process_definition_key, job.process_version
+        pin = partial(self.pin, instance_uid, instance_key=key, definition_key=definition_key, version=version)
+        try:
+            return await pin(takes_key=False)
+        except PermanentContract:
+            if not await self.knows(instance_uid, payload_hash):
+                raise
+        return await pin(takes_key=True)
+
+    async def key_of(self, instance_uid: UUID) -> int | None:
+        """The engine's key of an instance, when it has one."""
+        row = await self._database.fetchrow(query("instances", "key_of"), instance_uid)
+        return None if row is None else row["instance_key"]
+
+    async def of_entry(self, entry_id: UUID) -> Carrier | None:
+        """The instance that carries an entry out; None for an entry of a direct verb."""
+        row = await self._database.fetchrow(query("instances", "of_entry"), entry_id)
+        return None if row is None else Carrier(row["instance_uid"], row["engine_id"], row["instance_key"])
+
+
+def _correlation(row: Row | None) -> Correlation | None:
+    if row is None:
+        return None
+    return Correlation(
+        tenant_id=row["tenant_id"],
+        entry_id=row["entry_id"],
+        verb=row["verb"],
+        verb_version=row["verb_version"],
+        engine_id=row["engine_id"],
+        instance_key=row["instance_key"],
+        correlation=json.loads(row["correlation"]),
+        status=row["status"],
+        definition_key=row["definition_key"],
+    )

@@ -1,0 +1,205 @@
+"""The overview: what people want to see of many entries at once, each by one cheap query."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from verbworker.runbook.event import StallKind, Status
+from verbworker.runbook.progress import Progress, progress_of
+from verbworker.stores.database import Database, Row
+from verbworker.stores.sql import query
+
+NEWEST = 2_000
+"""How many entries are looked at where all of them would take too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which entries are wanted: all that are None are not asked for."""
+
+    status: Status | None = None
+    verb: str | None = None
+    text: str | None = None
+    entry_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Where a page begins: after this entry."""
+
+    created_at: datetime
+    entry_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An entry in a list."""
+
+    entry_id: UUID
+    verb: str
+    sentence: str
+    status: Status
+    asked_by: str
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+    progress: Progress
+
+    @property
+    def key(self) -> Key:
+        """Where the page after it begins."""
+        return Key(self.created_at, self.entry_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A message as an entry's page shows it: all but what is inside."""
+
+    message_name: str
+    message_id: str
+    correlation_key: str
+    state: str
+    sent_by: str
+    received_at: datetime
+    consumed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that waits for an operator: a held frame, or a job that never got one."""
+
+    engine_id: str
+    job_key: int
+    entry_id: UUID | None
+    element_id: str
+    reason: str
+    since: datetime
+    sentence: str | None
+    verb: str | None
+    state: str | None
+    runs: int | None
+    retries_left: int | None
+    fail_class: str | None
+    fail_code: str | None
+    fail_text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How many wait for one kind of thing, and since when the first."""
+
+    kind: str
+    waits: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """How long the steps of one verb took, in seconds."""
+
+    verb: str
+    frames: int
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How much there is to do, and how long it takes."""
+
+    arrivals: Mapping[datetime, int]
+    frames: Mapping[str, int]
+    waits: tuple[Waiting, ...]
+    durations: tuple[Duration, ...]
+
+
+class Overview:
+    """Reads many entries of a tenant at once; it changes nothing."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def page(self, tenant_id: str, wanted: Filter, *, before: Key | None = None, limit: int = 50) -> list[Listed]:
+        """The newest entries that are wanted, or the next ones after a key."""
+        rows = await self._database.fetch(
+            query("overview", "page"),
+            tenant_id,
+            None if wanted.status is None else wanted.status.value,
+            wanted.verb,
+            None if wanted.text is None else f"%{_literal(wanted.text)}%",
+            wanted.entry_id,
+            None if before is None else before.created_at,
+            None if before is None else before.entry_id,
+            limit,
+        )
+        return [_listed(row) for row in rows]
+
+    async def counts(self, tenant_id: str) -> dict[Status, int]:
+        """How many entries stand where; those that ended are counted among the newest only."""
+        rows = await self._database.fetch(query("overview", "counts"), tenant_id, NEWEST)
+        found = {Status(row["status"]): row["entries"] for row in rows}
+        return {status: found.get(status, 0) for status in Status}
+
+    async def verbs(self, tenant_id: str) -> list[str]:
+        """The verbs that were asked for lately."""
+        return [row["verb"] for row in await self._database.fetch(query("overview", "verbs"), tenant_id, NEWEST)]
+
+    async def messages(self, entry_id: UUID, *, limit: int = 200) -> list[Post]:
+        """The messages of an entry, the oldest first."""
+        rows = await self._database.fetch(query("overview", "messages"), entry_id, limit)
+        return [Post(**row) for row in rows]
+
+    async def troubles(self, tenant_id: str, *, strangers: bool, limit: int = 100) -> list[Trouble]:
+        """What waits for an operator, the longest wait first; with `strangers` also jobs that belong to no entry."""
+        rows = await self._database.fetch(query("overview", "troubles"), tenant_id, strangers, None, None, limit)
+        return [Trouble(**row) for row in rows]
+
+    async def trouble(self, tenant_id: str, engine_id: str, job_key: int, *, strangers: bool) -> Trouble | None:
+        """One of them, while it waits."""
+        rows = await self._database.fetch(query("overview", "troubles"), tenant_id, strangers, engine_id, job_key, 1)
+        return Trouble(**rows[0]) if rows else None
+
+    async def watched(self, entry_ids: Collection[UUID]) -> dict[UUID, int]:
+        """How many things were told of each of these entries."""
+        rows = await self._database.fetch(query("overview", "watched"), list(entry_ids))
+        return {row["entry_id"]: row["last_seq"] for row in rows}
+
+    async def pulse(self) -> dict[str, str]:
+        """Words that change whenever gates or dead letters do."""
+        row = await self._database.fetchrow(query("overview", "pulse"))
+        assert row is not None
+        return {"gates": row["gates"], "letters": row["letters"]}
+
+    async def load(self, tenant_id: str, *, strangers: bool) -> Load:
+        """The figures of the last hour."""
+        arrivals = await self._database.fetch(query("overview", "arrivals"), tenant_id)
+        frames = await self._database.fetch(query("overview", "frames"), tenant_id, strangers)
+        waits = await self._database.fetch(query("overview", "oldest_waits"), tenant_id)
+        durations = await self._database.fetch(query("overview", "durations"), tenant_id, strangers)
+        return Load(
+            arrivals={row["minute"]: row["entries"] for row in arrivals},
+            frames={row["state"]: row["frames"] for row in frames},
+            waits=tuple(Waiting(**row) for row in waits),
+            durations=tuple(Duration(**row) for row in durations),
+        )
+
+
+def _listed(row: Row) -> Listed:
+    status = Status(row["status"])
+    return Listed(
+        entry_id=row["entry_id"],
+        verb=row["verb"],
+        sentence=row["sentence"],
+        status=status,
+        asked_by=row["asked_by"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        ended_at=row["ended_at"],
+        progress=progress_of(status, row["done"], row["steps"], row["waits"], [*map(StallKind, row["stalls"])]),
+    )
+
+
+def _literal(text: str) -> str:
+    """The text as a pattern that means itself."""
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,0 +1,367 @@
+"""The runbook: entries, their chained events, and what they wait for."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from verbworker.payload.canonical import parse
+from verbworker.payload.envelope import HARD_LIMIT
+from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Open, Status, Token, Wait
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.sql import query
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An entry about to be made: what is asked, in the words of its caller and in ours."""
+
+    entry_id: UUID
+    tenant_id: str
+    request_key: str | None
+    request_hash: bytes
+    verb: str
+    verb_version: str
+    mode: EntryMode
+    sentence: str
+    invocation: str
+    args: bytes
+    asked_by: str
+    process_id: str | None = None
+    provenance: Mapping[str, Any] | None = None
+    traceparent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A token that was closed just now."""
+
+    token_id: UUID
+    entry_id: UUID
+    kind: Wait
+    reason: str
+    gate: str | None
+    message_name: str | None
+    correlation_key: str | None
+    input_hash: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a look at the chains found: how much was read, and where each broken chain breaks."""
+
+    entries: int
+    events: int
+    broken: Mapping[UUID, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The right to perform a direct verb, as long as nobody takes it with a higher epoch."""
+
+    entry_id: UUID
+    owner: UUID
+    epoch: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """An entry of which something was told: how many things so far, and when the last one."""
+
+    entry_id: UUID
+    sentence: str
+    last_seq: int
+    at: datetime
+
+
+class Runbook:
+    """The runbook in its database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def open_in(self, connection: Connection, request: Request) -> bool:
+        """Make an entry; False when the tenant used the request key before."""
+        made = await connection.fetchval(
+            query("runbook", "open"),
+            request.entry_id,
+            request.tenant_id,
+            request.request_key,
+            request.request_hash,
+            request.verb,
+            request.verb_version,
+            request.mode.value,
+            request.sentence,
+            request.invocation,
+            request.args,
+            request.asked_by,
+            json.dumps(dict(request.provenance or {})),
+            request.traceparent,
+            request.process_id,
+        )
+        return made is not None
+
+    async def earlier(self, tenant_id: str, request_key: str) -> tuple[UUID, bytes] | None:
+        """The entry that a request key made before, and the hash of what was asked then."""
+        row = await self._database.fetchrow(query("runbook", "by_request"), tenant_id, request_key)
+        return None if row is None else (row["entry_id"], row["request_hash"])
+
+    async def append(self, entry_id: UUID, kind: Kind, *, once: str, detail: Mapping[str, Any]) -> int | None:
+        """Tell one thing once; None when it was told before, or the entry is unknown or ended otherwise."""
+        async with self._database.acquire() as connection:
+            return await self.append_in(connection, entry_id, kind, once=once, detail=detail)
+
+    async def append_in(
+        self, connection: Connection, entry_id: UUID, kind: Kind, *, once: str, detail: Mapping[str, Any]
+    ) -> int | None:
+        """The same inside the caller's transaction. Tokens are written before: the status follows from them."""
+        seq: int | None = await connection.fetchval(
+            query("runbook", "append"), entry_id, kind.value, once, json.dumps(dict(detail), default=str)
+        )
+        return seq
+
+    async def park_in(self, connection: Connection, token: Token) -> tuple[UUID, bool]:
+        """Note what an entry waits for; the token's id, and whether it is new. A token that closed stays closed."""
+        row = await connection.fetchrow(
+            query("runbook", "park"),
+            token.tenant_id,
+            token.entry_id,
+            token.instance_uid,
+            token.engine_id,
+            token.instance_key,
+            token.element_instance_key,
+            token.element_id,
+            token.kind.value,
+            token.reason,
+            token.gate,
+            token.message_name,
+            token.correlation_key,
+            token.job_key,
+            json.dumps(dict(token.detail)),
+            token.due.after,
+            token.due.at,
+            list(token.due.beside),
+            token.input_hash,
+        )
+        assert row is not None
+        return row["token_id"], row["is_new"]
+
+    async def unpark_in(
+        self, connection: Connection, engine_id: str, element_instance_key: int, *, closed_as: str
+    ) -> list[Closed]:
+        """Close the token of one element instance; nothing comes back when none was open."""
+        rows = await connection.fetch(query("runbook", "unpark"), engine_id, element_instance_key, closed_as)
+        return [replace(_closed(row), input_hash=row["input_hash"]) for row in rows]
+
+    async def reopen_in(self, connection: Connection, token: Token) -> bool:
+        """Open a wait again whose end the engine forgot; False when it is open. Its other keys are over."""
+        what = token.engine_id, token.entry_id, token.element_instance_key, token.kind.value
+        row = await connection.fetchrow(query("runbook", "reopen"), *what, token.element_id, token.input_hash)
+        return row is not None
+
+    async def unpark_elements_in(
+        self,
+        connection: Connection,
+        engine_id: str,
+        instance_key: int,
+        element_ids: Collection[str],
+        *,
+        closed_as: str,
+    ) -> list[Closed]:
+        """Close every token at some places of an instance, incidents too: the engine left them for good."""
+        rows = await connection.fetch(
+            query("runbook", "unpark_elements"), engine_id, instance_key, list(element_ids), closed_as
+        )
+        return [_closed(row) for row in rows]
+
+    async def end_in(
+        self,
+        connection: Connection,
+        entry_id: UUID,
+        *,
+        outcome: bytes | None,
+        detail: Mapping[str, Any],
+        kind: Kind = Kind.RESULT,
+    ) -> bool:
+        """End an entry with what its caller gets; False when it has ended before."""
+        await connection.execute(query("runbook", "hold_instance"), entry_id)
+        await connection.execute(query("runbook", "hold_tokens"), entry_id)
+        if await connection.fetchval(query("runbook", "end"), entry_id, outcome) is None:
+            return False
+        return await self.append_in(connection, entry_id, kind, once="end", detail=detail) is not None
+
+    async def is_told_in(self, connection: Connection, entry_id: UUID, once: str) -> bool:
+        """Whether a thing was told before."""
+        return bool(await connection.fetchval(query("runbook", "told"), entry_id, once))
+
+    async def hold_up_in(self, connection: Connection, token: Token, once: str, detail: Mapping[str, Any]) -> bool:
+        """A job that has no frame stops for a person; False when it stood still already."""
+        opened = await connection.fetchval(
+            query("runbook", "hold_up"),
+            token.tenant_id,
+            token.entry_id,
+            token.instance_uid,
+            token.engine_id,
+            token.instance_key,
+            token.element_instance_key,
+            token.element_id,
+            token.reason,
+            token.job_key,
+        )
+        if opened is None:
+            return False
+        waits = {**detail, "wait": Wait.INCIDENT.value, "reason": token.reason}
+        entry_id = token.entry_id
+        await self.append_in(connection, entry_id, Kind.INCIDENT_RAISED, once=f"incident:{once}", detail=detail)
+        await self.append_in(connection, entry_id, Kind.PARKED, once=f"held:{once}", detail=waits)
+        return True
+
+    async def let_go_in(self, connection: Connection, token: Token, once: str, detail: Mapping[str, Any]) -> bool:
+        """And goes on; False when it did not stand still."""
+        gone = query("runbook", "let_go")
+        if await connection.fetchval(gone, token.engine_id, token.element_instance_key, token.job_key) is None:
+            return False
+        waits = {**detail, "wait": Wait.INCIDENT.value}
+        entry_id = token.entry_id
+        await self.append_in(connection, entry_id, Kind.INCIDENT_RESOLVED, once=f"resolved:{once}", detail=detail)
+        await self.append_in(connection, entry_id, Kind.RESUMED, once=f"released:{once}", detail=waits)
+        return True
+
+    async def request_cancel_in(self, connection: Connection, entry_id: UUID, by: str, reason: str) -> bool:
+        """Note that somebody wants an entry to end; False when it has."""
+        if await connection.fetchval(query("runbook", "request_cancel"), entry_id) is None:
+            return False
+        said = {"by": by, "reason": reason}
+        await self.append_in(connection, entry_id, Kind.CANCEL_REQUESTED, once="cancel", detail=said)
+        return True
+
+    async def is_cancelling_in(self, connection: Connection, entry_id: UUID) -> bool:
+        """Whether somebody wants an entry to end."""
+        return bool(await connection.fetchval(query("runbook", "is_cancelling"), entry_id))
+
+    async def cancelling(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[UUID]:
+        """The entries somebody wants to end and that the engine still has."""
+        rows = await self._database.fetch(query("runbook", "cancelling"), engine_id, longer_than, limit)
+        return [row["entry_id"] for row in rows]
+
+    async def verbs_in(self, connection: Connection, entry_id: UUID, kind: Kind) -> list[str]:
+        """The verbs that were done for an entry, or that undid something, in order."""
+        return [row["verb"] for row in await connection.fetch(query("runbook", "done"), entry_id, kind.value)]
+
+    async def first_in(self, connection: Connection, entry_id: UUID, kind: Kind) -> Mapping[str, Any] | None:
+        """What the first event of a kind said."""
+        detail = await connection.fetchval(query("runbook", "first"), entry_id, kind.value)
+        return None if detail is None else json.loads(detail)
+
+    async def take(self, entry_id: UUID, owner: UUID, lease: timedelta) -> Taken | None:
+        """The right to perform a direct verb, or None while somebody else has it or the entry has ended."""
+        row = await self._database.fetchrow(query("runbook", "take"), entry_id, owner, lease)
+        return None if row is None else Taken(entry_id, owner, row["epoch"], row["now"])
+
+    async def holds_in(self, connection: Connection, taken: Taken) -> bool:
+        """Whether the right is still ours, and stays so until this transaction ends."""
+        held = await connection.fetchval(query("runbook", "hold_taken"), taken.entry_id, taken.owner, taken.epoch)
+        return held is not None
+
+    async def entry(self, entry_id: UUID, *, tenant_id: str | None = None) -> Entry | None:
+        """One entry; with a tenant only when it is theirs."""
+        row = await self._database.fetchrow(query("runbook", "entry"), entry_id, tenant_id)
+        return None if row is None else _entry(row)
+
+    async def entries(
+        self, tenant_id: str, *, status: Status | None = None, verb: str | None = None, limit: int = 100
+    ) -> list[Entry]:
+        """A tenant's entries, newest first."""
+        state = None if status is None else status.value
+        rows = await self._database.fetch(query("runbook", "list"), tenant_id, state, verb, limit)
+        return [_entry(row) for row in rows]
+
+    async def count_parked(self, tenant_id: str, *, most: int) -> int:
+        """How many of a tenant's entries wait for something; not more than `most` are counted."""
+        row = await self._database.fetchrow(query("runbook", "count_parked"), tenant_id, most)
+        assert row is not None
+        counted: int = row["parked"]
+        return counted
+
+    async def stuck(self, tenant_id: str, *, longer_than: timedelta, limit: int = 100) -> list[Entry]:
+        """Entries that stand still for long, the longest first."""
+        rows = await self._database.fetch(query("runbook", "stuck"), tenant_id, longer_than, limit)
+        return [_entry(row) for row in rows]
+
+    async def events(self, entry_id: UUID, *, after: int = 0, limit: int = 10_000) -> list[Event]:
+        """What happened to an entry, in order."""
+        rows = await self._database.fetch(query("runbook", "events"), entry_id, after, limit)
+        return [_event(row) for row in rows]
+
+    async def moved(self, tenant_id: str, *, since: datetime | None) -> list[Moved]:
+        """A tenant's entries of which something was told since a moment, or ever, the latest last."""
+        rows = await self._database.fetch(query("runbook", "moved"), tenant_id, since)
+        return [Moved(row["entry_id"], row["sentence"], row["last_seq"], row["updated_at"]) for row in rows]
+
+    async def waits(self, entry_id: UUID) -> list[Open]:
+        """What an entry waits for now."""
+        rows = await self._database.fetch(query("runbook", "open_tokens"), entry_id)
+        return [
+            Open(row["token_id"], Wait(row["kind"]), row["reason"], row["opened_at"], row["gate"], row["message_name"])
+            for row in rows
+        ]
+
+    async def verify(self, tenant_id: str, entry_id: UUID | None = None) -> Verified:
+        """Recompute the chains of a tenant, or of one entry."""
+        broken = await self._database.fetch(query("runbook", "broken"), tenant_id, entry_id)
+        seen = await self._database.fetchrow(query("runbook", "count_events"), tenant_id, entry_id)
+        assert seen is not None
+        return Verified(seen["entries"], seen["events"], {row["entry_id"]: row["seq"] for row in broken})
+
+
+def _closed(row: Row) -> Closed:
+    return Closed(
+        row["token_id"],
+        row["entry_id"],
+        Wait(row["kind"]),
+        row["reason"],
+        row["gate"],
+        row["message_name"],
+        row["correlation_key"],
+    )
+
+
+def _event(row: Row) -> Event:
+    return Event(
+        entry_id=row["entry_id"],
+        seq=row["seq"],
+        at=row["at"],
+        kind=Kind(row["kind"]),
+        detail=json.loads(row["detail"]),
+        status=Status(row["status"]),
+        hash=row["hash"],
+    )
+
+
+def _entry(row: Row) -> Entry:
+    outcome = row["outcome"]
+    return Entry(
+        entry_id=row["entry_id"],
+        tenant_id=row["tenant_id"],
+        request_key=row["request_key"],
+        verb=row["verb"],
+        verb_version=row["verb_version"],
+        mode=EntryMode(row["mode"]),
+        sentence=row["sentence"],
+        invocation=row["invocation"],
+        args=parse(row["args"], limit=HARD_LIMIT),
+        asked_by=row["asked_by"],
+        status=Status(row["status"]),
+        outcome=None if outcome is None else parse(outcome, limit=HARD_LIMIT),
+        process_id=row["process_id"],
+        process_version=row["process_version"],
+        definition_key=row["definition_key"],
+        provenance=json.loads(row["provenance"]),
+        cancel_requested_at=row["cancel_requested_at"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        ended_at=row["ended_at"],
+    )

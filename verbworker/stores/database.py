@@ -1,0 +1,327 @@
+"""The connection to Postgres: the only file that speaks asyncpg, and where its errors become ours."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Protocol, Self
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from verbworker import metrics
+from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
+from verbworker.stores.sql import query
+
+Row = Any  # asyncpg ships no types: a row is read by name and turned into a value at once
+
+_GONE = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresSystemError,
+    asyncpg.IdleInTransactionSessionTimeoutError,  # the server ended a session that froze inside its transaction
+    asyncpg.InvalidCatalogNameError,  # a pool opens connections later too: a database may be dropped by then,
+    asyncpg.InvalidAuthorizationSpecificationError,  # or a password changed
+)
+_UNAVAILABLE = (*_GONE, OSError, TimeoutError)
+_CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError)
+# On a connection that is open these say that it was used wrongly, or asked for too much.
+_MISUSED = (asyncpg.InterfaceError, asyncpg.QueryCanceledError)
+_REACHABLE = "see that the server runs and that the network lets this host through"
+# What to do, by SQLSTATE; a state that is not here explains itself.
+_ADVICE: Mapping[str, str] = {
+    "08000": _REACHABLE,
+    "08001": _REACHABLE,
+    "08003": _REACHABLE,
+    "08004": _REACHABLE,
+    "08006": _REACHABLE,
+    "25006": "it is a standby, or default_transaction_read_only is on: set VERBWORKER_DSN to the primary, or turn that"
+    " setting off for the server, the database and the role",
+    "28000": "check the user in VERBWORKER_DSN, and that pg_hba.conf lets it in from this host",
+    "28P01": "check user and password in VERBWORKER_DSN",
+    "3D000": "create the database, or check its name in VERBWORKER_DSN",
+    "42501": "grant it to the role; verbworker doctor names what is missing",
+    "53100": "make room on the server's disk",
+    "53200": "give the server more memory, or less to do at once",
+    "53300": "raise max_connections or the limit of the role, or lower VERBWORKER_CONTROL_CONNECTIONS,"
+    " VERBWORKER_VERB_CONNECTIONS and VERBWORKER_ENGINE_CONNECTIONS, or run fewer workers",
+    "57P01": "see why the server was stopped, or who ended this session",
+    "57P02": "see the server's log: another of its processes crashed",
+    "57P03": "wait until it has started, or stopped, or recovered",
+    "58000": "see the server's log and its disk",
+    "58030": "see the server's log and its disk",
+}
+
+
+class Connection(Protocol):
+    """What a store asks of a connection."""
+
+    async def fetch(self, query: str, *args: object) -> list[Row]: ...
+    async def fetchrow(self, query: str, *args: object) -> Row | None: ...
+    async def fetchval(self, query: str, *args: object) -> Any: ...
+    async def execute(self, query: str, *args: object) -> str: ...
+    async def executemany(self, query: str, args: Sequence[Sequence[object]]) -> None: ...
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn what asyncpg and the network raise into the errors the rooms above can tell apart."""
+    try:
+        with _translated_answers():
+            yield
+    except (OSError, TimeoutError) as error:
+        raise StoreUnavailable(_reason(error)) from error
+
+
+@contextmanager
+def _translated_answers(verbs: Any = None) -> Iterator[None]:
+    """The same for code that is not ours alone: its own timeouts and sockets pass as they are.
+
+    On the connection a verb uses, its mistakes are told apart from a connection that is gone.
+    """
+    try:
+        yield
+    except _CONFLICT as error:
+        raise StoreConflict(_reason(error)) from error
+    except asyncpg.ReadOnlySQLTransactionError as error:
+        raise StoreReadOnly(f"the database takes no writes: {_reason(error)}") from error
+    except _GONE as error:
+        if isinstance(error, _MISUSED) and _is_open(verbs):
+            raise StoreError(_reason(error)) from error
+        raise StoreUnavailable(_reason(error)) from error
+    except asyncpg.PostgresError as error:
+        raise StoreError(_reason(error)) from error
+
+
+def _is_open(connection: Any) -> bool:
+    try:
+        return connection is not None and not connection.is_closed()
+    except asyncpg.InterfaceError:  # the pool took it back by itself when it broke
+        return False
+
+
+def _reason(error: BaseException) -> str:
+    # Only what happened: details and rejected arguments hold the row itself, and a row may be a payload.
+    text = str(error.args[0]) if isinstance(error, asyncpg.PostgresError) and error.args else str(error)
+    if text.startswith("invalid input for query argument"):
+        text = text.partition(":")[0]
+    advice = _advice(error)
+    return (" ".join(text.split()) or type(error).__name__) + ("" if advice is None else f"; {advice}")
+
+
+def _advice(error: BaseException) -> str | None:
+    return _ADVICE.get(getattr(error, "sqlstate", None) or "")
+
+
+def shown(dsn: str) -> str | None:
+    """The address as it may be shown: never with a password. None when it cannot be read as an address."""
+    try:
+        parts = urlsplit(dsn)
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return None
+    # An @ further on means that the password held a character which ends the part before it.
+    if parts.scheme not in ("postgres", "postgresql") or "@" in parts.path + parts.query + parts.fragment:
+        return None
+    user = f"{parts.username}@" if parts.username else ""
+    return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"
+
+
+def _unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
+    address = shown(dsn)
+    if address is None:
+        reason = "write postgresql://user:password@host:port/database, special characters in the password as %XX"
+        return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}")
+    advice = "" if _advice(error) else "; check VERBWORKER_DSN"
+    return StoreUnavailable(f"the database at {address} cannot be reached: {_reason(error)}{advice}")
+
+
+@asynccontextmanager
+async def connected(dsn: str, *, timeout: float = 10) -> AsyncIterator[Connection]:
+    """One connection of its own, for work that is done once."""
+    try:
+        connection = await asyncpg.connect(dsn, timeout=timeout)
+    except (*_UNAVAILABLE, ValueError, OverflowError) as error:
+        raise _unreachable(dsn, error) from error
+    try:
+        with translated():
+            yield connection
+    finally:
+        await _close(connection)
+
+
+async def _roll_back(transaction: Any) -> None:
+    try:
+        await transaction.rollback()
+    except (*_UNAVAILABLE, asyncpg.PostgresError):
+        # A connection that is gone has rolled back by itself.
+        return
+
+
+async def _close(connection: Any) -> None:
+    try:
+        await connection.close(timeout=2)
+    except _UNAVAILABLE:
+        connection.terminate()
+
+
+# Every array type that our statements pass. asyncpg asks the catalog for a type when a connection meets it first, which
+# takes some milliseconds each time; asked for all of them at once it takes them once per connection.
+ARRAYS = ("text", "bigint", "integer", "uuid", "bytea", "interval", "boolean", "timestamptz")
+_LEARN_TYPES = "SELECT " + ", ".join(f"${place}::{name}[]" for place, name in enumerate(ARRAYS, 1))
+
+
+async def _learn_types(connection: Any) -> None:
+    await connection.fetchval(_LEARN_TYPES, *([] for _ in ARRAYS))
+
+
+class _OwnStatementsOnly(asyncpg.Connection):  # type: ignore[misc]  # asyncpg ships no types
+    """A connection that runs nothing but our own statements: they leave no session state to clean up after."""
+
+    def get_reset_query(self) -> str:
+        """Nothing, which saves one round trip per statement."""
+        return ""
+
+
+class Database:
+    """A pool of connections to one database, opened and closed with `async with`.
+
+    With `own` only statements of `sql/queries` run on it; a pool that verbs write through is cleaned after each use.
+    """
+
+    def __init__(
+        self, dsn: str, *, size: int, settings: dict[str, str] | None = None, name: str = "one", own: bool = False
+    ) -> None:
+        self._dsn = dsn
+        self._size = size
+        self._settings = settings or {}
+        self._connection_class = _OwnStatementsOnly if own else asyncpg.Connection
+        self._pool: Any = None
+        self._wait = metrics.POOL_WAIT.labels(name)
+        self.is_open = False
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._pool = await asyncpg.create_pool(
+                self._dsn,
+                min_size=1,
+                max_size=self._size,
+                timeout=10,
+                command_timeout=30,
+                max_inactive_connection_lifetime=60,
+                connection_class=self._connection_class,
+                init=_learn_types,
+                server_settings={"application_name": "verbworker"} | self._settings,
+            )
+        except (*_UNAVAILABLE, ValueError, OverflowError) as error:
+            raise _unreachable(self._dsn, error) from error
+        self.is_open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await asyncio.wait_for(self._pool.close(), timeout=5)
+        except (*_UNAVAILABLE, asyncpg.PostgresError):
+            self._pool.terminate()
+        self.is_open = False
+
+    @asynccontextmanager
+    async def acquire(self) -> AsyncIterator[Connection]:
+        """A connection for a few statements; each commits by itself."""
+        with translated():
+            began = perf_counter()
+            async with self._pool.acquire(timeout=10) as connection:
+                self._wait.observe(perf_counter() - began)
+                yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A connection inside one transaction: it commits when the block ends well.
+
+        The block may be a verb, so only Postgres' own errors are translated there. A commit whose answer is lost
+        raises `StoreUnavailable`: the caller must look before it repeats anything.
+        """
+        with translated():
+            began = perf_counter()
+            connection = await self._pool.acquire(timeout=10)
+        self._wait.observe(perf_counter() - began)
+        try:
+            transaction = connection.transaction()
+            try:
+                with translated():
+                    await transaction.start()
+            except asyncio.CancelledError:
+                # Whether it began is open; a connection in doubt is not worth asking.
+                connection.terminate()
+                raise
+            try:
+                with _translated_answers(connection):
+                    yield connection
+            except BaseException:
+                await _roll_back(transaction)
+                raise
+            with translated():
+                await transaction.commit()
+        finally:
+            await self._give_back(connection)
+
+    async def _give_back(self, connection: Any) -> None:
+        try:
+            await self._pool.release(connection)
+        except (*_UNAVAILABLE, asyncpg.PostgresError):
+            # What was committed stays committed; the pool opens another connection.
+            return
+
+    async def fetch(self, query: str, *args: object) -> list[Row]:
+        """The rows of one statement in a transaction of its own."""
+        async with self.acquire() as connection:
+            return await connection.fetch(query, *args)
+
+    async def fetchrow(self, query: str, *args: object) -> Row | None:
+        """The first row of one statement, or None."""
+        async with self.acquire() as connection:
+            return await connection.fetchrow(query, *args)
+
+    async def execute(self, query: str, *args: object) -> str:
+        """Run one statement and return Postgres' tag for it."""
+        async with self.acquire() as connection:
+            return await connection.execute(query, *args)
+
+    def is_same(self, other: "Database") -> bool:
+        """Whether another pool leads to the same database."""
+        return self._dsn == other._dsn
+
+    async def listen(self, channel: str, heard: Callable[[str], None], begun: Callable[[], None]) -> None:
+        """Call `begun` once it listens and `heard` with what is said; ends with `StoreUnavailable` when cut off."""
+        async with connected(self._dsn) as connection:
+            lost = asyncio.Event()
+            speaking: Any = connection
+            speaking.add_termination_listener(lambda _: lost.set())
+            await speaking.add_listener(channel, lambda _connection, _pid, _channel, words: heard(words))
+            begun()
+            await lost.wait()
+        raise StoreUnavailable("the connection that listens was lost")
+
+    async def notify(self, channel: str, words: str) -> None:
+        """Say something on a channel."""
+        await self.fetchrow(query("database", "notify"), channel, words)
+
+    async def ping(self) -> None:
+        """Ask for one round trip; raises `StoreUnavailable` when there is none."""
+        await self.fetchrow(query("database", "ping"))
+
+
+async def keyed(connection: Connection) -> None:
+    """Have what follows in this transaction planned as on our own pools; a verb's statements come before."""
+    await connection.fetch(query("database", "keyed"))
+
+
+def columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
+    """Turn rows into columns, for statements that take their rows by `unnest`."""
+    return [[row[index] for row in rows] for index in range(width)]

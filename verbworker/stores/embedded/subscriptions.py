@@ -1,0 +1,123 @@
+"""The embedded engine's mail: who waits for which message, and messages that wait for somebody."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from verbworker.stores.database import Connection, Database
+from verbworker.stores.embedded.tokens import Kept
+from verbworker.stores.sql import query
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message on its way."""
+
+    tenant_id: str
+    name: str
+    correlation_key: str
+    message_id: str
+    variables: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One wait of one instance for a message."""
+
+    wait_key: int
+    instance_key: int
+    process_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """A start event that a message reaches."""
+
+    process_id: str
+    element_id: str
+    definition_key: int
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A buffered message and the wait it is for."""
+
+    wait_key: int
+    message_key: int
+    variables: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NextStart:
+    """A buffered message that starts the next instance of a process."""
+
+    message_key: int
+    variables: bytes
+    element_id: str
+    definition_key: int
+
+
+class Subscriptions:
+    """Waits and buffered messages. All but `expire` belong into a transaction that has taken the key's turn."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def take_turn(self, connection: Connection, tenant_id: str, keys: Sequence[tuple[str, str]]) -> None:
+        """Keep others away from these (name, key) pairs until the transaction ends."""
+        # The key alone where there is one: what it started must be seen whatever the message was called.
+        places = [f"{tenant_id}\x1f{key}" if key else f"{tenant_id}\x1f\x1f{name}" for name, key in keys]
+        await connection.fetch(query("subscriptions", "lock"), places)
+
+    async def is_buffered(self, connection: Connection, letter: Letter) -> bool:
+        """Whether a message of the same name, key and id is kept still."""
+        return bool(await connection.fetchval(query("subscriptions", "is_buffered"), *_address(letter)))
+
+    async def buffer(self, connection: Connection, letter: Letter, ttl_ms: int) -> int:
+        """Keep a message for `ttl_ms` and return its key."""
+        key: int = await connection.fetchval(
+            query("subscriptions", "buffer"), *_address(letter), letter.variables, ttl_ms
+        )
+        return key
+
+    async def waiting(self, connection: Connection, letter: Letter) -> Mapping[str, list[Waiting]]:
+        """Who waits for a message, by process."""
+        found: dict[str, list[Waiting]] = {}
+        place = letter.tenant_id, letter.name, letter.correlation_key
+        for row in await connection.fetch(query("subscriptions", "waiting"), *place):
+            found.setdefault(row["process_id"], []).append(Waiting(**row))
+        return found
+
+    async def starting(self, connection: Connection, letter: Letter) -> list[Starting]:
+        """The start events that a message may trigger now."""
+        place = letter.tenant_id, letter.name, letter.correlation_key
+        return [Starting(**row) for row in await connection.fetch(query("subscriptions", "starting"), *place)]
+
+    async def buffered(
+        self, connection: Connection, kept: Kept, waits: Mapping[int, tuple[str, str]], taken: Sequence[int]
+    ) -> Met | None:
+        """The first of an instance's waits that a buffered message is for, leaving out those it took already."""
+        row = await connection.fetchrow(
+            query("subscriptions", "buffered"),
+            kept.tenant_id,
+            kept.process_id,
+            list(waits),
+            [name for name, _ in waits.values()],
+            [key for _, key in waits.values()],
+            list(taken),
+        )
+        return None if row is None else Met(**row)
+
+    async def next_start(self, connection: Connection, kept: Kept) -> NextStart | None:
+        """The message that may start a process now that the instance its key started has ended."""
+        row = await connection.fetchrow(
+            query("subscriptions", "next_start"), kept.tenant_id, kept.process_id, kept.start_key
+        )
+        return None if row is None else NextStart(**row)
+
+    async def expire(self, limit: int) -> int:
+        """Forget messages whose time is over and return how many."""
+        return len(await self._database.fetch(query("subscriptions", "expire"), limit))
+
+
+def _address(letter: Letter) -> tuple[str, str, str, str]:
+    return letter.tenant_id, letter.name, letter.correlation_key, letter.message_id

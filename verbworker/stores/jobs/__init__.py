@@ -1,0 +1,1 @@
+"""Tables of jobs: frames, leases, steps, deliveries without a frame, job histories and compensation records."""

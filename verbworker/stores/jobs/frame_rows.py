@@ -1,0 +1,237 @@
+"""Frames on their way to Postgres and back: deliveries and verdicts as columns, rows as values."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from uuid import UUID
+
+from verbworker.job.frame import Claim, Correlation, Delivery, Frame, FrameState
+from verbworker.stores.database import Row
+
+_FRAME_FIELDS = tuple(field.name for field in fields(Frame))
+_NOTHING = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A completed run on its way into the frame: what it was based on and what came out."""
+
+    claim: Claim
+    instance_uid: UUID
+    base_hash: bytes
+    output: bytes
+    output_hash: bytes
+    seal: str
+    flags: Mapping[str, object]
+    correlation: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Unacknowledged:
+    """A verdict the engine has not confirmed."""
+
+    job_key: int
+    verb: str
+    outcome: str
+    output: bytes | None
+    output_seal: str | None
+    flags: Mapping[str, object]
+    correlation: Mapping[str, str]
+    error_code: str | None
+    fail_text: str | None
+
+
+def opening(deliveries: Iterable[Delivery]) -> tuple[Sequence[object], ...]:
+    """The columns `open` takes, for deliveries in key order: nine per job, then ten per kind of job."""
+    kinds: dict[object, int] = {}
+    rows = []
+    for delivery in deliveries:
+        job = delivery.job
+        kind = (
+            job.type,
+            job.tenant_id,
+            job.process_id,
+            job.process_version,
+            job.element_id,
+            delivery.mode,
+            delivery.on_unknown,
+            delivery.max_runs,
+            delivery.idempotency_window,
+            delivery.retries,
+        )
+        rows.append(
+            (
+                job.key,
+                job.process_instance_key,
+                job.element_instance_key,
+                delivery.instance_uid,
+                delivery.entry_id,
+                delivery.idempotency_key,
+                job.activated_ms,
+                delivery.input_hash,
+                kinds.setdefault(kind, len(kinds) + 1),
+            )
+        )
+    return (*zip(*rows, strict=True), *zip(*kinds, strict=True))
+
+
+def pushing(deliveries: Sequence[Delivery]) -> list[tuple[object, ...]]:
+    """The columns `push` takes."""
+    return list(zip(*map(_delivery_row, deliveries), strict=True))
+
+
+def popping(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
+    """The columns `pop_completed` takes, for verdicts in key order."""
+    return list(zip(*map(_verdict_row, verdicts), strict=True))
+
+
+def _delivery_row(delivery: Delivery) -> tuple[object, ...]:
+    job = delivery.job
+    return (
+        job.key,
+        job.process_instance_key,
+        job.element_instance_key,
+        job.type,
+        job.tenant_id,
+        delivery.instance_uid,
+        job.process_id,
+        job.process_version,
+        job.element_id,
+        delivery.entry_id,
+        delivery.mode,
+        delivery.on_unknown,
+        delivery.max_runs,
+        delivery.idempotency_window,
+        delivery.idempotency_key,
+        job.activated_ms,
+        delivery.retries,
+        delivery.input_hash,
+    )
+
+
+def _verdict_row(verdict: Verdict) -> tuple[object, ...]:
+    return (
+        verdict.claim.job_key,
+        verdict.claim.epoch,
+        verdict.instance_uid,
+        verdict.base_hash,
+        verdict.output,
+        verdict.output_hash,
+        verdict.seal,
+        text_of(verdict.flags),
+        text_of(verdict.correlation),
+    )
+
+
+def text_of(values: Mapping[str, object]) -> str:
+    """Flags or correlation keys as the text that becomes `jsonb`."""
+    return json.dumps(dict(values)) if values else _NOTHING
+
+
+def opened(row: Row, delivery: Delivery, owner: UUID) -> Claim:
+    """The claim on a frame that `open` made: whatever the row does not tell is what a new frame has."""
+    return Claim(
+        job_key=row["job_key"],
+        epoch=1,
+        owner=owner,
+        claimed_from="new",
+        runs=1,
+        retries_left=delivery.retries,
+        generation=0,
+        idempotency_key=delivery.idempotency_key,
+        first_run_at=row["first_run_at"],
+        now=row["now"],
+        lease_until=row["lease_until"],
+        instance=_instance(row),
+        input_known=row["input_known"],
+        input_is_head=row["input_is_head"],
+        may_have_twin=bool(row["has_twin"]) or not row["input_is_head"],
+        is_element_visited=row["has_twin"] is not None,
+        may_have_archived=bool(row["is_instance_old"]),
+    )
+
+
+def mark_twins(claims: dict[int, Claim], deliveries: Iterable[Delivery]) -> dict[int, Claim]:
+    """Mark the claims of one statement, which does not see its own rows: of an element's jobs all but one look."""
+    groups: dict[object, list[Delivery]] = {}
+    for delivery in deliveries:
+        if delivery.instance_uid is not None and delivery.job.key in claims:
+            groups.setdefault((delivery.instance_uid, delivery.job.element_id), []).append(delivery)
+    if len(groups) == len(claims):
+        return claims
+    return claims | {
+        claim.job_key: claim for group in groups.values() if len(group) > 1 for claim in _marked(claims, group)
+    }
+
+
+def _marked(claims: Mapping[int, Claim], group: list[Delivery]) -> Iterator[Claim]:
+    latest, *others = sorted(group, key=lambda one: (one.job.activated_ms, one.job.key), reverse=True)
+    inputs = {latest.input_hash}
+    for delivery in others:
+        claim = claims[delivery.job.key]
+        has_twin = claim.may_have_twin or delivery.input_hash in inputs
+        inputs.add(delivery.input_hash)
+        yield replace(claim, may_have_twin=has_twin, is_element_visited=True)
+
+
+def claim_of(row: Row) -> Claim:
+    """The claim on a frame that stood before."""
+    return Claim(
+        job_key=row["job_key"],
+        epoch=row["epoch"],
+        owner=row["owner"],
+        claimed_from=row["claimed_from"],
+        runs=row["runs"],
+        retries_left=row["retries_left"],
+        generation=row["generation"],
+        idempotency_key=row["idempotency_key"],
+        first_run_at=row["first_run_at"],
+        now=row["now"],
+        lease_until=row["lease_until"],
+        deliveries=row["deliveries"],
+        instance=_instance(row),
+        input_known=row["input_known"],
+        input_is_head=row["input_is_head"],
+        may_have_twin=True,
+    )
+
+
+def _instance(row: Row) -> Correlation | None:
+    if not row["correlated"]:
+        return None
+    correlation = row["correlation"]
+    return Correlation(
+        tenant_id=row["tenant_id"],
+        entry_id=row["entry_id"],
+        verb=row["workflow_verb"],
+        verb_version=row["verb_version"],
+        engine_id=row["instance_engine_id"],
+        instance_key=row["instance_key"],
+        correlation={} if correlation == _NOTHING else json.loads(correlation),
+        status=row["instance_status"],
+        definition_key=row["definition_key"],
+    )
+
+
+def frame_of(row: Row) -> Frame:
+    """A frame as it stands."""
+    values = {name: row[name] for name in _FRAME_FIELDS}
+    values["state"] = FrameState(values["state"])
+    values["flags"] = json.loads(values["flags"] or _NOTHING)
+    values["correlation"] = json.loads(values["correlation"] or _NOTHING)
+    return Frame(**values)
+
+
+def unacknowledged_of(row: Row) -> Unacknowledged:
+    """A verdict to send again."""
+    return Unacknowledged(
+        job_key=row["job_key"],
+        verb=row["verb"],
+        outcome=row["outcome"],
+        output=row["output"],
+        output_seal=row["output_seal"],
+        flags=json.loads(row["flags"] or _NOTHING),
+        correlation=json.loads(row["correlation"] or _NOTHING),
+        error_code=row["error_code"],
+        fail_text=row["fail_text"],
+    )

@@ -1,0 +1,339 @@
+"""Job frames: push, pop, replay. Every write is one compare-and-set on epoch and owner."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from verbworker.background.poll_loop import PollLoop, Service, run_all
+from verbworker.errors import Fenced
+from verbworker.job.frame import Claim, Delivery, Frame, FrameState
+from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
+from verbworker.stores.batch import Batch
+from verbworker.stores.cases.payloads import is_known_in
+from verbworker.stores.database import Connection, Database
+from verbworker.stores.jobs.frame_rows import Unacknowledged as Unacknowledged
+from verbworker.stores.jobs.frame_rows import Verdict as Verdict
+from verbworker.stores.jobs.frame_rows import (
+    claim_of,
+    frame_of,
+    mark_twins,
+    opened,
+    opening,
+    popping,
+    pushing,
+    text_of,
+    unacknowledged_of,
+)
+from verbworker.stores.sql import query
+
+MAX_INFRASTRUCTURE_RUNS = 100
+_ACK_INTERVAL = 0.1
+# Longer than any statement may take: after this nobody looks at a snapshot from before the copy. `open` counts on it.
+_SETTLED = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How much waits, and for how long at most."""
+
+    held: int
+    unacknowledged: int
+    oldest_unacknowledged: float
+
+
+class Frames:
+    """The frames of one engine, written by one process boot."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        engine_id: str,
+        owner: UUID,
+        lease: timedelta = timedelta(seconds=30),
+        look_into_archive: bool = True,
+        prefix: str = "",
+    ) -> None:
+        self.engine_id = engine_id
+        self.owner = owner
+        self.lease = lease
+        self._database = database
+        self._look_into_archive = look_into_archive
+        self._acks: dict[int, str] = {}
+        self._open = Batch(self._open_many, _job_key, name=f"{prefix}frame-open")
+        self._push = Batch(self._push_many, _job_key, name=f"{prefix}frame-push")
+        self._pop = Batch(self._pop_many, lambda verdict: verdict.instance_uid, name=f"{prefix}frame-pop")
+        acknowledging = PollLoop(f"{prefix}acknowledgements", self.flush, every=_ACK_INTERVAL)
+        self.services: tuple[Service, ...] = (self._open, self._push, self._pop, acknowledging)
+
+    async def run(self) -> None:
+        """Run the services that write frames until cancelled."""
+        await run_all(self.services)
+
+    async def push(self, delivery: Delivery) -> Claim | None:
+        """Claim a delivery (T1, T2, T3, T12), or return None when the frame that stands must decide."""
+        return await self._open.add(delivery) or await self._push.add(delivery)
+
+    async def _open_many(self, deliveries: list[Delivery]) -> list[Claim | None]:
+        ordered = {delivery.job.key: delivery for delivery in sorted(deliveries, key=_job_key)}
+        rows = await self._database.fetch(
+            query("frames", "open"),
+            self.engine_id,
+            self.owner,
+            self.lease,
+            *opening(ordered.values()),
+            self._look_into_archive,
+        )
+        made = {row["job_key"]: opened(row, ordered[row["job_key"]], self.owner) for row in rows}
+        claims = mark_twins(made, ordered.values()) if len(made) > 1 else made
+        return [claims.get(delivery.job.key) for delivery in deliveries]
+
+    async def _push_many(self, deliveries: list[Delivery]) -> list[Claim | None]:
+        rows = await self._database.fetch(
+            query("frames", "push"),
+            self.engine_id,
+            self.owner,
+            self.lease,
+            *pushing(deliveries),
+            self._look_into_archive,
+        )
+        claims = {row["job_key"]: claim_of(row) for row in rows}
+        return [claims.get(delivery.job.key) for delivery in deliveries]
+
+    async def resume(self, job_key: int) -> Claim | None:
+        """Our own claim on a job, when the answer to its push was lost."""
+        row = await self._database.fetchrow(query("frames", "resume"), self.engine_id, job_key, self.owner)
+        return None if row is None else claim_of(row)
+
+    async def observe(self, job_key: int) -> Frame | None:
+        """Count an unclaimed delivery and read the frame that stands, in the archive too."""
+        row = await self._database.fetchrow(query("frames", "observe"), self.engine_id, job_key)
+        if row is None:
+            row = await self._database.fetchrow(query("frames", "read_archived"), self.engine_id, job_key)
+        return None if row is None else frame_of(row)
+
+    async def read(self, job_key: int) -> Frame | None:
+        """The frame of a job as it stands."""
+        row = await self._database.fetchrow(query("frames", "read"), self.engine_id, job_key)
+        return None if row is None else frame_of(row)
+
+    async def settle(self, claim: Claim) -> FrameState:
+        """After a lost connection: wait until our own write has ended and say what it left (C5)."""
+        row = await self._database.fetchrow(query("frames", "settle"), self.engine_id, claim.job_key)
+        if row is None or (row["epoch"], row["owner"]) != (claim.epoch, claim.owner):
+            raise Fenced(f"job {claim.job_key} was claimed by another worker")
+        return FrameState(row["state"])
+
+    async def heartbeat(self, running: Mapping[int, int]) -> set[int]:
+        """Extend the leases of `running` (job key -> epoch) and return the keys that are ours no more."""
+        keys, epochs = list(running), list(running.values())
+        rows = await self._database.fetch(
+            query("frames", "heartbeat"), self.engine_id, self.owner, self.lease, keys, epochs
+        )
+        missed = {key: epoch for key, epoch in running.items() if key not in {row["job_key"] for row in rows}}
+        if not missed:
+            return set()
+        ours = await self._database.fetch(
+            query("frames", "still_mine"), self.engine_id, self.owner, list(missed), list(missed.values())
+        )
+        return missed.keys() - {row["job_key"] for row in ours}
+
+    async def pop_completed(self, verdict: Verdict) -> bool:
+        """Store a verdict (T5). False when the payload head moved on and the caller must merge first."""
+        return _popped(verdict, await self._pop.add(verdict))
+
+    async def pop_completed_in(self, connection: Connection, verdict: Verdict) -> bool:
+        """The same as the last statement of the verb's own transaction."""
+        (popped,) = await self._pop_on(connection, [verdict])
+        return _popped(verdict, popped)
+
+    async def _pop_many(self, verdicts: list[Verdict]) -> list[bool | None]:
+        # Correlation keys are written once in a while: only then is it worth a second statement, and a transaction.
+        whole = self._database.transaction if any(one.correlation for one in verdicts) else self._database.acquire
+        async with whole() as connection:
+            return await self._pop_on(connection, verdicts)
+
+    async def _pop_on(self, connection: Connection, verdicts: list[Verdict]) -> list[bool | None]:
+        columns = popping(sorted(verdicts, key=_claimed_key))
+        rows = await connection.fetch(query("frames", "pop_completed"), self.engine_id, self.owner, *columns)
+        popped = {row["job_key"]: row["popped"] for row in rows}
+        for one in verdicts:
+            if one.correlation and popped.get(one.claim.job_key):
+                await connection.execute(query("frames", "correlate"), one.instance_uid, text_of(one.correlation))
+        return [popped.get(verdict.claim.job_key) for verdict in verdicts]
+
+    async def pop_thrown(self, claim: Claim, thrown: Thrown) -> None:
+        """Store a business verdict with its code (T5)."""
+        await self._fenced("pop_thrown", claim, thrown.code, thrown.message)
+
+    async def pop_failed(self, claim: Claim, retry: Retry) -> int:
+        """Record a failed run (T6) and return the retries left."""
+        delay = timedelta(seconds=retry.delay)
+        return await self._fenced("pop_failed", claim, delay, retry.kind, retry.code, retry.message)
+
+    async def pop_yielded(self, claim: Claim, yielded: Yielded) -> int | None:
+        """Give a run back without spending a retry (T14). None when that happened too often already."""
+        try:
+            return await self._fenced(
+                "pop_yielded",
+                claim,
+                timedelta(seconds=yielded.delay),
+                yielded.code,
+                yielded.message,
+                MAX_INFRASTRUCTURE_RUNS,
+            )
+        except Fenced:
+            frame = await self.read(claim.job_key)
+            mine = (claim.epoch, claim.owner, FrameState.STARTED)
+            if frame is not None and (frame.epoch, frame.owner, frame.state) == mine:
+                return None
+            raise
+
+    async def pop_incident(self, claim: Claim, incident: Incident) -> None:
+        """Stop a run for a person (T7)."""
+        await self._fenced("pop_incident", claim, incident.kind, incident.code, incident.message)
+
+    async def _fenced(self, name: str, claim: Claim, *args: object) -> int:
+        row = await self._database.fetchrow(
+            query("frames", name), self.engine_id, claim.job_key, claim.owner, claim.epoch, *args
+        )
+        if row is None:
+            raise Fenced(f"job {claim.job_key} was claimed by another worker")
+        left: int = row[0]
+        return left
+
+    async def close(self, job_key: int, epoch: int, *, code: str, message: str, engine_id: str | None = None) -> bool:
+        """End a frame whose job the engine does not have any more; False when it is not as it was seen."""
+        place = engine_id or self.engine_id, job_key, epoch, self.owner
+        return await self._database.fetchrow(query("frames", "close"), *place, code, message) is not None
+
+    async def hold(self, frame: Frame, activated_ms: int, *, code: str, message: str) -> int | None:
+        """Stop a frame whose owner vanished (T8, T9); its new epoch, or None when somebody was quicker."""
+        row = await self._database.fetchrow(
+            query("frames", "hold"),
+            self.engine_id,
+            frame.job_key,
+            self.owner,
+            frame.epoch,
+            activated_ms,
+            code,
+            message,
+        )
+        return None if row is None else row["epoch"]
+
+    async def reported(self, job_key: int, epoch: int) -> None:
+        """The engine accepted our report of this epoch (T10)."""
+        await self._database.execute(query("frames", "reported"), self.engine_id, job_key, epoch, self.owner)
+
+    def acknowledge(self, job_key: int, result: str) -> None:
+        """The engine has the verdict (T11). Written soon; if the process dies first, the relay asks again."""
+        self._acks[job_key] = result
+
+    async def acknowledge_in(self, connection: Connection | Database, acks: Mapping[int, str]) -> None:
+        """The same now, for one inside the transaction that told the engine."""
+        for result in sorted(set(acks.values())):
+            keys = sorted(key for key, said in acks.items() if said == result)
+            await connection.execute(query("frames", "acknowledge"), self.engine_id, keys, result)
+
+    async def flush(self) -> int:
+        """Write the acknowledgements gathered so far and return 0; what cannot be written is kept for the next time.
+
+        It asks for no second call: what comes meanwhile shares the statement of the next tick.
+        """
+        acks, self._acks = self._acks, {}
+        try:
+            await self.acknowledge_in(self._database, acks)
+        except BaseException:
+            self._acks = acks | self._acks
+            raise
+        return 0
+
+    async def unacknowledged(self, *, older_than: timedelta, hold: timedelta, limit: int) -> list[Unacknowledged]:
+        """Verdicts to send again; each is offered to nobody else for `hold`."""
+        rows = await self._database.fetch(query("frames", "relay"), self.engine_id, older_than, hold, limit)
+        return [unacknowledged_of(row) for row in rows]
+
+    async def release(
+        self, frame: Frame, *, retries: int, new_key: str | None = None, by: str = "", reason: str = ""
+    ) -> tuple[int, int] | None:
+        """Let a held frame run again (T12), as new with `new_key` (T13). None when it is not held any more."""
+        row = await self._database.fetchrow(
+            query("frames", "release"),
+            self.engine_id,
+            frame.job_key,
+            frame.epoch,
+            retries,
+            0 if new_key is None else 1,
+            new_key,
+            by,
+            reason,
+        )
+        return None if row is None else (row["retries_left"], row["generation"])
+
+    async def archive(self, *, older_than: timedelta, settled: timedelta = _SETTLED, limit: int = 5000) -> int:
+        """Copy acknowledged frames into the archive and return how many; after `settled` they leave the hot table."""
+        async with self._database.acquire() as connection:
+            await connection.fetch(query("frames", "prune"), settled, limit)
+            await connection.fetch(query("frames", "archive_months"), older_than)
+            copied: int = await connection.fetchval(query("frames", "archive"), older_than, limit)
+        return copied
+
+    async def waiting(self) -> Waiting:
+        """What waits for a person and what waits for the engine."""
+        row = await self._database.fetchrow(query("frames", "held"), self.engine_id)
+        return Waiting(row["held"], row["unacknowledged"], row["oldest_unacknowledged"]) if row else Waiting(0, 0, 0.0)
+
+    async def note(self, job_key: int, kind: str, *, epoch: int | None = None, detail: str = "") -> None:
+        """Keep something out of the ordinary for `frames explain`."""
+        await self._database.execute(query("frames", "note"), self.engine_id, job_key, kind, epoch, self.owner, detail)
+
+    async def quarantine(self, job_key: int, delivery: Mapping[str, object]) -> None:
+        """Keep a delivery that carries another job's key; nothing of the frame is replayed."""
+        seen = json.dumps(delivery, default=str)
+        await self._database.execute(query("frames", "quarantine"), self.engine_id, job_key, seen)
+
+    async def displace(self, frame: Frame, delivery: Delivery) -> bool:
+        """Make room for a job that the engine gave this frame's key to; False when the delivery is not vouched for.
+
+        A broker that lost its last records gives keys out again, and a recreated one too. Its instance vouches for a
+        delivery with a payload of its own.
+        """
+        if frame.archived or delivery.instance_uid is None:
+            return False
+        async with self._database.acquire() as connection:
+            if not await is_known_in(connection, delivery.instance_uid, delivery.input_hash):
+                return False
+        epoch = frame.epoch
+        if frame.state is FrameState.COMPLETED:
+            await self.acknowledge_in(self._database, {frame.job_key: "displaced"})
+        elif frame.acked_at is None:
+            text = "the engine gave the key to another job"
+            epoch += await self.close(frame.job_key, frame.epoch, code="KeyReused", message=text)
+        async with self._database.transaction() as connection:
+            await connection.fetch(query("frames", "archive_months"), timedelta(0))
+            place = self.engine_id, frame.job_key, epoch
+            if await connection.fetchrow(query("frames", "displace"), *place) is None:
+                return False
+            ((*columns,),) = zip(*pushing([delivery]), strict=True)
+            await connection.execute(query("frames", "reopen"), self.engine_id, self.owner, epoch, *columns)
+        return True
+
+    async def boot(self, *, name: str, host: str, pid: int) -> None:
+        """Give this process boot a name."""
+        await self._database.execute(query("frames", "boot"), self.owner, name, host, pid)
+
+
+def _popped(verdict: Verdict, answer: bool | None) -> bool:
+    if answer is None:
+        raise Fenced(f"job {verdict.claim.job_key} was claimed by another worker")
+    return answer
+
+
+def _job_key(delivery: Delivery) -> int:
+    return delivery.job.key
+
+
+def _claimed_key(verdict: Verdict) -> int:
+    return verdict.claim.job_key

@@ -1,0 +1,123 @@
+"""Frames whose owner's lease is over: the sweep takes them, decides, and closes those whose job is gone."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from verbworker.job.frame import Frame, Step
+from verbworker.job.outcome import Incident
+from verbworker.stores.database import Database
+from verbworker.stores.jobs.frame_rows import frame_of
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.sql import query
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A frame the sweep took: as it stood, with its old owner and lease, but under the new epoch."""
+
+    frame: Frame
+    entry_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """A frame that the engine was told of, and the engine's job to ask for: its own, or the one that walks an undo."""
+
+    engine_id: str
+    job_key: int
+    epoch: int
+    verb: str
+    instance_uid: UUID | None
+    retries_left: int
+    asked_key: int
+
+
+class Leases:
+    """What the sweep of one process does to frames. Every write is one compare-and-set on the epoch it took."""
+
+    def __init__(self, database: Database, frames: Frames, *, grace: timedelta) -> None:
+        self._database = database
+        self._engine_id = frames.engine_id
+        self._owner = frames.owner
+        self._lease = frames.lease
+        self.grace = grace
+
+    async def open(self, limit: int) -> list[int]:
+        """The keys of the frames that may have to be taken one day, the oldest lease first."""
+        rows = await self._database.fetch(query("leases", "open"), self._engine_id, limit)
+        return [row["job_key"] for row in rows]
+
+    async def take(self, keys: Sequence[int], limit: int) -> list[Taken]:
+        """Take those of `keys` whose lease has been over for the grace; no other worker takes them for a lease."""
+        rows = await self._database.fetch(
+            query("leases", "take"),
+            self._engine_id,
+            self._owner,
+            self._lease,
+            self.grace,
+            # A failure that is due this long and was not claimed went to a worker that died before it could.
+            self._lease * 2,
+            limit,
+            keys,
+        )
+        return [Taken(frame_of(row), row["entry_id"]) for row in rows]
+
+    async def run_again(self, abandoned: Sequence[Taken]) -> set[int]:
+        """Give abandoned runs to their next delivery; returns the keys of those that were still ours."""
+        ordered = sorted((one.frame for one in abandoned), key=lambda frame: frame.job_key)
+        rows = await self._database.fetch(
+            query("leases", "run_again"),
+            self._engine_id,
+            self._owner,
+            [frame.job_key for frame in ordered],
+            [frame.epoch for frame in ordered],
+            [_detail(Step.CLAIM_AGAIN, frame) for frame in ordered],
+        )
+        return {row["job_key"] for row in rows}
+
+    async def hold(self, taken: Taken, step: Step, incident: Incident) -> bool:
+        """Stop an abandoned run for a person; False when it is not ours any more."""
+        frame = taken.frame
+        row = await self._database.fetchrow(
+            query("leases", "hold"),
+            self._engine_id,
+            frame.job_key,
+            self._owner,
+            frame.epoch,
+            incident.kind,
+            incident.code,
+            incident.message,
+            _detail(step, frame, code=incident.code, text=incident.message),
+        )
+        return row is not None
+
+    async def note(self, taken: Taken, step: Step) -> None:
+        """Keep for `frames explain` that the sweep repeated a report."""
+        frame = taken.frame
+        await self._database.execute(
+            query("frames", "note"),
+            *(self._engine_id, frame.job_key, "swept", frame.epoch, self._owner, _detail(step, frame)),
+        )
+
+    async def postpone(self, taken: Taken, pause: timedelta) -> None:
+        """Have a frame whose report was not accepted taken again after the pause, by any worker."""
+        frame = taken.frame
+        await self._database.execute(
+            query("leases", "postpone"), self._engine_id, frame.job_key, self._owner, frame.epoch, self.grace, pause
+        )
+
+    async def ask(self, *, ended_every: timedelta, held_every: timedelta, limit: int) -> list[Doubtful]:
+        """Frames whose job may be gone: of ended entries, and after a while every one that waits for a person."""
+        rows = await self._database.fetch(
+            query("leases", "ask"), self._engine_id, self.grace, ended_every, held_every, limit
+        )
+        return [Doubtful(**row) for row in rows]
+
+
+def _detail(step: Step, frame: Frame, **more: str) -> str:
+    """What `frames explain` tells of a sweep."""
+    known = {"from": frame.owner, "lease_until": frame.lease_until.isoformat(), "runs": frame.runs}
+    return json.dumps({"decision": step.value, **known, **more}, default=str)

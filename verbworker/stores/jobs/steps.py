@@ -1,0 +1,74 @@
+"""Steps: the frames of one step of one instance, under whatever job keys the engine handed it out."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from verbworker.errors import Fenced
+from verbworker.job.frame import Claim, FrameState
+from verbworker.job.job import Job
+from verbworker.job.outcome import Completed
+from verbworker.stores.database import Connection, Database
+from verbworker.stores.sql import query
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """The frame of another job of the same step."""
+
+    job_key: int
+    state: FrameState
+    mode: str
+    on_unknown: str
+    epoch: int
+    runs: int
+    is_live: bool
+    is_remembered: bool
+    fail_code: str | None
+    keyed_at: datetime
+    acked_at: datetime | None
+    process_instance_key: int
+    activated_ms: int
+    is_heard: bool  # whether what it made, or something later, came with the job
+
+
+class Steps:
+    """The steps of one engine. A step is an instance, an element and, unless that is entered once, an input."""
+
+    def __init__(self, database: Database, *, engine_id: str) -> None:
+        self._database = database
+        self._engine_id = engine_id
+
+    async def twins(self, job: Job, instance_uid: UUID, input_hash: bytes, *, is_once: bool) -> list[Twin]:
+        """Return the frames of other jobs of this job's step; of an element entered once, whatever their input."""
+        return await self.twins_in(self._database, job, instance_uid, input_hash, is_once=is_once)
+
+    async def twins_in(
+        self, connection: Connection | Database, job: Job, instance_uid: UUID, input_hash: bytes, *, is_once: bool
+    ) -> list[Twin]:
+        """Return them as a transaction sees them."""
+        place = self._engine_id, instance_uid, job.key, job.element_id, input_hash, is_once
+        rows = await connection.fetch(query("steps", "twins"), *place)
+        return [Twin(**{**row, "state": FrameState(row["state"])}) for row in rows]
+
+    async def repeat(self, claim: Claim, twin: Twin) -> Completed:
+        """Store a completed twin's verdict as this claim's own and return it; raises `Fenced`."""
+        row = await self._database.fetchrow(query("steps", "repeat"), *self._of(claim), twin.job_key)
+        if row is None:
+            raise Fenced(f"job {claim.job_key} was claimed by another worker")
+        flags, correlation = json.loads(row["flags"] or "{}"), json.loads(row["correlation"] or "{}")
+        return Completed(row["output"], row["output_seal"], flags, correlation)
+
+    async def succeed(self, claim: Claim, twin: Twin) -> str | None:
+        """Close a twin that stopped and take its idempotency key over; None when it moved on meanwhile."""
+        row = await self._database.fetchrow(query("steps", "succeed"), *self._of(claim), twin.job_key, twin.epoch)
+        return None if row is None else row["idempotency_key"]
+
+    async def is_cleared(self, claim: Claim) -> bool:
+        """Return whether a person has released this claim's frame after it was held as ambiguous."""
+        row = await self._database.fetchrow(query("steps", "is_cleared"), self._engine_id, claim.job_key)
+        return row is not None and bool(row["is_cleared"])
+
+    def _of(self, claim: Claim) -> tuple[object, ...]:
+        return self._engine_id, claim.job_key, claim.owner, claim.epoch

@@ -1,0 +1,231 @@
+"""The inbox: messages from outside, kept from before their sender hears of it until a case has read them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from verbworker.contract.message import Candidate, Message
+from verbworker.contract.verb import ReceivedMessage
+from verbworker.errors import RequestConflict
+from verbworker.payload.canonical import encode, parse
+from verbworker.payload.envelope import HARD_LIMIT
+from verbworker.runbook.event import Kind
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.sql import query
+
+SLACK = timedelta(minutes=1)
+"""How much later than the engine we give a message up: it may have been read, and we hear of it late."""
+
+_NOW = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What the inbox made of a message: whether it is new, and where it stands."""
+
+    is_new: bool
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claimed message on its way: what the engine will be told, and nothing of what is inside."""
+
+    tenant_id: str
+    message_id: str
+    message_name: str
+    correlation_key: str
+    entry_id: UUID | None
+    state: str
+    instance_uid: UUID | None
+    ttl: timedelta
+    generation: int
+    attempts: int
+    sent_by: str
+    traceparent: str | None
+    is_over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A wait by its element and the payload it was reached with, where these name one visit."""
+
+    element_id: str | None
+    input_hash: bytes | None
+
+
+UNNAMED = Ended(None, None)
+
+
+class Inbox:
+    """The messages for one engine. Every write of a delivery holds only while the claim is ours."""
+
+    def __init__(self, database: Database, *, engine_id: str, owner: UUID) -> None:
+        self._database = database
+        self._engine_id = engine_id
+        self._owner = owner
+        self._runbook = Runbook(database)
+
+    async def receive(
+        self, message: Message, *, sent_by: str, ttl: timedelta, keep_for: timedelta | None = None
+    ) -> Receipt:
+        """Keep a message; a repetition is accepted again. `RequestConflict` when its id has another body.
+
+        With `keep_for` nobody else delivers it for so long.
+        """
+        body_hash = message.body_hash()
+        async with self._database.transaction() as connection:
+            made = await connection.fetchval(
+                query("inbox", "receive"),
+                message.tenant_id,
+                message.message_id,
+                message.message_name,
+                message.correlation_key,
+                body_hash,
+                None if message.payload is None else encode(message.payload),
+                message.entry_id,
+                message.correlation_id,
+                message.causation_id,
+                message.traceparent,
+                sent_by,
+                self._engine_id,
+                ttl,
+                None if keep_for is None else self._owner,
+                keep_for or _NOW,
+            )
+            if made is not None:
+                return Receipt(is_new=True, state="received")
+            row = await connection.fetchrow(query("inbox", "read"), message.tenant_id, message.message_id)
+        assert row is not None, "an id that conflicts has a message"
+        if row["body_hash"] != body_hash:
+            raise RequestConflict(
+                f"the message id {message.message_id!a} was used before for another message,"
+                f" at {row['received_at']:%Y-%m-%d %H:%M:%S} UTC"
+            )
+        return Receipt(is_new=False, state=row["state"])
+
+    async def claim(self, limit: int, *, patience: timedelta) -> list[Claimed]:
+        """Take what is due. Whoever dies with it loses it after `patience`."""
+        rows = await self._database.fetch(query("inbox", "claim"), self._engine_id, self._owner, limit, patience)
+        return [Claimed(**row) for row in rows]
+
+    async def seize(self, tenant_id: str, message_id: str, *, patience: timedelta) -> Claimed | None:
+        """Take one message to deliver it now; None when somebody else is at it or it needs no delivery."""
+        row = await self._database.fetchrow(query("inbox", "seize"), tenant_id, message_id, self._owner, patience)
+        return None if row is None else Claimed(**row)
+
+    async def candidates(self, claimed: Claimed, declared: Mapping[str, str]) -> list[Candidate]:
+        """The instances a message could mean, given the workflow verbs that take it and the keys they take it by."""
+        rows = await self._database.fetch(
+            query("inbox", "candidates"),
+            self._engine_id,
+            claimed.correlation_key,
+            list(declared),
+            list(declared.values()),
+        )
+        return [Candidate(**row) for row in rows]
+
+    async def aim(self, claimed: Claimed, instance_uid: UUID) -> bool:
+        """Note whom a message is for, before the engine hears of it; False when the claim is lost."""
+        return await self._fenced("aim", claimed, instance_uid)
+
+    async def sent(self, claimed: Claimed, *, slack: timedelta = SLACK) -> bool:
+        """The engine has it; False when a case has read it already."""
+        return await self._fenced("sent", claimed, slack)
+
+    async def postpone(self, claimed: Claimed, *, by: timedelta, reason: str) -> None:
+        """Look again later, and remember why."""
+        await self._database.execute(query("inbox", "postpone"), *self._key(claimed), by, reason[:1000])
+
+    async def bury_in(self, connection: Connection, claimed: Claimed, reason: str) -> bool:
+        """Give a message up, inside the transaction that writes its dead letter; False when the claim is lost."""
+        return await connection.fetchval(query("inbox", "bury"), *self._key(claimed), reason) is not None
+
+    async def strand(self) -> None:
+        """Make due whatever the engine still keeps for a case that has ended."""
+        await self._database.execute(query("inbox", "strand"), self._engine_id)
+
+    async def consume_in(
+        self,
+        connection: Connection,
+        instance_uid: UUID,
+        message_name: str,
+        correlation_key: str,
+        *,
+        ended: Ended = UNNAMED,
+    ) -> ReceivedMessage | None:
+        """A wait of an instance has ended: the message that ended it, told to its entry once.
+
+        None when no message of ours was under way, or when one had ended this very wait before; of a wait without a
+        name the caller makes sure that it asks once.
+        """
+        what = instance_uid, message_name, correlation_key, ended.element_id, ended.input_hash
+        row = await connection.fetchrow(query("inbox", "consume"), *what)
+        if row is None:
+            return None
+        if row["was_dead"]:
+            # Given up, and read all the same: there is nothing left for a person to do.
+            await connection.execute(query("inbox", "lift"), row["tenant_id"], row["message_id"], row["generation"])
+        entry_id = await connection.fetchval(query("inbox", "entry_of"), instance_uid)
+        if entry_id is not None:
+            await self._runbook.append_in(
+                connection, entry_id, Kind.MESSAGE_RECEIVED, once=f"message:{row['message_id']}", detail=_told(row)
+            )
+        return _received(row)
+
+    async def has_ended_in(self, connection: Connection, instance_uid: UUID, message_name: str, ended: Ended) -> bool:
+        """Return whether a message ended this very wait before."""
+        what = instance_uid, message_name, ended.element_id, ended.input_hash
+        return bool(await connection.fetchval(query("inbox", "has_ended"), *what))
+
+    async def forget_in(self, connection: Connection, instance_uid: UUID, message_name: str, ended: Ended) -> None:
+        """The engine waits again where a message ended the wait: have that message sent once more."""
+        what = instance_uid, message_name, ended.element_id, ended.input_hash
+        await connection.execute(query("inbox", "forget"), *what)
+
+    async def claim_forgotten(self, limit: int, *, patience: timedelta) -> list[Claimed]:
+        """Take the messages that the engine forgot and waits for."""
+        rows = await self._database.fetch(query("inbox", "claim_forgotten"), self._engine_id, limit, patience)
+        return [Claimed(**row) for row in rows if not row["is_over"]]
+
+    async def resent(self, claimed: Claimed) -> None:
+        """The engine has a message again that it had forgotten."""
+        await self._database.execute(query("inbox", "resent"), claimed.tenant_id, claimed.message_id)
+
+    async def received(self, instance_uid: UUID) -> list[ReceivedMessage]:
+        """The messages that an instance has read, in the order in which it read them."""
+        return [_received(row) for row in await self._database.fetch(query("inbox", "received"), instance_uid)]
+
+    async def backlog(self) -> tuple[int, float]:
+        """How many messages wait to be delivered, and since how many seconds the oldest does."""
+        row = await self._database.fetchrow(query("inbox", "backlog"), self._engine_id)
+        assert row is not None
+        return row["waiting"], row["oldest"] or 0.0
+
+    async def _fenced(self, name: str, claimed: Claimed, value: object) -> bool:
+        return await self._database.fetchrow(query("inbox", name), *self._key(claimed), value) is not None
+
+    def _key(self, claimed: Claimed) -> tuple[object, ...]:
+        return claimed.tenant_id, claimed.message_id, self._owner, claimed.generation
+
+
+def _received(row: Row) -> ReceivedMessage:
+    payload = row["payload"]
+    return ReceivedMessage(
+        name=row["message_name"],
+        message_id=row["message_id"],
+        correlation_key=row["correlation_key"],
+        payload=None if payload is None else parse(payload, limit=HARD_LIMIT),
+        at=row["received_at"],
+    )
+
+
+def _told(row: Row) -> dict[str, Any]:
+    """What the runbook says of a message: everything that finds it again, nothing of what is inside."""
+    names = ("message_name", "message_id", "correlation_key", "correlation_id", "causation_id", "traceparent")
+    return {name: row[name] for name in names if row[name] is not None} | {
+        "received_at": row["received_at"].isoformat()
+    }

@@ -1,0 +1,124 @@
+"""The schema: applies migrations once, in order, and refuses a file that changed after it was applied."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from verbworker.errors import SchemaMismatch, StoreError, StoreUnavailable
+from verbworker.stores import sql as _sql
+from verbworker.stores.database import Connection, connected, translated
+
+_LOCK = 0x76657262  # "verb": one migrator at a time per database
+_PATIENCE = timedelta(seconds=60)
+_NOT_SUPPORTED = "0A000"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One migration and what the database says of it: applied, pending, changed or unknown."""
+
+    name: str
+    state: str
+    applied_at: datetime | None
+
+
+async def migrate(dsn: str) -> list[str]:
+    """Apply what is pending and return its names. Any number of migrators may run at once."""
+    async with connected(dsn) as connection:
+        await _take_turn(connection)
+        await connection.execute(_sql.query("schema", "bootstrap_schema"))
+        await connection.execute(_sql.query("schema", "bootstrap_table"))
+        _refuse_surprises(await _states(connection))
+        return await _apply_pending(connection)
+
+
+async def _take_turn(connection: Connection) -> None:
+    await connection.execute(_sql.query("schema", "be_patient"), f"{_PATIENCE / timedelta(milliseconds=1):.0f}ms")
+    try:
+        with translated():
+            # Closing the connection gives the turn to the next.
+            await connection.execute(_sql.query("schema", "take_turn"), _LOCK)
+    except StoreUnavailable:
+        raise
+    except StoreError as error:
+        raise StoreError(
+            f"another migration is still running after {_PATIENCE.total_seconds():g} s; try again"
+        ) from error
+
+
+async def status(dsn: str) -> list[Migration]:
+    """Say of every migration whether this database has it. Changes nothing."""
+    async with connected(dsn) as connection:
+        return await _states(connection)
+
+
+async def require(dsn: str) -> None:
+    """Raise `SchemaMismatch` unless the database is exactly at this version's schema."""
+    states = await status(dsn)
+    _refuse_surprises(states)
+    pending = [migration.name for migration in states if migration.state == "pending"]
+    if pending:
+        raise SchemaMismatch(
+            f"the database misses {len(pending)} migration(s), first {pending[0]}; run: verbworker db migrate"
+        )
+
+
+async def _states(connection: Connection) -> list[Migration]:
+    shipped = dict(_sql.migrations())
+    applied: dict[str, tuple[bytes, datetime]] = {}
+    if await connection.fetchval(_sql.query("schema", "is_bootstrapped")):
+        rows = await connection.fetch(_sql.query("schema", "applied"))
+        applied = {row["name"]: (row["checksum"], row["applied_at"]) for row in rows}
+    states = []
+    for name in sorted(shipped | applied):
+        checksum, at = applied.get(name, (None, None))
+        if name not in shipped:
+            state = "unknown"
+        elif checksum is None:
+            state = "pending"
+        else:
+            state = "applied" if checksum == _checksum(shipped[name]) else "changed"
+        states.append(Migration(name, state, at))
+    return states
+
+
+def _refuse_surprises(states: list[Migration]) -> None:
+    for migration in states:
+        if migration.state == "changed":
+            raise SchemaMismatch(
+                f"migration {migration.name} was changed after it was applied; "
+                "restore the file and put the change into a new migration"
+            )
+        if migration.state == "unknown":
+            raise SchemaMismatch(
+                f"the database has migration {migration.name}, which this version does not know; "
+                "install the version of verbworker that wrote it, or a newer one"
+            )
+
+
+async def _apply_pending(connection: Connection) -> list[str]:
+    texts = dict(_sql.migrations())
+    done = []
+    for migration in await _states(connection):
+        if migration.state == "pending":
+            await _apply(connection, migration.name, texts[migration.name])
+            done.append(migration.name)
+    return done
+
+
+async def _apply(connection: Connection, name: str, text: str) -> None:
+    await connection.execute(_sql.query("schema", "stage"), name, text, _checksum(text).hex())
+    try:
+        with translated():
+            await connection.execute(_sql.query("schema", "apply"))
+    except StoreUnavailable as error:
+        raise StoreUnavailable(f"the database went away during migration {name} ({error}); run it again") from error
+    except StoreError as error:
+        hint = ""
+        if getattr(error.__cause__, "sqlstate", "") == _NOT_SUPPORTED:
+            hint = "; a migration is one transaction and may not begin or end one"
+        raise StoreError(f"migration {name} failed and left nothing behind: {error}{hint}") from error
+
+
+def _checksum(text: str) -> bytes:
+    return sha256(text.encode()).digest()

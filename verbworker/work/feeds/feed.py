@@ -1,0 +1,359 @@
+"""The feed of one verb: jobs pushed while little happens, polled in batches while much does."""
+
+import asyncio
+import logging
+import random
+import traceback
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from verbworker import metrics
+from verbworker.engine.protocol import Ask, Engine
+from verbworker.errors import AnswerTooLarge, Backpressure, EngineError, EngineUnavailable
+from verbworker.job.job import Job
+from verbworker.retrying import backoff
+from verbworker.work.feeds.activations import first_timeout_ms
+from verbworker.work.feeds.load import Load
+from verbworker.work.feeds.slots import Reservation, Slot, Slots
+
+_log = logging.getLogger(__name__)
+
+_TICK = 0.1
+_LINGER = 0.01
+_QUIET = 0.05
+_CALM = 5.0
+_SHORT_LIVED = 1.0
+_BRISK_PAUSE = 0.5
+_LATELY = 30.0
+# The engine ends a stream that nobody renewed, so a stopped worker gets no jobs for longer than that (12 s on Zeebe).
+_RENEW_AFTER = 9.0
+# Zeebe's streams end by themselves after 10 s, drained within 1.3 s more; until then both bring jobs. Closing one
+# sooner would give back what the gateway still pushes to it, and such a job comes again some tenths of a second later.
+_OVERLAP = 2.5
+_CLOSE_WITHIN = 1.0
+
+
+class Feed:
+    """Takes jobs of one verb, never more than there are slots, and hands each with its slot to `start`.
+
+    Jobs are asked for with a short first timeout: `Activations` extends those that take longer. A stream is renewed
+    every few seconds for the same reason: a worker that stops loses its streams and holds up nothing for long.
+
+    Polling never stops. Which jobs an engine pushes differs: Zeebe 8.6 pushes timed-out jobs again, to any stream that
+    is open; 8.10 does not; none pushes what was there before the stream.
+
+    A bug in one of its loops ends none of them: it is logged, counted and shown by `troubles`, and the loop goes on.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        ask: Ask,
+        slots: Slots,
+        start: Callable[[Job, Slot], None],
+        *,
+        wait_ms: int,
+        streaming: bool,
+    ) -> None:
+        self._engine = engine
+        self._timeout_ms = ask.timeout_ms
+        self._ask = replace(ask, timeout_ms=first_timeout_ms(ask.timeout_ms))
+        self._slots = slots
+        self._start = start
+        self._wait_ms = wait_ms
+        self._streaming = streaming
+        self._stopping = asyncio.Event()
+        self._load = Load()
+        self._arrived = 0
+        self._busy = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._choose()
+        self._most = 10_000
+        self._polls_in_vain = 0
+        self._streams_in_vain = 0
+        self._is_asking = False
+        self._is_owed = False
+        self._heard_at = float("-inf")
+        self._answered_since: float | None = None
+        self._emptied_at = float("-inf")
+        self._troubles: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Feed until stopped. Cancelled, it ends at once, and what a poll would have brought stays locked."""
+        self._load = replace(self._load, at=asyncio.get_running_loop().time())
+        async with asyncio.TaskGroup() as tasks:
+            others = [tasks.create_task(self._keep_going("load", self._watch_load))]
+            if self._streaming:
+                others.append(tasks.create_task(self._keep_going("stream", self._stream)))
+            polling = tasks.create_task(self._keep_going("poll", self._poll))
+            await self._stopping.wait()
+            for task in others:
+                task.cancel()
+            if not self._is_asking:
+                polling.cancel()
+
+    def stop(self) -> None:
+        """Ask for no more. A poll under way is waited for and what it brings is handed over: it is locked for us."""
+        self._stopping.set()
+
+    def silence(self, now: float) -> float:
+        """How long the engine has owed an answer; a feed whose slots are all at work asks for nothing."""
+        is_full = not self._is_owed and self._slots.free == 0
+        return 0.0 if is_full else now - self._heard_at
+
+    def caught_up_for(self, now: float) -> float:
+        """How long every poll was answered; 0 unless the engine lately had fewer jobs than there were slots."""
+        lately = max(_LATELY, 3 * self._wait_ms / 1000)
+        if self._answered_since is None or now - self._emptied_at > lately:
+            return 0.0
+        return now - self._answered_since
+
+    def troubles(self) -> list[str]:
+        """The loops of this feed whose last pass ended with a bug, each with what and where."""
+        return [f"{loop} of {self._ask.type}: {trouble}" for loop, trouble in self._troubles.items()]
+
+    # ---- loops -------------------------------------------------------------------------------------------------
+
+    async def _keep_going(self, loop: str, step: Callable[[], Awaitable[None]]) -> None:
+        """Repeat a step until stopped. After an unexpected error the loop goes on, later and later."""
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                await step()
+            except (Exception, asyncio.CancelledError) as error:
+                if _is_being_cancelled():
+                    # An error on the way out must not keep a cancelled loop alive.
+                    raise asyncio.CancelledError from error
+                # A cancellation that is none of ours leaked out of a library: the loop would end without a word.
+                failures += 1
+                self._report(loop, error)
+                await self._pause(backoff(failures, random.random()))
+            else:
+                failures = 0
+                self._troubles.pop(loop, None)
+
+    def _report(self, loop: str, error: BaseException) -> None:
+        """Say what went wrong and where; a group is as good as its first error."""
+        cause = error
+        while isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        # One that was built and never raised has no place.
+        places = traceback.extract_tb(cause.__traceback__)
+        file, line = (places[-1].filename, places[-1].lineno) if places else ("?", 0)
+        said = {"error": type(cause).__name__, "file": file, "line": line}
+        self._troubles[loop] = f"{type(cause).__name__} at {Path(file).name}:{line}"
+        metrics.FEED_FAILURES.labels(self._ask.type, loop).inc()
+        _log.error(
+            "feed failed with an unexpected error; it goes on",
+            extra={"verb": self._ask.type, "loop": loop, **said},
+            exc_info=cause,
+        )
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+
+    def _hand_over(self, job: Job, reservation: Reservation) -> None:
+        """Start a job in a slot of its own. What cannot be started keeps no slot, and the engine delivers it again."""
+        slot = reservation.assign()
+        self._arrived += 1
+        try:
+            self._start(job.with_timeout(self._timeout_ms), slot)
+        except Exception as error:
+            slot.release()
+            self._report("start", error)
+        except BaseException:
+            slot.release()
+            raise
+        else:
+            self._troubles.pop("start", None)
+
+    async def _watch_load(self) -> None:
+        await asyncio.sleep(_TICK)
+        arrived, self._arrived = self._arrived, 0
+        self._load = self._load.after(arrived, asyncio.get_running_loop().time())
+        self._choose()
+
+    def _choose(self) -> None:
+        """Choose between push and pull: a stream needs a slot of its own beside the poll's, or it is not read."""
+        only_pull = self._load.is_busy or self._slots.room < 2
+        (self._busy.set if only_pull else self._busy.clear)()
+        (self._idle.clear if only_pull else self._idle.set)()
+
+    # ---- pull --------------------------------------------------------------------------------------------------
+
+    async def _poll(self) -> None:
+        pause = await self._poll_once(self._polls_in_vain)
+        self._polls_in_vain = self._polls_in_vain + 1 if pause else 0
+        if pause:
+            await self._pause(pause)
+
+    async def _poll_once(self, in_vain: int) -> float:
+        """Ask once, after `in_vain` times in vain; returns how many seconds to wait before the next time."""
+        with await self._slots.reserve(most=self._poll_size(), patience=_LINGER) as reservation:
+            began = asyncio.get_running_loop().time()
+            if not self._is_owed:
+                # The wait for a slot was ours, not the engine's.
+                self._heard_at = began
+            try:
+                jobs = await self._ask_for(reservation.count)
+            except EngineError as error:
+                return self._complain(error, in_vain + 1)
+            for job in jobs:
+                self._hand_over(job, reservation)
+        self._slots.praise(len(jobs))
+        if jobs or self._heard_at - began >= self._wait_ms / 2000:
+            return 0.0
+        # A gateway that does not wait for jobs, as it was asked to, is not asked again at once.
+        return backoff(in_vain, random.random(), cap=_BRISK_PAUSE)
+
+    def _poll_size(self) -> int:
+        if self._streaming and self._idle.is_set():
+            # The stream brings what is new; a few slots suffice for what only a poll can get.
+            return max(1, min(self._most, self._slots.free // 4))
+        return self._most
+
+    async def _ask_for(self, count: int) -> list[Job]:
+        self._is_asking = self._is_owed = True
+        try:
+            jobs = await self._engine.activate(self._ask, count, self._wait_ms)
+        finally:
+            self._is_asking = False
+        self._is_owed = False
+        self._heard_at = asyncio.get_running_loop().time()
+        if self._answered_since is None:
+            self._answered_since = self._heard_at
+        if len(jobs) < count:
+            self._emptied_at = self._heard_at
+        return jobs
+
+    def _complain(self, error: EngineError, failures: int) -> float:
+        """Adapt to what the engine said; returns how many seconds to wait."""
+        self._answered_since = None
+        cap, level = 5.0, logging.WARNING
+        match error:
+            case Backpressure():
+                self._slots.blame()
+                cap = 1.0
+            case AnswerTooLarge():
+                self._most, level = 1, logging.ERROR  # the jobs of one poll were too large together
+            case EngineUnavailable():
+                pass
+            case _:
+                cap, level = 15.0, logging.ERROR  # patience does not help here: a person must do something
+        if failures == 1 or failures % 20 == 0:
+            said = {"verb": self._ask.type, "failures": failures, "reason": str(error)}
+            _log.log(level, "poll failed", extra=said)
+        return backoff(failures, random.random(), cap=cap)
+
+    # ---- push --------------------------------------------------------------------------------------------------
+
+    async def _stream(self) -> None:
+        """Have jobs pushed until there are too many for that, or the engine ends it."""
+        if self._busy.is_set():
+            await self._calm_down()
+        loop = asyncio.get_running_loop()
+        gauge = metrics.STREAMING.labels(self._ask.type)
+        opened_at = loop.time()
+        gauge.set(1)
+        try:
+            await self._read_streams()
+        except EngineError as error:
+            _log.info("stream ended", extra={"verb": self._ask.type, "reason": str(error)})
+        finally:
+            gauge.set(0)
+        # One that the other side ends at once is no better than one that it refuses.
+        is_short = self._idle.is_set() and loop.time() - opened_at < _SHORT_LIVED
+        self._streams_in_vain = self._streams_in_vain + 1 if is_short else 0
+        if self._streams_in_vain:
+            await self._pause(backoff(self._streams_in_vain, random.random()))
+
+    async def _until_busy(self) -> None:
+        await self._busy.wait()
+
+    async def _calm_down(self) -> None:
+        """Return when little has happened for a while: a job that is on its way to a stream as it closes is locked."""
+        while True:
+            await self._idle.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CALM):
+                    await self._busy.wait()
+                    continue
+            return
+
+    async def _read_streams(self) -> None:
+        """Read streams one after the other, each opened before the last one is closed, until busy or one ends."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                busy = tasks.create_task(self._until_busy())
+                reader = self._open_stream(tasks)
+                while not await _first_done(busy, reader.task, within=reader.opened_at + _RENEW_AFTER - loop.time()):
+                    self._troubles.pop("stream", None)
+                    successor = self._open_stream(tasks)
+                    await _first_done(busy, reader.task, within=_OVERLAP)
+                    await reader.close()
+                    reader = successor
+                await reader.close()
+                busy.cancel()
+        except* EngineError as errors:
+            raise errors.exceptions[0] from errors
+
+    def _open_stream(self, tasks: asyncio.TaskGroup) -> "_Reader":
+        reader = _Reader(asyncio.get_running_loop().time())
+        reader.task = tasks.create_task(self._read(reader))
+        return reader
+
+    async def _read(self, reader: "_Reader") -> None:
+        loop = asyncio.get_running_loop()
+        stream = self._engine.stream(self._ask)
+        try:
+            while True:
+                with await self._slots.reserve(most=1) as reservation:
+                    reader.waiting_since = loop.time()
+                    try:
+                        job = await anext(stream, None)
+                    finally:
+                        reader.waiting_since = None
+                    if job is None:
+                        return
+                    self._heard_at = loop.time()
+                    self._hand_over(job, reservation)
+        finally:
+            await stream.aclose()
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+class _Reader:
+    """One open stream: the task that reads it, and since when it has been waiting for a job."""
+
+    task: "asyncio.Task[None]"
+    waiting_since: float | None = None
+
+    def __init__(self, opened_at: float) -> None:
+        self.opened_at = opened_at
+
+    async def close(self) -> None:
+        """End the stream when it has been quiet for a moment: then everything was read, and closing loses nothing."""
+        loop = asyncio.get_running_loop()
+        give_up = loop.time() + _CLOSE_WITHIN
+        while not self._is_quiet(loop.time()) and loop.time() < give_up:
+            await asyncio.wait([self.task], timeout=_QUIET)
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+    def _is_quiet(self, now: float) -> bool:
+        return self.task.done() or (self.waiting_since is not None and now - self.waiting_since > _QUIET)
+
+
+async def _first_done(*tasks: "asyncio.Task[object]", within: float) -> bool:
+    """Wait for one of the tasks to end; False when none did in time."""
+    done, _ = await asyncio.wait(tasks, timeout=max(within, 0.0), return_when=asyncio.FIRST_COMPLETED)
+    return bool(done)

@@ -1,0 +1,143 @@
+"""The heart: extends the leases of everything this process runs, and ends what is ours no more."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+
+from verbworker.background.poll_loop import PollLoop
+from verbworker.errors import EngineError, EngineUnavailable, JobGone
+from verbworker.job.frame import Claim
+from verbworker.job.job import Job
+from verbworker.stores.jobs.frames import Frames
+from verbworker.work.jobs.job_commands import Waiting
+
+_log = logging.getLogger(__name__)
+_AT_ONCE = 16
+# With the spread of a tick, two beats are never more than a third of a lease apart.
+_BEATS_PER_LEASE = 4
+
+
+class End(StrEnum):
+    """Why a running verb is ended from outside."""
+
+    LOST = "lost"  # another claim owns the frame
+    GONE = "gone"  # the engine has no such job any more
+    SHUTDOWN = "shutdown"  # the process must go
+
+
+class Life:
+    """One running claim: how long it is surely ours, and the way to end its verb."""
+
+    def __init__(self, claim: Claim, job: Job, sure_until: float) -> None:
+        self.claim = claim
+        self.job = job
+        self.ended: End | None = None
+        self.is_told = False  # the engine has the verdict: it was part of the verb's own commit
+        self._sure_until = sure_until
+        self._scope: asyncio.Timeout | None = None
+
+    def renew(self, sure_until: float) -> None:
+        """The lease was extended."""
+        self._sure_until = sure_until
+
+    def is_sure(self, margin: float = 2.0) -> bool:
+        """Whether the frame is ours beyond doubt for `margin` seconds: only then may a job be failed."""
+        is_ours = self.ended in (None, End.SHUTDOWN)
+        return is_ours and asyncio.get_running_loop().time() < self._sure_until - margin
+
+    @contextmanager
+    def inside(self, scope: asyncio.Timeout) -> Iterator[None]:
+        """The verb runs inside `scope`; ending this life ends the scope at once."""
+        self._scope = scope
+        try:
+            yield
+        finally:
+            self._scope = None
+
+    def end(self, reason: End) -> None:
+        """End the verb. The first reason counts."""
+        self.ended = self.ended or reason
+        if self._scope is not None and not self._scope.expired():
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+
+class Heart:
+    """Beats for every running claim, in one statement per beat."""
+
+    def __init__(self, frames: Frames, engine: Waiting, *, engine_timeout_ms: int, prefix: str = "") -> None:
+        self._frames = frames
+        self._engine = engine
+        self._timeout_ms = engine_timeout_ms
+        self._lives: dict[int, Life] = {}
+        self._unextended: list[Life] = []
+        self._ending: End | None = None
+        beat = frames.lease.total_seconds() / _BEATS_PER_LEASE
+        renewing = PollLoop(f"{prefix}leases", self._renew, every=beat)
+        # A service of its own: an engine that is away must not cost us the frames.
+        self._extending = PollLoop(f"{prefix}engine-timeouts", self._extend, every=None)
+        self.services = (renewing, self._extending)
+
+    @contextmanager
+    def beating(self, claim: Claim, job: Job, claimed_at: float) -> Iterator[Life]:
+        """Keep a claim alive; `claimed_at` is the loop's time before the claim was written."""
+        life = Life(claim, job, claimed_at + self._frames.lease.total_seconds())
+        if (older := self._lives.get(job.key)) is not None:
+            # Our own lease had run out, and the engine gave the job back to us: the newer epoch owns the frame.
+            older.end(End.LOST)
+        self._lives[job.key] = life
+        if self._ending is not None:
+            life.end(self._ending)
+        try:
+            yield life
+        finally:
+            if self._lives.get(job.key) is life:
+                del self._lives[job.key]
+
+    def end_all(self, reason: End) -> None:
+        """End every running verb, and every one that would still begin."""
+        self._ending = reason
+        for life in self._lives.values():
+            life.end(reason)
+
+    async def beat(self) -> None:
+        """Extend every lease once, then the engine's timeouts of those that are still ours."""
+        await self._renew()
+        await self._extend()
+
+    async def _renew(self) -> int:
+        """Extend every lease, end what is ours no more, and have the engine's timeouts of the rest extended."""
+        lives = dict(self._lives)
+        if not lives:
+            self._unextended = []
+            return 0
+        began = asyncio.get_running_loop().time()
+        lost = await self._frames.heartbeat({key: life.claim.epoch for key, life in lives.items()})
+        for key, life in lives.items():
+            if key in lost:
+                life.end(End.LOST)
+            else:
+                life.renew(began + self._frames.lease.total_seconds())
+        self._unextended = [life for key, life in lives.items() if key not in lost]
+        self._extending.poke()
+        return 0
+
+    async def _extend(self) -> int:
+        """Extend the engine's timeouts since the last beat; those that failed are tried again until the next."""
+        lives, self._unextended = self._unextended, []
+        await self._extending.for_each(lives, _AT_ONCE, self._extend_one)
+        return 0
+
+    async def _extend_one(self, life: Life) -> None:
+        try:
+            await self._engine.extend(life.job.key, self._timeout_ms)
+        except JobGone:
+            life.end(End.GONE)
+        except EngineUnavailable:
+            if self._lives.get(life.job.key) is life:
+                self._unextended.append(life)
+            raise
+        except EngineError as error:
+            # A late completion is accepted all the same, so this is no reason to stop.
+            _log.info("engine timeout not extended", extra={"reason": str(error)})

@@ -1,0 +1,257 @@
+"""Many jobs: feeds, slots, heartbeats, relay; and the drain that loses none of them."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from itertools import count
+from typing import Any
+
+from verbworker import metrics, retrying
+from verbworker.background.poll_loop import PollLoop, Service, running
+from verbworker.background.service_health import ServiceHealth
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Ask, Engine, Interruptible
+from verbworker.errors import EndedByBug, StoreConflict, StoreError, StoreUnavailable
+from verbworker.job.job import RESERVED, Job
+from verbworker.stores.jobs.frames import Frames
+from verbworker.work.feeds.activations import Activations
+from verbworker.work.feeds.feed import Feed
+from verbworker.work.feeds.leases import End, Heart
+from verbworker.work.feeds.relay import Relay
+from verbworker.work.feeds.slots import Slot, Slots
+from verbworker.work.feeds.watchdog import Watchdog
+from verbworker.work.jobs.executor import Executor
+from verbworker.work.listeners.job_handler import Desk, Stoppable, variables_for
+from verbworker.work.listeners.serving import Serving
+from verbworker.work.upkeep.archiver import Reaper
+
+_log = logging.getLogger(__name__)
+
+_Do = Callable[[Job], Coroutine[Any, Any, None]]
+
+_LAST_WORDS = 5.0
+_TICK = 0.25
+_LEAST_PATIENCE = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a worker takes jobs and how it ends."""
+
+    name: str
+    engine_timeout: timedelta = timedelta(seconds=60)
+    poll_wait: timedelta = timedelta(seconds=5)
+    grace: timedelta = timedelta(seconds=30)
+    streaming: bool = True
+    tenant_ids: tuple[str, ...] = ()
+
+
+def start_in(slot: Slot, jobs: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """Start the task of a job. It holds the slot until it ends; when it cannot be started the caller still has it."""
+    try:
+        task = jobs.create_task(work)
+    except BaseException:
+        work.close()  # a group that is ending takes no task
+        raise
+    # Not by the task itself: one that is cancelled before its first step runs no `finally`.
+    task.add_done_callback(lambda _: slot.release())
+    return task
+
+
+class Worker:
+    """Works for every verb of a registry until it is told to stop."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        engine: Engine,
+        frames: Frames,
+        executor: Executor,
+        heart: Heart,
+        relay: Relay,
+        reaper: Reaper,
+        pace: Pace,
+        *,
+        desks: Sequence[Desk] = (),
+        services: Sequence[Service] = (),
+        serving: Serving | None = None,
+    ) -> None:
+        self._registry = registry
+        self._engine = engine
+        self._frames = frames
+        self._executor = executor
+        self._heart = heart
+        self._desks = desks
+        self._serving = serving
+        self._ticking = PollLoop("tick", self._tick, every=None)
+        self._activations = Activations(engine)
+        keepers = (*frames.services, *heart.services, self._activations.service, self._ticking)
+        own = (*keepers, relay.service, reaper.service)
+        rows = () if serving is None else serving.services
+        self.services: tuple[Service, ...] = (*own, *rows, *services)
+        self._pace = pace
+        self._feeds: list[Feed] = []
+        self._running: set[asyncio.Task[None]] = set()
+        self._draining = False
+        self._bug: EndedByBug | None = None
+        self._tick_due = float("inf")
+        interrupt = engine.interrupt if isinstance(engine, Interruptible) else None
+        # A loop that stands still for one beat of the heart will not keep its leases for long.
+        self._watchdog = Watchdog(interrupt, patience=max(_LEAST_PATIENCE, frames.lease.total_seconds() / 3))
+        self.ticked_at = float("-inf")
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether no more jobs are taken."""
+        return self._draining
+
+    @property
+    def in_flight(self) -> int:
+        """How many jobs are being worked on."""
+        return len(self._running)
+
+    def seconds_since_poll(self) -> float:
+        """How long the feed that waits longest has not heard from the engine; for ever before the first poll."""
+        now = asyncio.get_running_loop().time()
+        return max((feed.silence(now) for feed in self._feeds), default=float("inf"))
+
+    def caught_up_for(self) -> float:
+        """How many seconds the engine has answered every poll, with no jobs waiting there for a slot; else 0."""
+        now = asyncio.get_running_loop().time()
+        return min((feed.caught_up_for(now) for feed in self._feeds), default=0.0)
+
+    def troubles(self) -> list[str]:
+        """The feeds' loops that met a bug in their last pass and go on, each with what and where."""
+        return [trouble for feed in self._feeds for trouble in feed.troubles()]
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until `stop` is set, then give back what has not begun and finish what runs.
+
+        A bug in a service or a feed sets `stop` as well; after the drain it is raised as `EndedByBug`.
+        """
+        await self._boot(stop)
+        with self._watchdog:
+            await self._run(stop)
+
+    async def _run(self, stop: asyncio.Event) -> None:
+        # Leases and engine timeouts are extended through the drain: the services end after the last job.
+        async with running(self.services, stop):
+            async with asyncio.TaskGroup() as jobs:
+                feeds = [jobs.create_task(self._keep(feed, stop)) for feed in self._open_feeds(jobs)]
+                await stop.wait()
+                await self._drain(feeds)
+            await self._flush()
+        if self._bug is not None:
+            raise self._bug
+
+    async def _keep(self, feed: Feed, stop: asyncio.Event) -> None:
+        try:
+            await feed.run()
+        except Exception as error:
+            self._bug = ServiceHealth("feed").ended(error)
+            stop.set()
+
+    async def _flush(self) -> None:
+        try:
+            await self._frames.flush()
+        except StoreError as error:
+            _log.warning("acknowledgements not written, the relay will ask again", extra={"reason": str(error)})
+
+    async def _boot(self, stop: asyncio.Event) -> None:
+        """Tell the database who we are; from here on one that is away is waited for."""
+        health = ServiceHealth("boot")
+        for failures in count(1):
+            try:
+                await self._frames.boot(name=self._pace.name, host=socket.gethostname(), pid=os.getpid())
+            except (StoreUnavailable, StoreConflict) as error:
+                health.failed(error)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), retrying.SERVICE.after(failures))
+                if stop.is_set():
+                    return
+            else:
+                health.succeeded()
+                return
+
+    def _open_feeds(self, jobs: asyncio.TaskGroup) -> list[Feed]:
+        timeout = self._pace.engine_timeout
+        for verb in self._registry:
+            self._open_feed(jobs, self._ask(verb.name, timeout, RESERVED), verb.concurrency, self._execute)
+        for desk in self._desks:
+            ask = self._ask(desk.type, desk.timeout or timeout, variables_for(desk))
+            self._open_feed(jobs, ask, desk.concurrency, partial(self._serve, desk))
+        return self._feeds
+
+    def _ask(self, kind: str, timeout: timedelta, variables: Sequence[str]) -> Ask:
+        return Ask(
+            type=kind,
+            worker=self._pace.name,
+            timeout_ms=int(timeout.total_seconds() * 1000),
+            variables=variables,
+            tenant_ids=self._pace.tenant_ids,
+        )
+
+    def _open_feed(self, jobs: asyncio.TaskGroup, ask: Ask, concurrency: int, do: _Do) -> None:
+        slots = Slots(ask.type, concurrency)
+
+        def start(job: Job, slot: Slot) -> None:
+            task = start_in(slot, jobs, self._work(job, do))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+        wait_ms = int(self._pace.poll_wait.total_seconds() * 1000)
+        self._feeds.append(Feed(self._engine, ask, slots, start, wait_ms=wait_ms, streaming=self._pace.streaming))
+
+    async def _execute(self, job: Job) -> None:
+        if self._draining:
+            await self._executor.give_back(job)
+        else:
+            await self._executor.execute(job)
+
+    async def _serve(self, desk: Desk, job: Job) -> None:
+        """Serve a job without a frame, with the row that lets another worker find it when this one dies."""
+        if self._serving is None:
+            await desk.serve(job)
+        else:
+            await self._serving.serve(desk, job)
+
+    async def _work(self, job: Job, do: _Do) -> None:
+        with metrics.IN_FLIGHT.labels(job.type).track_inprogress(), self._activations.held(job):
+            await do(job)
+
+    async def _drain(self, feeds: "list[asyncio.Task[None]]") -> None:
+        self._draining = True
+        _log.info("draining", extra={"in_flight": len(self._running)})
+        for feed in self._feeds:
+            feed.stop()
+        if feeds:
+            await asyncio.wait(feeds)
+        await self._wait_for_running(self._pace.grace.total_seconds())
+        self._heart.end_all(End.SHUTDOWN)
+        for desk in self._desks:
+            if isinstance(desk, Stoppable):
+                desk.stop()
+        await self._wait_for_running(_LAST_WORDS)
+        for task in self._running:
+            # Correctness never depends on a clean end: what is cut off here is taken over by another worker.
+            task.cancel()
+
+    async def _wait_for_running(self, seconds: float) -> None:
+        if self._running:
+            await asyncio.wait(self._running, timeout=seconds)
+
+    async def _tick(self) -> int:
+        """Note that the loop turns and how late it is, and have the next tick come by the loop's own clock."""
+        loop = asyncio.get_running_loop()
+        self.ticked_at = loop.time()
+        self._watchdog.tick()
+        metrics.LOOP_LAG.set(max(0.0, self.ticked_at - self._tick_due))
+        self._tick_due = self.ticked_at + _TICK
+        loop.call_at(self._tick_due, self._ticking.poke)
+        return 0

@@ -1,0 +1,1 @@
+"""Human gates: user-task jobs and the decisions that complete them."""

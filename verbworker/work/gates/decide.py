@@ -1,0 +1,308 @@
+"""Human gates: a person decides once, and the decision is kept before the engine hears of it."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from itertools import count
+from typing import TypeVar
+from uuid import UUID
+
+from verbworker.background.poll_loop import PollLoop
+from verbworker.engine.protocol import Engine
+from verbworker.errors import (
+    EngineError,
+    EngineUnavailable,
+    InvocationInvalid,
+    JobGone,
+    NotFound,
+    RequestConflict,
+    StoreConflict,
+    StoreError,
+)
+from verbworker.retrying import backoff, is_away
+from verbworker.runbook.event import Kind
+from verbworker.stores.cases.gates import GateBook, HumanGate, Silent, Untold
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Connection, Database
+
+_log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+
+_LONGEST_WORD = 200
+_LONGEST_REASON = 4000
+_COLLISIONS = 5
+_AT_ONCE = 16
+_PROBED = 200
+_PATIENCE = timedelta(seconds=30)
+_CLOSED = {
+    "fired": "its time was up",
+    "ended": "the entry has ended",
+    "gone": "nobody waited there any more",
+    "resumed": "the work went on without it",
+}
+
+
+class Teller:
+    """Tells the engine what people decided, and asks it whether it still waits for them.
+
+    An outage goes to `report` where one is given: a relay's service says it once a minute, not once a gate.
+    """
+
+    def __init__(
+        self, database: Database, engine: Engine, *, report: Callable[[Exception], None] | None = None
+    ) -> None:
+        self._database = database
+        self._engine = engine
+        self._report = report
+        self._book = GateBook(database)
+        self._runbook = Runbook(database)
+
+    @property
+    def engine_id(self) -> str:
+        """The engine that hears it."""
+        return self._engine.engine_id
+
+    async def again(self, token_id: UUID, job_key: int) -> str | None:
+        """Tell of a decision that an earlier telling may have lost."""
+        await self._book.count_telling(token_id, patience=_PATIENCE)
+        return await self.tell(Untold(token_id, job_key, attempts=2))
+
+    async def tell(self, untold: Untold) -> str | None:
+        """Tell of a decision whose telling was counted; the engine's answer, or None when it must be told again."""
+        try:
+            await self._engine.complete(untold.job_key, {})
+        except JobGone:
+            return await self._answered(untold, gone=True)
+        except EngineError as error:
+            self._say("decision not told yet", untold.job_key, error)
+            await self._postpone(untold)
+            return None
+        return await self._answered(untold, gone=False)
+
+    async def _answered(self, untold: Untold, *, gone: bool) -> str | None:
+        try:
+            return await self._book.answered(untold.token_id, gone=gone)
+        except StoreError as error:
+            # The relay tells it once more, and hears that the task is gone.
+            self._say("answer not noted", untold.job_key, error)
+            return None
+
+    async def _postpone(self, untold: Untold) -> None:
+        pause = backoff(untold.attempts, random.random(), first=0.5, cap=30.0)
+        try:
+            await self._book.postpone(untold.token_id, by=timedelta(seconds=pause))
+        except StoreError as error:
+            self._say("decision told later", untold.job_key, error)
+
+    def _say(self, words: str, job_key: int, error: Exception) -> None:
+        if self._report is not None and is_away(error):
+            self._report(error)
+        else:
+            _log.warning(words, extra={"job_key": job_key, "reason": str(error)})
+
+    async def probe(self, gate: Silent, timeout_ms: int) -> bool:
+        """Ask whether the engine still waits at a gate. One whose task is gone is closed, and the runbook says so."""
+        try:
+            await self._engine.extend(gate.job_key, timeout_ms)
+        except JobGone:
+            await self._close(gate)
+            return False
+        except EngineError as error:
+            if self._report is not None and isinstance(error, EngineUnavailable):
+                self._report(error)
+            # Not active is alive as well: its next delivery is due.
+            _log.debug("gate not probed", extra={"job_key": gate.job_key, "reason": str(error)})
+        else:
+            await self._book.seen(gate.token_id)
+        return True
+
+    async def _close(self, gate: Silent) -> None:
+        async with self._database.transaction() as connection:
+            if await self._book.close_in(connection, gate.token_id, closed_as="gone"):
+                detail = {"gate": gate.gate, "token_id": str(gate.token_id)}
+                once = f"gone:{gate.element_instance_key}"
+                await self._runbook.append_in(connection, gate.entry_id, Kind.GATE_GONE, once=once, detail=detail)
+
+
+class GateRelay:
+    """Tells the engine what it has not taken yet, and finds gates it has forgotten. Any number may run."""
+
+    def __init__(
+        self,
+        database: Database,
+        engine: Engine,
+        *,
+        every: float = 1.0,
+        timeout: timedelta = timedelta(minutes=5),
+    ) -> None:
+        self._book = GateBook(database)
+        self._timeout = timeout
+        half = timeout.total_seconds() / 2
+        self.service = PollLoop("gates", self.drain, every=every, chore=self.probe, chore_every=half)
+        self._teller = Teller(database, engine, report=self.service.report)
+
+    async def drain(self) -> int:
+        """Tell the engine once of each decision that is due; returns how many those were."""
+        due = await self._book.due(self._teller.engine_id, _AT_ONCE, patience=_PATIENCE)
+        await self.service.for_each(due, _AT_ONCE, self._teller.tell)
+        return len(due)
+
+    async def probe(self) -> int:
+        """Ask after the gates whose task did not come again in time; returns how many of them are gone."""
+        silent = await self._book.silent(self._teller.engine_id, longer_than=self._timeout * 2, limit=_PROBED)
+        alive = await self.service.for_each(silent, _AT_ONCE, self._probe)
+        return alive.count(False)
+
+    async def _probe(self, gate: Silent) -> bool:
+        return await self._teller.probe(gate, int(self._timeout / timedelta(milliseconds=1)))
+
+
+class Gates:
+    """What people do at gates. With an engine it hears of a decision at once, else from the next worker's relay."""
+
+    def __init__(self, database: Database, engine: Engine | None = None) -> None:
+        self._database = database
+        self._book = GateBook(database)
+        self._runbook = Runbook(database)
+        self._teller = None if engine is None else Teller(database, engine)
+
+    async def list(
+        self, tenant_id: str, *, gate: str | None = None, entry_id: UUID | None = None, closed: bool = False
+    ) -> list[HumanGate]:
+        """The gates that wait for somebody, the longest wait first; with `closed` also those that wait no more."""
+        return await self._book.gates(tenant_id, gate=gate, entry_id=entry_id, closed=closed)
+
+    async def find(self, where: UUID, tenant_id: str, *, gate: str | None = None) -> HumanGate:
+        """The gate that a token or an entry names, open ones first; raises `NotFound` or `RequestConflict`."""
+        found = await self._book.get(where, tenant_id)
+        if found is not None and gate in (None, found.gate):
+            return found
+        gates = await self._book.gates(tenant_id, gate=gate, entry_id=where, closed=True)
+        if not gates:
+            raise NotFound(f"the tenant {tenant_id} has no {'gate' if gate is None else f'gate {gate}'} at {where}")
+        waiting = [gate for gate in gates if gate.closed_at is None]
+        if len(waiting) > 1:
+            names = ", ".join(f"{gate.gate} ({gate.token_id})" for gate in waiting)
+            raise RequestConflict(f"the entry {where} stands at several gates, name one of them: {names}")
+        return waiting[0] if waiting else gates[-1]
+
+    async def claim(self, where: UUID, by: str, tenant_id: str, *, gate: str | None = None) -> HumanGate:
+        """Take a gate in hand; a second person is told who has it. Taking it twice is taking it once."""
+        _require("the name of who takes it", by, _LONGEST_WORD)
+
+        async def claim(connection: Connection, held: HumanGate) -> None:
+            if held.claimed_by is None:
+                at = await self._book.claim_in(connection, held.token_id, by)
+                await self._tell(connection, held, Kind.GATE_CLAIMED, f"claimed:{at.timestamp()}", by=by)
+
+        return await self._at((await self.find(where, tenant_id, gate=gate)).token_id, tenant_id, by, claim)
+
+    async def release(self, where: UUID, by: str, tenant_id: str, *, gate: str | None = None) -> HumanGate:
+        """Give a gate back, whoever has it: somebody must be able to when that person is away."""
+        _require("the name of who gives it back", by, _LONGEST_WORD)
+
+        async def release(connection: Connection, held: HumanGate) -> None:
+            if held.claimed_by is not None and held.claimed_at is not None:
+                await self._book.release_in(connection, held.token_id)
+                once = f"released:{held.claimed_at.timestamp()}"
+                await self._tell(connection, held, Kind.GATE_RELEASED, once, by=by, had=held.claimed_by)
+
+        return await self._at((await self.find(where, tenant_id, gate=gate)).token_id, tenant_id, None, release)
+
+    async def decide(
+        self, where: UUID, decision: str, *, reason: str = "", by: str, tenant_id: str, gate: str | None = None
+    ) -> HumanGate:
+        """Decide at a gate, which a token or an entry names. Each gate is decided once.
+
+        Raises `InvocationInvalid` for a word the gate does not take, `RequestConflict` when it was decided or closed
+        or is in somebody else's hand, and `NotFound`. What comes back says whether the engine knows already.
+        """
+        _require("the decision", decision, _LONGEST_WORD)
+        _require("the name of who decides", by, _LONGEST_WORD)
+        _require("the reason", reason, _LONGEST_REASON, empty=True)
+        found = await self.find(where, tenant_id, gate=gate)
+        tells = self._teller is not None and self._teller.engine_id == found.engine_id
+
+        async def decide(connection: Connection, held: HumanGate) -> None:
+            if held.decisions and decision not in held.decisions:
+                raise InvocationInvalid(f"{held.gate} takes {', '.join(held.decisions)}, and not {decision!a}")
+            telling = _PATIENCE if tells else None
+            kept = await self._book.decide_in(connection, held.token_id, decision, reason, by, telling=telling)
+            if kept is None or not await self._book.close_in(connection, held.token_id, closed_as="decided"):
+                raise RequestConflict(f"{held.gate} was decided before")
+            said = {"decision": decision, "reason": reason, "by": by}
+            await self._tell(connection, held, Kind.GATE_DECIDED, "decided", **said)
+            await self._tell(connection, held, Kind.RESUMED, "resumed", wait="human_gate")
+
+        decided = await self._at(found.token_id, tenant_id, by, decide)
+        if self._teller is None or not tells:
+            return decided
+        await self._teller.tell(Untold(decided.token_id, decided.job_key, attempts=1))
+        return await self._book.get(decided.token_id) or decided
+
+    async def _at(
+        self,
+        token_id: UUID,
+        tenant_id: str,
+        by: str | None,
+        act: Callable[[Connection, HumanGate], Awaitable[None]],
+    ) -> HumanGate:
+        """Do something at an open gate that nobody else changes meanwhile, and return how it stands after."""
+        for collisions in count():
+            try:
+                async with self._database.transaction() as connection:
+                    held = await self._book.hold_in(connection, token_id, tenant_id)
+                    await act(connection, _open(held, token_id, by))
+                break
+            except StoreConflict:
+                if collisions == _COLLISIONS:
+                    raise
+                await asyncio.sleep(backoff(collisions, random.random(), first=0.005))
+        gate = await self._book.get(token_id, tenant_id)
+        assert gate is not None, "gates are never deleted"
+        return gate
+
+    async def _tell(self, connection: Connection, gate: HumanGate, kind: Kind, once: str, **detail: str) -> None:
+        await self._runbook.append_in(
+            connection,
+            gate.entry_id,
+            kind,
+            once=f"{once}:{gate.element_instance_key}",
+            detail={"gate": gate.gate, "token_id": str(gate.token_id), **detail},
+        )
+
+
+def _open(gate: HumanGate | None, token_id: UUID, by: str | None) -> HumanGate:
+    """The gate, when it still waits and is in nobody else's hand."""
+    if gate is None:
+        raise NotFound(f"there is no gate {token_id}")
+    if gate.verdict is not None:
+        made = gate.verdict
+        raise RequestConflict(
+            f"{gate.gate} of entry {gate.entry_id} is decided: {made.by} said {made.decision!a} at {_moment(made.at)}"
+        )
+    if gate.closed_at is not None:
+        why = _CLOSED.get(gate.closed_as or "", "it waits no more")
+        raise RequestConflict(f"{gate.gate} of entry {gate.entry_id} closed at {_moment(gate.closed_at)}: {why}")
+    if by is not None and gate.claimed_by not in (None, by) and gate.claimed_at is not None:
+        raise RequestConflict(
+            f"{gate.gate} of entry {gate.entry_id} is in the hand of {gate.claimed_by}"
+            f" since {_moment(gate.claimed_at)}; it can be released"
+        )
+    return gate
+
+
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _require(name: str, text: str, longest: int, *, empty: bool = False) -> None:
+    if not empty and not text.strip():
+        raise InvocationInvalid(f"{name} is empty")
+    if len(text) > longest:
+        raise InvocationInvalid(f"{name} is longer than {longest} characters")
+    if any(letter == "\x00" or "\ud800" <= letter <= "\udfff" for letter in text):
+        raise InvocationInvalid(f"{name} holds characters that cannot be kept")

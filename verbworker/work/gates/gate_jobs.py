@@ -1,0 +1,214 @@
+"""The desk of human gates: a user task's job says that somebody is asked, and stays until that person decided."""
+
+import json
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import Gate, WorkflowVerb
+from verbworker.engine.protocol import Engine
+from verbworker.errors import (
+    DuplicateInstance,
+    EngineError,
+    JobGone,
+    JobNotActive,
+    PermanentContract,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+    TransientInfrastructure,
+)
+from verbworker.job.frame import Correlation
+from verbworker.job.job import Job
+from verbworker.model.waits import Waits, due
+from verbworker.payload.boundary import Luggage, correlated
+from verbworker.runbook.event import Kind, Token, Wait
+from verbworker.stores.cases.gates import Earlier, GateBook, Silent
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Connection, Database
+from verbworker.stores.deployments import Deployments
+from verbworker.work.gates.decide import Teller
+from verbworker.work.listeners.job_handler import with_texts
+from verbworker.work.listeners.visit_identity import VisitIdentity
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
+
+_log = logging.getLogger(__name__)
+
+USER_TASK = "io.camunda.zeebe:userTask"
+_COME_AGAIN_MS = 2_000
+_PLAIN = {"assignee": "assignee", "dueDate": "due", "followUpDate": "follow_up", "formKey": "form"}
+_LISTS = {"candidateGroups": "groups", "candidateUsers": "users"}
+
+
+class GateDesk:
+    """Parks entries at their gates. The job stays activated; that it comes again says that the engine still waits."""
+
+    type = USER_TASK
+
+    def __init__(
+        self,
+        registry: Registry,
+        engine: Engine,
+        database: Database,
+        *,
+        identity: InstanceIdentity | None = None,
+        timeout: timedelta = timedelta(minutes=5),
+        concurrency: int = 32,
+    ) -> None:
+        self._registry = registry
+        self._engine = engine
+        self._database = database
+        self._book = GateBook(database)
+        self._runbook = Runbook(database)
+        self._instances = Instances(database)
+        self._deployments = Deployments(database, engine_id=engine.engine_id)
+        self._waits: dict[int, Waits] = {}
+        self._visits = VisitIdentity(self._deployments)
+        self._teller = Teller(database, engine)
+        self._identity = identity or InstanceIdentity(self._instances)
+        self.timeout: timedelta | None = timeout
+        self.concurrency = concurrency
+        self.variables = with_texts(registry)
+
+    async def serve(self, job: Job) -> bool:
+        """Park the entry of a task, or complete a task whose decision got lost; False when it must come again."""
+        try:
+            await self._serve(job)
+        except (StoreUnavailable, StoreConflict, TransientInfrastructure) as error:
+            _log.warning("gate is delivered again", extra={"job_key": job.key, "reason": str(error)})
+            await self._extend(job, _COME_AGAIN_MS)
+            return False
+        except StoreError as error:
+            _log.error("the database refuses a gate", extra={"job_key": job.key, "reason": str(error)})
+            return False
+        except Exception:
+            _log.exception("a bug at a gate; the task is delivered again", extra={"job_key": job.key})
+            return False
+        # A parked task stays with the engine: a decision completes it whether or not its timeout still works.
+        return True
+
+    async def _serve(self, job: Job) -> None:
+        luggage = Luggage.of(job)
+        uid = luggage.instance_uid
+        instance = None if uid is None else await self._instances.known(uid)
+        try:
+            known, instance_uid = correlated(job, luggage, await self._identity.admit(job, luggage, instance))
+            await self._identity.refuse_ended(job, known)
+        except DuplicateInstance:
+            return
+        except PermanentContract as error:
+            _log.info("a task that is not ours is left alone", extra={"job_key": job.key, "reason": str(error)})
+            return await self._extend(job, job.timeout_ms)
+        workflow = self._registry.workflows.get(known.verb)
+        if workflow is None or workflow.process != job.process_id:
+            _log.warning("a gate of a verb unknown here", extra={"job_key": job.key, "verb": known.verb})
+            return await self._extend(job, job.timeout_ms)
+        waits = await self._deployed(job.process_definition_key)
+        token = self._token(job, known, instance_uid, self._gate(job, workflow, waits))
+        ends = due(waits, job.element_id, job.variables, datetime.now(UTC))
+        await self._park(job, replace(token, due=ends, input_hash=luggage.hash))
+
+    def _gate(self, job: Job, workflow: WorkflowVerb, waits: Waits) -> Gate:
+        """The gate at a task: as the contract declares it, else as its model names it, and then it takes any word."""
+        declared = next((gate for gate in workflow.gates.values() if gate.task == job.element_id), None)
+        if declared is not None:
+            return declared
+        named = waits[job.element_id].gate if job.element_id in waits else None
+        return Gate(named or f"Update_{job.element_id}", job.element_id)
+
+    async def _deployed(self, definition_key: int) -> Waits:
+        """What waits in the process; nothing where the model was not deployed by us."""
+        if definition_key not in self._waits:
+            deployment = await self._deployments.find(definition_key)
+            # What was not deployed by us may be recorded later; what is recorded never changes.
+            if deployment is None:
+                return {}
+            self._waits[definition_key] = deployment.waits
+        return self._waits[definition_key]
+
+    async def _park(self, job: Job, token: Token) -> None:
+        earlier = await self._book.earlier(token)
+        if earlier is not None and await self._visits.is_certain(job):
+            return await self._move(job, token, earlier)
+        async with self._database.transaction() as connection:
+            token_id, is_new = await self._runbook.park_in(connection, token)
+            standing = None if is_new else await self._book.get_in(connection, token_id)
+            verdict = None if standing is None else standing.verdict
+            is_ours = standing is not None and standing.entry_id == token.entry_id
+            is_back = is_ours and verdict is None and await self._book.reopen_in(connection, token_id)
+            if is_new or is_back:
+                await self._tell(connection, job, token, token_id, is_back=is_back)
+        if verdict is not None:
+            await self._teller.again(token_id, job.key)
+        elif is_new or is_back:
+            # Its time may have been up before we parked: whoever told so then found nothing to close.
+            gate_now = Silent(token_id, token.entry_id, job.element_instance_key, job.key, token.gate or "")
+            await self._teller.probe(gate_now, job.timeout_ms)
+        else:
+            await self._extend(job, job.timeout_ms)
+
+    async def _tell(self, connection: Connection, job: Job, token: Token, token_id: UUID, *, is_back: bool) -> None:
+        once = f"parked:{job.element_instance_key}" + (f":{job.activated_ms}" if is_back else "")
+        said = {"wait": token.kind.value, "reason": token.reason, "gate": token.gate or "", "token_id": str(token_id)}
+        await self._runbook.append_in(connection, token.entry_id, Kind.PARKED, once=once, detail=said)
+
+    async def _move(self, job: Job, token: Token, earlier: Earlier) -> None:
+        """The engine lost a task and made it anew: the gate stays, and a decision counts for the task that is there."""
+        try:
+            await self._engine.extend(job.key, job.timeout_ms)
+        except JobGone:
+            return  # a late delivery of the task that was lost
+        except JobNotActive:
+            pass
+        except EngineError as error:
+            raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
+        async with self._database.transaction() as connection:
+            if not await self._book.move_in(connection, earlier, token):
+                raise StoreConflict("the gate is being moved by another worker")
+            gate = await self._book.get_in(connection, earlier.token_id)
+        said = {"job_key": job.key, "token_id": str(earlier.token_id)}
+        _log.warning("the engine made the task of a gate anew under another key", extra=said)
+        if gate is not None and gate.verdict is not None:
+            await self._teller.again(gate.token_id, job.key)
+
+    def _token(self, job: Job, known: Correlation, instance_uid: UUID, gate: Gate) -> Token:
+        return Token(
+            tenant_id=known.tenant_id,
+            entry_id=known.entry_id,
+            instance_uid=instance_uid,
+            engine_id=self._engine.engine_id,
+            instance_key=job.process_instance_key,
+            element_instance_key=job.element_instance_key,
+            element_id=job.element_id,
+            kind=Wait.HUMAN_GATE,
+            reason=f"Awaiting {gate.audience or gate.name}",
+            gate=gate.name,
+            job_key=job.key,
+            detail={"decisions": list(gate.decisions), **asked_of(job)},
+        )
+
+    async def _extend(self, job: Job, timeout_ms: int) -> None:
+        """Let the task come again after so long: it was handed out for a few seconds only."""
+        try:
+            await self._engine.extend(job.key, timeout_ms)
+        except EngineError as error:
+            _log.debug("left undone", extra={"job_key": job.key, "reason": str(error)})
+
+
+def asked_of(job: Job) -> dict[str, object]:
+    """Whom the model asks, until when, and where the form is: what the engine put into the task's headers."""
+    given = {name.removeprefix("io.camunda.zeebe:"): value for name, value in job.headers.items()}
+    plain: dict[str, object] = {ours: given[theirs] for theirs, ours in _PLAIN.items() if given.get(theirs)}
+    return plain | {ours: _names(given[theirs]) for theirs, ours in _LISTS.items() if given.get(theirs)}
+
+
+def _names(text: str) -> object:
+    """Names as the engine writes them: a JSON list."""
+    try:
+        names = json.loads(text)
+    except ValueError:
+        return [text]
+    return names if isinstance(names, list) else [text]

@@ -1,0 +1,74 @@
+"""Error codes on their way to the engine: thrown where the deployed model catches them, an incident everywhere else."""
+
+import asyncio
+import random
+from datetime import timedelta
+from itertools import count
+
+from verbworker.engine.protocol import KeepsModels
+from verbworker.errors import EngineUnavailable, PermanentBusiness, StoreConflict, StoreUnavailable
+from verbworker.job.job import Job
+from verbworker.job.outcome import Incident, Thrown
+from verbworker.model.catches import Catches, catches_of, uncaught
+from verbworker.retrying import backoff
+from verbworker.stores.deployments import Deployments
+
+# `Deploy` records a definition within milliseconds of the engine's answer; a job of it may be quicker than that.
+_DEPLOY_GRACE = timedelta(seconds=3)
+
+
+class ErrorCatchers:
+    """Knows which codes each deployed definition catches. A definition never changes, so it is read once."""
+
+    def __init__(self, deployments: Deployments, engine: object, *, grace: timedelta = _DEPLOY_GRACE) -> None:
+        self._deployments = deployments
+        self._engine = engine
+        self._grace = grace
+        self._known: dict[int, Catches] = {}
+
+    async def judge(self, job: Job, thrown: Thrown) -> Thrown | Incident:
+        """Return the code as it is where the job's own definition catches it, else the incident that says why not.
+
+        An uncaught error would end the job, and leave an incident that only the engine knows of.
+        """
+        step = (await self._catches(job)).get(job.element_id)
+        if step is None:
+            why = (
+                f"whether the model catches {thrown.code} is unknown, because definition {job.process_definition_key}"
+                " is not on record here; deploy it by verbworker deploy, then release the frame"
+            )
+        elif step.catches(thrown.code):
+            return thrown
+        else:
+            why = uncaught(job.element_id, thrown.code, step)
+        return Incident(PermanentBusiness.kind, thrown.code, f"{thrown.message}; {why}")
+
+    async def _catches(self, job: Job) -> Catches:
+        """What a job's definition catches; nothing when it is not known. Waits for a database that is away."""
+        key, clock = job.process_definition_key, asyncio.get_running_loop().time
+        give_up: float | None = None
+        for failures in count():
+            if key in self._known:
+                return self._known[key]
+            try:
+                found = await self._look_up(key, job.process_id)
+                if found is None and len(asked := await self._deployments.requested(job.process_id)) == 1:
+                    return asked[0]  # the engine has the model, and whoever deployed it has not heard of that yet
+            except (StoreUnavailable, StoreConflict, EngineUnavailable):
+                give_up = None
+            else:
+                give_up = give_up or clock() + self._grace.total_seconds()
+                if found is not None:
+                    self._known[key] = found
+                    return found
+                if clock() >= give_up:
+                    return {}
+            await asyncio.sleep(backoff(failures, random.random()))
+        raise AssertionError("counting never ends")
+
+    async def _look_up(self, key: int, process_id: str) -> Catches | None:
+        found = await self._deployments.catches(key)
+        if found is None and isinstance(self._engine, KeepsModels):
+            content = await self._engine.model(key)
+            return None if content is None else catches_of(content, process_id)
+        return found

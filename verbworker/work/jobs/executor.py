@@ -1,0 +1,357 @@
+"""One job: call, push, run, pop, return. Reading these five steps tells what a crash leaves behind."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import count
+
+from verbworker import metrics
+from verbworker.contract.policy import DEFAULT_POLICY, Policy
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Mode
+from verbworker.errors import (
+    DuplicateInstance,
+    EngineError,
+    Fenced,
+    OutcomeUnknown,
+    PermanentContract,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+    VerbworkerError,
+)
+from verbworker.job.classify import Failed, classify
+from verbworker.job.failpoint import Point, reach
+from verbworker.job.frame import Claim, Delivery, FrameState, idempotency_key
+from verbworker.job.job import Job
+from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded, told
+from verbworker.job.trace import UNTRACED, Span, Tracer
+from verbworker.payload.boundary import Entered, Luggage, enter, leave
+from verbworker.payload.signature import KeyRing
+from verbworker.profile.task_profile import TaskTerms
+from verbworker.retrying import backoff
+from verbworker.stores.cases import payloads
+from verbworker.stores.cases.gates import GateBook
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Database
+from verbworker.stores.deployments import Deployments
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.task_profiles import TermsBook
+from verbworker.work.feeds.leases import Heart, Life
+from verbworker.work.jobs.error_catchers import ErrorCatchers
+from verbworker.work.jobs.job_commands import Reporting
+from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.perform import Abandoned, JobVanished, Performance
+from verbworker.work.jobs.redelivery import Redelivery
+from verbworker.work.jobs.step_guard import StepDone, StepGuard, StepMovedOn
+from verbworker.work.jobs.task_profiles import TermsDesk
+from verbworker.work.jobs.transactional import Transactional
+from verbworker.work.jobs.verdicts import Popping, verdict
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
+
+_log = logging.getLogger(__name__)
+
+# Statements of two workers that cannot see each other's frame overlap by milliseconds, not by this.
+_SLOW_CLAIM = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """Two pools: verbs may hold every connection of theirs, and claims and heartbeats still get one."""
+
+    control: Database
+    verbs: Database
+
+
+class Executor:
+    """Takes one job from delivery to the engine's acknowledgement. Never raises for a job's sake."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        engine: Reporting,
+        frames: Frames,
+        databases: Databases,
+        heart: Heart,
+        performance: Performance,
+        *,
+        ring: KeyRing | None = None,
+        tracer: Tracer = UNTRACED,
+        judge: Callable[..., Failed] = classify,
+        identity: InstanceIdentity | None = None,
+        has_engine_keys: bool = True,
+    ) -> None:
+        self._registry = registry
+        self._frames = frames
+        self._databases = databases
+        self._identity = identity or InstanceIdentity(Instances(databases.control))
+        self._gates = GateBook(databases.control)
+        self._heart = heart
+        self._performance = performance
+        self._ring = ring
+        self._tracer = tracer
+        self._judge = judge
+        self._terms = TermsDesk(TermsBook(databases.control, engine_id=frames.engine_id))
+        # Keys of our own making are never given to another job, so only the engine's need the guard.
+        self._guard = StepGuard.of(databases.control, frames.engine_id) if has_engine_keys else None
+        self._error_catchers = ErrorCatchers(Deployments(databases.control, engine_id=frames.engine_id), engine)
+        self._popping = Popping(frames, self._guard)
+        self._transactional = Transactional(databases.verbs, frames, performance, engine, self._popping)
+        self._returns = Returns(engine, frames)
+        self._redelivery = Redelivery(frames, engine, self._returns)
+
+    async def execute(self, job: Job) -> None:
+        """Work one delivery off. What it cannot finish is delivered again, by its sweep if not by the engine."""
+        with self._tracer.job(job) as span:
+            await self._execute(job, span)
+
+    async def _execute(self, job: Job, span: Span) -> None:
+        began = asyncio.get_running_loop().time()
+        claim: Claim | None = None
+        try:
+            reach(Point.DELIVERED)
+            luggage = Luggage.of(job)
+            claim = await self._claim(job, luggage, began)
+            if claim is None:
+                span.ended("not claimed")
+                return
+            span.claimed(claim)
+            reach(Point.PUSHED)
+            with self._heart.beating(claim, job, began) as life:
+                outcome = await self._run(job, luggage, claim, life)
+                stored = await self._pop(life, outcome)
+                reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
+                await self._return(life, stored)
+                span.ended(type(stored).__name__.lower())
+                reach(Point.RETURNED)
+        except (DuplicateInstance, JobVanished, StepMovedOn) as error:
+            span.ended("job gone")
+            await self._close(claim, error)
+        except Fenced:
+            span.ended("fenced")
+            metrics.FENCED.labels(job.type).inc()
+            await self._quietly(self._frames.note(job.key, "fenced", detail="another worker owns the frame"))
+        except Abandoned as error:
+            span.ended("abandoned")
+            await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
+        except (StoreUnavailable, StoreConflict) as error:
+            span.ended("database away")
+            _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
+            # Not left to the engine's timeout, which a broker may lose; `_claim` has waited, so this is no hot loop.
+            await self._returns.unbegun(job, "the database is away")
+        except Exception:
+            span.ended("bug")
+            _log.exception("a bug in the executor; the job is delivered again", extra={"job_key": job.key})
+        else:
+            metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)
+
+    async def _close(self, claim: Claim | None, error: VerbworkerError) -> None:
+        """End the frame of a job that the engine has dropped; the sweep ends it when the database is away."""
+        assert claim is not None, "only a claimed job is run"
+        code = error.code if isinstance(error, DuplicateInstance | StepMovedOn) else "JobGone"
+        await self._quietly(self._frames.close(claim.job_key, claim.epoch, code=code, message=str(error)))
+
+    async def give_back(self, job: Job, reason: str = "the worker is shutting down") -> None:
+        """Return a job that was not begun; it costs no retry."""
+        await self._returns.unbegun(job, reason)
+
+    # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
+
+    async def _claim(self, job: Job, luggage: Luggage, began: float) -> Claim | None:
+        """Push until the database answers or the delivery is half over; a claim whose answer was lost is found (C1)."""
+        clock = asyncio.get_running_loop().time
+        give_up = clock() + job.timeout_ms / 2000
+        for failures in count():
+            try:
+                claim = await self._push(job, luggage)
+                # A claim that took long may have crossed one of another worker for the same step.
+                is_slow = clock() - began > _SLOW_CLAIM
+                return replace(claim, may_have_twin=True) if claim is not None and is_slow else claim
+            except (StoreUnavailable, StoreConflict):
+                if clock() >= give_up:
+                    raise
+                await asyncio.sleep(backoff(failures, random.random()))
+        raise AssertionError("counting never ends")
+
+    async def _push(self, job: Job, luggage: Luggage) -> Claim | None:
+        delivery = await self._delivery(job, luggage)
+        claim = await self._frames.push(delivery) or await self._redelivery.settle(delivery, luggage)
+        if claim is None:
+            return None
+        metrics.CLAIMS.labels(job.type, claim.claimed_from).inc()
+        return claim
+
+    async def _delivery(self, job: Job, luggage: Luggage) -> Delivery:
+        verb = self._registry.find(job.type)
+        terms = await self._terms.of(job)
+        return Delivery(
+            job=job,
+            instance_uid=luggage.instance_uid,
+            entry_id=luggage.entry_id,
+            mode=verb.mode.value if verb else Mode.EXTERNAL.value,
+            on_unknown=verb.on_unknown.value if verb else "rerun",
+            max_runs=verb.max_runs if verb else 5,
+            idempotency_window=verb.idempotency_window if verb else timedelta(hours=24),
+            idempotency_key=await self._terms.key(job, luggage) or idempotency_key(self._frames.engine_id, job),
+            retries=self._policy(job, terms).retry.maximum_attempts,
+            input_hash=luggage.hash,
+        )
+
+    def _policy(self, job: Job, terms: TaskTerms) -> Policy:
+        verb = self._registry.find(job.type)
+        if terms.policy is not None:
+            return terms.policy
+        if verb is None:
+            return DEFAULT_POLICY
+        return self._registry.policy_of(verb, self._registry.workflow_of(job.process_id))
+
+    # ---- run: check, perform, check -----------------------------------------------------------------------------
+
+    async def _run(self, job: Job, luggage: Luggage, claim: Claim, life: Life) -> Completed | Failed:
+        """Run the verb. What comes back as `Completed` is stored already, in the verb's transaction if it has one."""
+        policy = self._policy(job, await self._terms.of(job))
+        try:
+            terms = await self._terms.require(job)
+            instance = await self._identity.admit(job, luggage, claim.instance)
+            if instance is not claim.instance:
+                claim = replace(claim, instance=instance)
+            if self._guard is not None and claim.has_doubt and luggage.instance_uid is not None:
+                admitted = await self._guard.admit(job, claim, luggage.instance_uid, luggage.hash)
+                if isinstance(admitted, Completed):
+                    return admitted
+                claim = admitted
+            if claim.instance is not None:
+                await self._identity.refuse_ended(job, claim.instance)
+            head = None
+            if claim.input_known and not claim.input_is_head and luggage.instance_uid is not None:
+                head = (await payloads.head(self._databases.control, luggage.instance_uid)).content
+            entered = enter(job, luggage, claim, self._registry, ring=self._ring, head=head, terms=terms)
+            await self._terms.check(job, luggage, entered.instance)
+            _within_schedule(claim, policy)
+            entered = await self._informed(entered)
+            if entered.verb.mode is Mode.TRANSACTIONAL:
+                return await self._transactional.run(entered, claim, life, policy)
+            return await self._run_external(entered, claim, life, policy)
+        except (Fenced, Abandoned, DuplicateInstance, JobVanished, StepMovedOn):
+            raise
+        except StepDone as error:
+            return await error.guard.repeat(job, claim, error.twin)
+        except Exception as error:
+            _log.info("run failed", extra={"verb": job.type, "job_key": job.key, "error": type(error).__name__})
+            failed = self._judge(
+                error,
+                self._registry.find(job.type),
+                policy,
+                attempt=claim.runs,
+                retries_left=claim.retries_left,
+                jitter=random.random(),  # spreads retries, decides nothing
+            )
+            return await self._error_catchers.judge(job, failed) if isinstance(failed, Thrown) else failed
+
+    async def _informed(self, entered: Entered) -> Entered:
+        """The job with what people decided and what came from outside; no statement for processes that have neither."""
+        gates, messages = bool(entered.workflow.gates), bool(entered.workflow.messages)
+        if not gates and not messages:
+            return entered
+        made, came = await self._gates.heard(entered.instance_uid, decisions=gates, messages=messages)
+        return replace(entered, decisions=made, messages=came)
+
+    async def _run_external(self, entered: Entered, claim: Claim, life: Life, policy: Policy) -> Completed:
+        """The frame was durable before the call; the verdict is stored as soon as the call is back."""
+        limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
+        answer = await self._performance.perform(entered, claim, life, limit, None)
+        reach(Point.PERFORMED)
+        completed = leave(entered, answer)
+        merged: list[Completed] = []
+
+        async def pop() -> bool:
+            if await self._frames.pop_completed(verdict(entered, claim, completed, entered.base_hash)):
+                return True
+            async with self._databases.control.transaction() as connection:
+                merged.append(await self._popping.merge_in(connection, entered, claim, answer))
+            return True
+
+        try:
+            await self._persist(claim, pop)
+        except StoreError as error:
+            raise OutcomeUnknown("the call is done, but its answer cannot be stored", code="NotStored") from error
+        return merged[-1] if merged else completed
+
+    # ---- POP: the outcome is durable before the engine hears of it ------------------------------------------------
+
+    async def _pop(self, life: Life, outcome: Completed | Failed) -> Completed | Failed:
+        """Store how a run ended, unless its own transaction did so."""
+        if isinstance(outcome, Completed):
+            return outcome
+        failed = outcome
+        if not await self._persist(life.claim, lambda: self._write(life.claim, failed)):
+            return await self._pop(life, Incident("TransientInfrastructure", failed.code, "given back too often"))
+        return failed
+
+    async def _write(self, claim: Claim, failed: Failed) -> bool:
+        """Store one outcome; False when a run was given back too often to be given back once more."""
+        match failed:
+            case Thrown():
+                await self._frames.pop_thrown(claim, failed)
+            case Retry():
+                await self._frames.pop_failed(claim, failed)
+            case Incident():
+                await self._frames.pop_incident(claim, failed)
+            case Yielded():
+                return await self._frames.pop_yielded(claim, failed) is not None
+        return True
+
+    async def _persist(self, claim: Claim, write: Callable[[], Awaitable[bool]]) -> bool:
+        """Write until it is written. A lost answer is looked up first, so nothing is written twice."""
+        for failures in count():
+            try:
+                return await write()
+            except (StoreUnavailable, StoreConflict):
+                await asyncio.sleep(backoff(failures, random.random()))
+            if await self._popping.settled(claim) is not FrameState.STARTED:
+                return True
+        raise AssertionError("counting never ends")
+
+    # ---- RET: the engine is told what the frame says ---------------------------------------------------------------
+
+    async def _return(self, life: Life, outcome: Completed | Failed) -> None:
+        job, claim = life.job, life.claim
+        kind = "" if isinstance(outcome, Completed | Thrown | Yielded) else outcome.kind
+        metrics.OUTCOMES.labels(job.type, type(outcome).__name__.lower(), kind).inc()
+        match outcome:
+            case Completed() if life.is_told:
+                metrics.ANSWERS.labels("complete", "together").inc()
+            case Completed() | Thrown():
+                await self._returns.verdict(job.key, outcome)
+            case Retry():
+                message = self._message(life, outcome.kind, outcome.code, outcome.message)
+                await self._returns.failure(life, retries=claim.retries_left - 1, delay=outcome.delay, message=message)
+            case Yielded():
+                message = self._message(life, "TransientInfrastructure", outcome.code, outcome.message)
+                await self._returns.failure(life, retries=claim.retries_left, delay=outcome.delay, message=message)
+            case Incident():
+                message = self._message(life, outcome.kind, outcome.code, outcome.message)
+                await self._returns.failure(life, retries=0, delay=0.0, message=message)
+
+    def _message(self, life: Life, kind: str, code: str, text: str) -> str:
+        entry_id = life.claim.instance.entry_id if life.claim.instance else None
+        return told(kind, code, text, verb=life.job.type, entry_id=entry_id, job_key=life.job.key)
+
+    async def _quietly(self, work: Awaitable[object]) -> None:
+        """Do something that may fail without harm."""
+        try:
+            await work
+        except (EngineError, StoreError) as error:
+            _log.debug("left undone", extra={"reason": str(error)})
+
+
+def _within_schedule(claim: Claim, policy: Policy) -> None:
+    limit = timedelta(seconds=policy.schedule_to_close_timeout_seconds)
+    if claim.now - claim.first_run_at > limit:
+        raise PermanentContract(
+            f"the verb did not succeed within {policy.schedule_to_close_timeout_seconds} s of its first run",
+            code="ScheduleToCloseExceeded",
+        )

@@ -1,0 +1,152 @@
+"""One performance of a verb: its function called with its case, within its time, ended from outside when it must."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor as Threads
+from contextvars import copy_context
+from datetime import timedelta
+from functools import partial
+
+from pydantic import BaseModel
+
+from verbworker.contract.verb import Act, Call, Db, Mode
+from verbworker.errors import Fenced, OutcomeUnknown, TransientExternal, VerbworkerError, WorkerStopping
+from verbworker.job.current_verb import performing
+from verbworker.job.frame import Claim
+from verbworker.payload.boundary import Entered, afresh
+from verbworker.work.feeds.leases import End, Life
+
+_log = logging.getLogger("verbworker.verb")
+
+
+class Abandoned(VerbworkerError):
+    """The run was ended from outside while its effect may be under way; its frame stays as it is."""
+
+
+class JobVanished(VerbworkerError):
+    """The engine dropped the job while its verb ran."""
+
+
+class Performance:
+    """Performs verbs: async ones on the loop, sync ones on a thread each."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+
+    async def perform(
+        self, entered: Entered, claim: Claim, life: Life, limit: timedelta, connection: Db | None
+    ) -> object:
+        """Call the verb and return what it answers. A life that has ended begins nothing."""
+        if life.ended is not None:
+            raise _interrupted(life.ended, entered, begun=False)
+        call = _call(entered, claim, limit, connection)
+        scope = asyncio.timeout(limit.total_seconds())
+        try:
+            async with scope:
+                with life.inside(scope):
+                    return await self._ask_and_act(entered, claim, call)
+        except TimeoutError as error:
+            if life.ended is not None:
+                raise _interrupted(life.ended, entered, begun=True) from error
+            if scope.expired() and entered.verb.mode is Mode.EXTERNAL:
+                raise OutcomeUnknown("the verb did not end within its time", code="Timeout") from error
+            raise
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                raise
+            raise TransientExternal("the verb cancelled itself", code="Cancelled") from error
+
+    async def _ask_and_act(self, entered: Entered, claim: Claim, call: Call) -> object:
+        # Runs are counted anew when a job is released; epochs never are, and any earlier one may have got through.
+        if entered.verb.probe is not None and (claim.epoch > 1 or claim.follows_twin):
+            answer = await self.invoke(entered.verb.probe, afresh(entered).case, call)
+            if answer is not None:
+                return answer
+        return await self.invoke(entered.verb.act, entered.case, call)
+
+    async def invoke(self, act: Act, case: BaseModel, call: Call) -> object:
+        """Call one function of a verb's author, on a thread when it is not async.
+
+        Whatever it raises concerns its job alone: what would end a process becomes `TransientExternal`.
+        """
+        with performing(call.verb):
+            try:
+                return await self._invoke(act, case, call)
+            except (Exception, asyncio.CancelledError):
+                raise
+            except BaseException as error:
+                if not _is_running():
+                    raise  # the loop is gone, and this coroutine is being taken apart
+                name = type(error).__name__
+                raise TransientExternal(f"the verb raised {name}, which ends a process", code=name) from error
+
+    async def _invoke(self, act: Act, case: BaseModel, call: Call) -> object:
+        arguments = act.arguments(case, call)
+        if act.is_async:
+            return await act.function(**arguments)
+        call_it = partial(copy_context().run, _on_thread, act.function, arguments)
+        thread = asyncio.get_running_loop().run_in_executor(self._threads, call_it)
+        thread.add_done_callback(_hear)
+        try:
+            return await asyncio.shield(thread)
+        except asyncio.CancelledError:
+            # A thread cannot be stopped: its frame stays ours, heartbeats included, until it has ended.
+            await asyncio.wait([thread])
+            raise
+
+
+def _on_thread(function: Callable[..., object], arguments: dict[str, object]) -> object:
+    try:
+        return function(**arguments)
+    except StopIteration as error:
+        # A future refuses to hold this one, and whoever waits for it would wait for ever.
+        raise RuntimeError("the verb raised StopIteration") from error
+
+
+def _hear(thread: "asyncio.Future[object]") -> None:
+    """Take note of how a thread ended. What nobody hears the loop would log, with the words of a stranger in it."""
+    if not thread.cancelled():
+        thread.exception()
+
+
+def _call(entered: Entered, claim: Claim, limit: timedelta, connection: Db | None) -> Call:
+    fields = {"verb": entered.verb.name, "entry_id": str(entered.instance.entry_id), "attempt": claim.runs}
+    return Call(
+        verb=entered.verb.name,
+        entry_id=entered.instance.entry_id,
+        tenant_id=entered.instance.tenant_id,
+        idempotency_key=claim.idempotency_key,
+        attempt=claim.runs,
+        epoch=claim.epoch,
+        deadline=claim.now + limit,
+        log=logging.LoggerAdapter(_log, fields),
+        connection=connection,
+        decisions=entered.decisions,
+        messages=entered.messages,
+    )
+
+
+def _is_running() -> bool:
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:
+        return False
+
+
+def _is_cancelled() -> bool:
+    """Whether somebody outside cancelled this task, as opposed to an error that leaked out of the verb."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _interrupted(reason: End, entered: Entered, *, begun: bool) -> VerbworkerError:
+    match reason:
+        case End.LOST:
+            return Fenced("another worker claimed the job while the verb ran")
+        case End.GONE:
+            return JobVanished("the engine dropped the job while the verb ran")
+        case End.SHUTDOWN if entered.verb.mode is Mode.TRANSACTIONAL or not begun:
+            return WorkerStopping("the worker shut down, and nothing of this run is left", code="Shutdown")
+        case End.SHUTDOWN:  # pragma: no branch  # there is no other
+            return Abandoned("the worker shut down while an external call may be under way")

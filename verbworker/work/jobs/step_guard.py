@@ -1,0 +1,225 @@
+"""Keep a step from running twice when the engine hands it out under another job key.
+
+A broker that lost its last records (camunda #59177) creates a job again with a new key. Where an instance can enter an
+element once only, a step is its instance and its element: branches that the engine completes again in another order
+bring it another input. Elsewhere the input belongs to the step: a completed step has moved the payload on, so the same
+input at the same element is the same step unless the element can hold two tokens at once.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from verblint.bpmn.assembly import assemble
+from verblint.bpmn.reader import ModelError, read
+from verblint.flow.concurrency import TooEntangled, concurrent_nodes, shared_nodes
+from verblint.flow.visits import once_nodes
+from verbworker import metrics
+from verbworker.errors import PermanentContract, TransientInfrastructure, VerbworkerError
+from verbworker.job.frame import Claim, FrameState
+from verbworker.job.job import Job
+from verbworker.job.outcome import Completed
+from verbworker.stores.database import Connection, Database
+from verbworker.stores.deployments import Deployments
+from verbworker.stores.jobs.steps import Steps, Twin
+from verbworker.work.jobs.perform import JobVanished
+
+_log = logging.getLogger(__name__)
+
+# A model is put on record when it is deployed; one that is not there yet is not asked for with every job.
+_LOOK_AGAIN_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a model says of an element; of one that is not on record nothing is sure."""
+
+    is_known: bool = False
+    is_shared: bool = True  # two tokens may stand there at once
+    is_once: bool = False  # an instance enters it once
+    is_concurrent: bool = False  # another element may be busy meanwhile
+
+
+_UNKNOWN = _Place()
+
+
+class StepMovedOn(VerbworkerError):
+    """A delivery lay about while the engine lost its job and handed the step out under another key; nothing was run."""
+
+    code = "StepMovedOn"
+
+
+class StepDone(VerbworkerError):
+    """Another job of the same step stored its verdict while this one ran; nothing of this run may be kept."""
+
+    def __init__(self, guard: "StepGuard", twin: Twin) -> None:
+        super().__init__(f"the step was completed under job {twin.job_key}")
+        self.guard = guard
+        self.twin = twin
+
+
+class StepGuard:
+    """Decides what a claim may do when other jobs of its step have frames."""
+
+    def __init__(self, steps: Steps, deployments: Deployments) -> None:
+        self._steps = steps
+        self._deployments = deployments
+        self._models: dict[int, dict[str, _Place]] = {}
+        self._missing_until: dict[int, float] = {}
+
+    @classmethod
+    def of(cls, database: Database, engine_id: str) -> "StepGuard":
+        """The guard of one engine's steps."""
+        return cls(Steps(database, engine_id=engine_id), Deployments(database, engine_id=engine_id))
+
+    async def admit(self, job: Job, claim: Claim, instance_uid: UUID, input_hash: bytes) -> Claim | Completed:
+        """Return the claim to run with, or the verdict of a job that did the step before.
+
+        Raises `TransientInfrastructure` while another job of the step runs, and `PermanentContract` when it cannot be
+        known whether the step may run.
+        """
+        place = await self._place_of(job)
+        if not claim.may_have_twin and not _may_be_visited(place, claim):
+            return claim
+        twins = await self._steps.twins(job, instance_uid, input_hash, is_once=place.is_once)
+        if place.is_shared:
+            await self._check_shared(job, claim, twins, is_known=place.is_known)
+            return claim
+        pinned = claim.instance.instance_key if claim.instance is not None else None
+        if pinned not in (None, job.process_instance_key):
+            # Such a job is refused as soon as it is read; what the pinned instance has stays as it is.
+            _check_late(job, claim, twins, pinned)
+            return claim
+        completed = [twin for twin in twins if twin.state is FrameState.COMPLETED]
+        for twin in completed:
+            if not _is_other_visit(place, twin):
+                return await self.repeat(job, claim, twin)
+        if completed:
+            await self._check_visited(job, claim, completed[0])
+        stopped = [twin for twin in twins if twin.state is not FrameState.COMPLETED]
+        _check_late(job, claim, stopped, job.process_instance_key)
+        for twin in sorted(stopped, key=lambda twin: twin.keyed_at, reverse=True):
+            # The oldest comes last: its idempotency key is the one the outside saw first.
+            claim = await self._succeed(job, claim, twin)
+        return claim
+
+    async def check_in(self, connection: Connection, job: Job, instance_uid: UUID, input_hash: bytes) -> None:
+        """Raise `StepDone` when the step was completed while it ran. The caller holds the payload's head."""
+        place = await self._place_of(job)
+        if place.is_shared:
+            return
+        for twin in await self._steps.twins_in(connection, job, instance_uid, input_hash, is_once=place.is_once):
+            if twin.state is FrameState.COMPLETED and not _is_other_visit(place, twin):
+                raise StepDone(self, twin)
+
+    async def repeat(self, job: Job, claim: Claim, twin: Twin) -> Completed:
+        """Answer a job with the verdict that its step got under another key."""
+        metrics.REPEATED_STEPS.labels(job.type).inc()
+        _log.warning(
+            "the engine handed a completed step out again; its verdict is repeated",
+            extra={"job_key": job.key, "was": twin.job_key, "verb": job.type},
+        )
+        return await self._steps.repeat(claim, twin)
+
+    async def _succeed(self, job: Job, claim: Claim, twin: Twin) -> Claim:
+        """Go on where another job of the step stopped."""
+        if twin.state is FrameState.STARTED and twin.is_live:
+            raise TransientInfrastructure(f"the step is running under job {twin.job_key}", code="StepBusy")
+        # A run that failed said so; one that vanished, or whose job was dropped while it ran, may have got through.
+        is_unknown = twin.state is FrameState.STARTED or twin.fail_code == "JobGone"
+        if is_unknown and twin.mode == "external" and (twin.on_unknown == "hold" or not twin.is_remembered):
+            raise PermanentContract(
+                f"the step was begun under job {twin.job_key} and may have reached the outside; it is not repeated",
+                code="OutcomeUnknown",
+            )
+        key = await self._steps.succeed(claim, twin)
+        if key is None:
+            raise TransientInfrastructure(f"the step moved on under job {twin.job_key}", code="StepBusy")
+        _log.warning(
+            "the engine handed a step out again under another key",
+            extra={"job_key": job.key, "was": twin.job_key, "verb": job.type},
+        )
+        return replace(claim, idempotency_key=key, follows_twin=twin.runs > 0)
+
+    async def _check_shared(self, job: Job, claim: Claim, twins: list[Twin], *, is_known: bool) -> None:
+        """Hold a job whose element can hold two tokens, unless it is surely another token's or a person let it go.
+
+        Of a model that is not on record nothing is sure.
+        """
+        for twin in twins:
+            if twin.state is not FrameState.COMPLETED or twin.acked_at is None:
+                continue
+            # Handed out before the other was acknowledged: both jobs existed at the same time.
+            is_beside = is_known and job.activated_ms <= twin.acked_at.timestamp() * 1000
+            if not is_beside and not await self._steps.is_cleared(claim):
+                raise PermanentContract(
+                    f"job {twin.job_key} did this step with the same input, and two tokens may stand at"
+                    f" {job.element_id}: release this job if it is another token's, else complete it by hand",
+                    code="StepAmbiguous",
+                )
+
+    async def _check_visited(self, job: Job, claim: Claim, twin: Twin) -> None:
+        """Hold a job that brought what its step made before, unless a person let it go.
+
+        A person moved the token back in the engine, or the engine lost records and then took another way.
+        """
+        if not await self._steps.is_cleared(claim):
+            raise PermanentContract(
+                f"job {twin.job_key} did this step, and what it made came with this job: release this job if"
+                f" {job.element_id} is to be done again, else complete it by hand",
+                code="StepAmbiguous",
+            )
+
+    async def _place_of(self, job: Job) -> _Place:
+        """Return what the deployed model says of a job's element."""
+        key, now = job.process_definition_key, asyncio.get_running_loop().time()
+        if key not in self._models and now >= self._missing_until.get(key, now):
+            content = await self._deployments.content(key)
+            if content is None:
+                self._missing_until[key] = now + _LOOK_AGAIN_S
+            else:
+                self._models[key] = _places_in(content, job.process_id)
+        return self._models.get(key, {}).get(job.element_id, _UNKNOWN)
+
+
+def _may_be_visited(place: _Place, claim: Claim) -> bool:
+    """Whether a job that came with the payload of record may be of an element that was entered before.
+
+    Only what another branch wrote can bring the payload of record to a step that is done, so elsewhere the archive is
+    spared.
+    """
+    return place.is_once and (claim.is_element_visited or (claim.may_have_archived and place.is_concurrent))
+
+
+def _check_late(job: Job, claim: Claim, twins: list[Twin], pinned: int | None) -> None:
+    """Refuse a delivery that is older than one of another job of its step: the engine has that job now.
+
+    A job that the engine has all the same is handed out again later, and then it is the latest.
+    """
+    for twin in twins:
+        if twin.process_instance_key == pinned and twin.activated_ms > job.activated_ms:
+            words = f"the engine has handed the step out under job {twin.job_key} since"
+            # An earlier run of this job may have reached the outside; the job that goes on has to know.
+            raise StepMovedOn(words) if claim.claimed_from == "new" else JobVanished(words)
+
+
+def _is_other_visit(place: _Place, twin: Twin) -> bool:
+    """Whether the engine must have heard a twin's verdict, because nothing else could bring what it made."""
+    return twin.is_heard and not place.is_concurrent
+
+
+def _places_in(content: bytes, process_id: str) -> dict[str, _Place]:
+    """What a model says of its elements; that all may be shared when it is too hard to tell."""
+    try:
+        model = assemble(read(content))
+        process = next(process for process in model.processes if process.id == process_id)
+    except (ModelError, StopIteration) as error:
+        _log.error("a deployed model cannot be read", extra={"process_id": process_id, "reason": repr(error)})
+        return {}
+    names = [node.id for _, node in process.walk()]
+    try:
+        shared, once, concurrent = shared_nodes(process), once_nodes(process), concurrent_nodes(process)
+    except TooEntangled:
+        return dict.fromkeys(names, _Place(is_known=True))
+    return {name: _Place(True, name in shared - once, name in once, name in concurrent) for name in names}

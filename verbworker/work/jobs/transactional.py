@@ -1,0 +1,87 @@
+"""A transactional verb's run: its writes and its verdict are one commit, and the token's move where that can be."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from datetime import timedelta
+
+from verbworker import metrics
+from verbworker.contract.policy import Policy
+from verbworker.engine.protocol import SameDatabase
+from verbworker.errors import EngineError, StoreConflict, StoreUnavailable
+from verbworker.job.failpoint import Point, reach
+from verbworker.job.frame import Claim, FrameState
+from verbworker.job.outcome import Completed
+from verbworker.payload.boundary import Entered, afresh, variables_of
+from verbworker.retrying import backoff
+from verbworker.stores.database import Connection, Database, keyed
+from verbworker.stores.guarded_connection import GuardedConnection
+from verbworker.stores.jobs.frames import Frames
+from verbworker.work.feeds.leases import Life
+from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.verdicts import Popping
+
+_log = logging.getLogger(__name__)
+
+_COLLISIONS = 5
+
+
+class Transactional:
+    """Runs verbs in a transaction of their own. With an engine in the same database nothing is left to tell it."""
+
+    def __init__(
+        self, database: Database, frames: Frames, performance: Performance, engine: object, popping: Popping
+    ) -> None:
+        self._database = database
+        self._frames = frames
+        self._performance = performance
+        self._popping = popping
+        is_here = isinstance(engine, SameDatabase) and engine.shares(database)
+        self._engine = engine if isinstance(engine, SameDatabase) and is_here else None
+
+    async def run(self, entered: Entered, claim: Claim, life: Life, policy: Policy) -> Completed:
+        """The verb's writes and its verdict are one commit: both happen or neither does."""
+        limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
+        for collisions in range(_COLLISIONS):
+            completed: Completed | None = None
+            wake: Callable[[], None] | None = None
+            if collisions:
+                await asyncio.sleep(backoff(collisions, random.random(), first=0.005))
+                entered = afresh(entered)
+            try:
+                async with self._database.transaction() as connection:
+                    db = GuardedConnection(connection)
+                    answer = await self._performance.perform(entered, claim, life, limit, db)
+                    reach(Point.PERFORMED)
+                    await keyed(connection)
+                    completed = await self._popping.pop_in(connection, entered, claim, answer)
+                    wake = await self._move(connection, claim, completed)
+                return self._committed(life, completed, wake)
+            except StoreConflict:
+                continue
+            except StoreUnavailable:
+                # The commit may have happened. Looking is the only way to know.
+                state = await self._popping.settled(claim)
+                metrics.AMBIGUOUS.labels(entered.verb.name, state.value).inc()
+                if state is FrameState.COMPLETED and completed is not None:
+                    return self._committed(life, completed, wake)
+        raise StoreConflict("the verb's transaction collided with others again and again")
+
+    async def _move(self, connection: Connection, claim: Claim, completed: Completed) -> Callable[[], None] | None:
+        """Move the token and acknowledge the frame, where the engine is here; what it refuses is told to it later."""
+        if self._engine is None:
+            return None
+        try:
+            wake = await self._engine.complete_in(connection, claim.job_key, variables_of(completed))
+        except EngineError as error:
+            _log.info("not moved together", extra={"job_key": claim.job_key, "reason": str(error)})
+            return None
+        await self._frames.acknowledge_in(connection, {claim.job_key: "ok"})
+        return wake
+
+    def _committed(self, life: Life, completed: Completed, wake: Callable[[], None] | None) -> Completed:
+        if wake is not None:
+            life.is_told = True
+            wake()
+        return completed

@@ -1,0 +1,69 @@
+"""POP: what a verb answered becomes the frame's verdict, on whatever the payload of record is by then."""
+
+import asyncio
+import random
+from hashlib import sha256
+from itertools import count
+
+from verbworker import metrics
+from verbworker.errors import StoreError, StoreUnavailable
+from verbworker.job.frame import Claim, FrameState
+from verbworker.job.outcome import Completed
+from verbworker.payload.boundary import Entered, leave, overtaken
+from verbworker.retrying import backoff
+from verbworker.stores.cases import payloads
+from verbworker.stores.database import Connection
+from verbworker.stores.jobs.frames import Frames, Verdict
+from verbworker.work.jobs.step_guard import StepGuard
+
+
+class Popping:
+    """Stores verdicts inside a transaction, and finds out what a lost connection left."""
+
+    def __init__(self, frames: Frames, guard: StepGuard | None) -> None:
+        self._frames = frames
+        self._guard = guard
+
+    async def pop_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
+        """Store what a verb answered; merged, when the payload moved on."""
+        completed = leave(entered, answer)
+        if await self._frames.pop_completed_in(connection, verdict(entered, claim, completed, entered.base_hash)):
+            return completed
+        return await self.merge_in(connection, entered, claim, answer)
+
+    async def merge_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
+        """Put our changes onto the version that a parallel branch made, or fail.
+
+        Raises `StepDone` when it was no branch but another job of the same step that moved the payload on.
+        """
+        head = await payloads.hold_head(connection, entered.instance_uid)
+        if self._guard is not None:
+            await self._guard.check_in(connection, entered.job, entered.instance_uid, entered.input_hash)
+        completed = leave(overtaken(entered, head.correlation), answer, head=head.content)
+        if not await self._frames.pop_completed_in(connection, verdict(entered, claim, completed, head.hash)):
+            raise StoreError("the payload of record moved while it was held")
+        metrics.MERGES.labels(entered.verb.name).inc()
+        return completed
+
+    async def settled(self, claim: Claim) -> FrameState:
+        """What our last write left, as soon as the database can be asked again."""
+        for failures in count():
+            try:
+                return await self._frames.settle(claim)
+            except StoreUnavailable:
+                await asyncio.sleep(backoff(failures, random.random()))
+        raise AssertionError("counting never ends")
+
+
+def verdict(entered: Entered, claim: Claim, completed: Completed, base_hash: bytes) -> Verdict:
+    """A completed run as its frame keeps it."""
+    return Verdict(
+        claim=claim,
+        instance_uid=entered.instance_uid,
+        base_hash=base_hash,
+        output=completed.payload,
+        output_hash=sha256(completed.payload).digest(),
+        seal=completed.seal,
+        flags=completed.flags,
+        correlation=completed.correlation,
+    )

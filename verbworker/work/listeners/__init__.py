@@ -1,0 +1,1 @@
+"""Internal jobs of woven models: execution listeners, completion and compensation."""

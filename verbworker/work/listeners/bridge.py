@@ -1,0 +1,183 @@
+"""The event bridge: what the engine's listeners report becomes waits and events of the runbook."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+from verbworker.contract.registry import Registry
+from verbworker.errors import TransientInfrastructure
+from verbworker.job.frame import Correlation
+from verbworker.model.waits import Waiting, Waits, due, ends
+from verbworker.model.weave import FIRED, PARK, START, UNPARK
+from verbworker.runbook.event import Kind, Token, Wait
+from verbworker.stores.cases.runbook import Closed, Runbook
+from verbworker.stores.database import Connection, Database
+from verbworker.stores.deployments import Deployments
+from verbworker.stores.messages.inbox import UNNAMED, Ended, Inbox
+from verbworker.work.listeners.job_handler import Desk, with_texts
+from verbworker.work.listeners.reception import Listener, Reception, Visit
+from verbworker.work.listeners.visit_identity import VisitIdentity
+
+
+class Bridge:
+    """Opens a wait when the engine begins to wait, closes it when the engine goes on, and tells both once."""
+
+    def __init__(
+        self, registry: Registry, database: Database, deployments: Deployments, inbox: Inbox, reception: Reception
+    ) -> None:
+        self._registry = registry
+        self._deployments = deployments
+        self._inbox = inbox
+        self._reception = reception
+        self._runbook = Runbook(database)
+        self._known: dict[int, Waits] = {}
+        self._visits = VisitIdentity(deployments)
+
+    def desks(self) -> list[Desk]:
+        """The desks of all listeners but the last one, which ends an entry."""
+        served = {UNPARK: self.unpark, FIRED: self.fired, START: self.start}
+        parking = Listener(PARK, self._reception, self.park, variables=with_texts(self._registry))
+        return [parking, *(Listener(kind, self._reception, act) for kind, act in served.items())]
+
+    async def park(self, connection: Connection, visit: Visit) -> bool:
+        """The engine is about to wait."""
+        waits = await self._waits(visit)
+        here = waits[visit.job.element_id]
+        reason, key = f"Awaiting {here.name}", self._key(here, visit.instance)
+        token = visit.token(_kind(here), reason, message=here.message, key=key)
+        known = due(waits, visit.job.element_id, visit.job.variables, datetime.now(UTC))
+        is_certain = here.message is not None and await self._visits.is_certain(visit.job)
+        token = replace(token, due=known, input_hash=visit.luggage.hash if is_certain else None)
+        await self._runbook.park_in(connection, token)
+        is_back = is_certain and await self._wait_again(connection, visit, token)
+        detail = _detail(visit, here, wait=token.kind.value, reason=reason, correlation_key=key)
+        await self._append(connection, visit, Kind.PARKED, detail, again=is_back)
+        return True
+
+    async def _wait_again(self, connection: Connection, visit: Visit, token: Token) -> bool:
+        """See whether the engine forgot the message that ended this wait, and have it sent once more."""
+        uid, name, ended = visit.instance_uid, token.message_name or "", Ended(token.element_id, token.input_hash)
+        # A late delivery of a listener job that is gone opens nothing.
+        if not await self._inbox.has_ended_in(connection, uid, name, ended) or not await self._reception.has(visit.job):
+            return False
+        await self._inbox.forget_in(connection, uid, name, ended)
+        return await self._runbook.reopen_in(connection, token)
+
+    async def unpark(self, connection: Connection, visit: Visit) -> bool:
+        """What was waited for has come."""
+        waits = await self._waits(visit)
+        here = waits[visit.job.element_id]
+        is_told = await self._runbook.is_told_in(connection, visit.instance.entry_id, _once(visit, Kind.RESUMED))
+        closed = await self._runbook.unpark_in(
+            connection, visit.instance.engine_id, visit.job.element_instance_key, closed_as="resumed"
+        )
+        if is_told and not closed:
+            return True
+        if here.behind is not None:
+            await self._close(connection, visit, [here.behind], closed_as="resumed")
+        if not is_told:
+            known = next((token.input_hash for token in closed if token.input_hash is not None), None)
+            ended = UNNAMED if known is None else Ended(visit.job.element_id, known)
+            await self._came(connection, visit, here, ended)
+        detail = _detail(visit, here, wait=_kind(here).value)
+        await self._append(connection, visit, Kind.RESUMED, detail, again=is_told)
+        return True
+
+    async def fired(self, connection: Connection, visit: Visit) -> bool:
+        """An event at the edge of an activity has come; one that interrupts ends every wait inside."""
+        waits = await self._waits(visit)
+        element_id = visit.job.element_id
+        here = waits[element_id]
+        if here.kind in (Wait.TIMER, Wait.EXTERNAL_SIGNAL):
+            # Its own wait was never told. It is kept closed, so that a second delivery is known as one.
+            _, is_new = await self._runbook.park_in(connection, visit.token(_kind(here), here.name))
+            await self._runbook.unpark_in(
+                connection, visit.instance.engine_id, visit.job.element_instance_key, closed_as="fired"
+            )
+        else:
+            is_new = False
+        closed: list[Closed] = []
+        if here.interrupting:
+            ended = [other for other in waits if other != element_id and ends(waits, element_id, other)]
+            closed = await self._close(connection, visit, ended, closed_as="fired")
+        if is_new:
+            await self._came(connection, visit, here)
+        for token in closed:
+            detail = _detail(visit, here, wait=token.kind.value, reason=token.reason, gate=token.gate)
+            await self._runbook.append_in(
+                connection, token.entry_id, Kind.RESUMED, once=f"fired:{token.token_id}", detail=detail
+            )
+        return True
+
+    async def start(self, connection: Connection, visit: Visit) -> bool:
+        """A message started an instance that was awaited; the reception has pinned it."""
+        return True
+
+    # ---- what came ------------------------------------------------------------------------------------------------
+
+    async def _came(self, connection: Connection, visit: Visit, here: Waiting, ended: Ended = UNNAMED) -> None:
+        if here.kind == Wait.TIMER:
+            await self._append(connection, visit, Kind.TIMER_FIRED, _detail(visit, here))
+        key = self._key(here, visit.instance)
+        if here.message is not None and key is not None:
+            await self._inbox.consume_in(connection, visit.instance_uid, here.message, key, ended=ended)
+
+    async def _close(
+        self, connection: Connection, visit: Visit, places: Iterable[str], *, closed_as: str
+    ) -> list[Closed]:
+        engine_id, instance_key = visit.instance.engine_id, visit.job.process_instance_key
+        return await self._runbook.unpark_elements_in(
+            connection, engine_id, instance_key, list(places), closed_as=closed_as
+        )
+
+    async def _append(
+        self, connection: Connection, visit: Visit, kind: Kind, detail: Mapping[str, object], *, again: bool = False
+    ) -> None:
+        """Tell something once; what is so again, because the engine forgot it, once more."""
+        entry_id: UUID = visit.instance.entry_id
+        once = _once(visit, kind) + (f":{visit.job.activated_ms}" if again else "")
+        await self._runbook.append_in(connection, entry_id, kind, once=once, detail=detail)
+
+    def _key(self, here: Waiting, instance: Correlation) -> str | None:
+        """The current value of the key by which the awaited message finds its case."""
+        workflow = self._registry.workflows.get(instance.verb)
+        if workflow is None or here.message is None:
+            return None
+        return instance.correlation.get(workflow.messages.get(here.message, ""))
+
+    async def _waits(self, visit: Visit) -> Waits:
+        """What waits in the process; a definition never changes, so it is read once."""
+        definition_key = visit.job.process_definition_key
+        if definition_key not in self._known:
+            deployment = await self._deployments.find(definition_key)
+            if deployment is None:
+                raise TransientInfrastructure(
+                    f"no deployment of {visit.job.process_id} version {visit.job.process_version} is recorded;"
+                    " deploy with verbworker deploy",
+                    code="DeploymentUnknown",
+                )
+            self._known[definition_key] = deployment.waits
+        waits = self._known[definition_key]
+        if visit.job.element_id not in waits:
+            raise TransientInfrastructure(
+                f"the deployment of {visit.job.process_id} version {visit.job.process_version} knows no wait at"
+                f" {visit.job.element_id}",
+                code="WaitUnknown",
+            )
+        return waits
+
+
+def _kind(here: Waiting) -> Wait:
+    return Wait.TIMER if here.kind == Wait.TIMER else Wait.EXTERNAL_SIGNAL
+
+
+def _once(visit: Visit, kind: Kind) -> str:
+    return f"{kind.value}:{visit.job.element_instance_key}"
+
+
+def _detail(visit: Visit, here: Waiting, **more: object) -> dict[str, object]:
+    """What an event says of an element: its name for people, its keys for whoever looks into the engine."""
+    said = {"name": here.name, "message_name": here.message, **more}
+    keys = {"instance_key": visit.job.process_instance_key, "element_instance_key": visit.job.element_instance_key}
+    return {name: value for name, value in said.items() if value is not None} | keys

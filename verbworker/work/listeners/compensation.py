@@ -1,0 +1,294 @@
+"""Compensation: what a case did is undone, youngest step first, each by a frame of its own, none twice."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import count
+from uuid import UUID
+
+from verblint.names import COMPENSATE
+from verbworker.background.poll_loop import PollLoop, Service
+from verbworker.contract.policy import Policy
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Verb
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.engine.protocol import Engine, Variables
+from verbworker.errors import (
+    CommandInvalid,
+    DuplicateInstance,
+    EngineError,
+    EngineUnavailable,
+    JobGone,
+    PermanentBusiness,
+    PermanentContract,
+    StoreError,
+    TransientInfrastructure,
+)
+from verbworker.job.classify import Failed, classify
+from verbworker.job.frame import Correlation
+from verbworker.job.job import Job
+from verbworker.job.outcome import Completed, Incident, Thrown, told
+from verbworker.job.trace import UNTRACED, Tracer
+from verbworker.model.start_variables import seal_of
+from verbworker.payload.boundary import Luggage, correlated, owner, variables_of
+from verbworker.payload.signature import KeyRing
+from verbworker.retrying import backoff
+from verbworker.stores.cases import payloads
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.jobs.compensations import Compensations, Record
+from verbworker.stores.jobs.frames import Frames
+from verbworker.work.feeds.leases import End, Heart
+from verbworker.work.jobs.executor import Databases, Executor
+from verbworker.work.jobs.perform import Performance
+from verbworker.work.starts.duplicate_instances import InstanceIdentity
+
+_log = logging.getLogger(__name__)
+
+_CONCURRENT_EXTENSIONS = 16
+_SOON_MS = 2_000
+_PATIENCE = 30.0
+# With the spread of a tick, two beats are never more than a third of the engine's timeout apart.
+_BEATS_PER_TIMEOUT = 4
+
+
+@dataclass(slots=True, eq=False)
+class _Walk:
+    """One delivery of a compensate job, while it is being served."""
+
+    job: Job
+    is_gone: bool = False  # the engine dropped the job: what is being undone is finished, and no more is begun
+
+
+class CompensationDesk:
+    """Serves the compensate tasks of a model. Any number of workers may be at one walk: a step is undone once."""
+
+    type = COMPENSATE
+
+    def __init__(
+        self,
+        registry: Registry,
+        engine: Engine,
+        databases: Databases,
+        performance: Performance,
+        *,
+        owner: UUID,
+        lease: timedelta = timedelta(seconds=30),
+        timeout: timedelta = timedelta(seconds=60),
+        concurrency: int = 8,
+        ring: KeyRing | None = None,
+        tracer: Tracer = UNTRACED,
+        identity: InstanceIdentity | None = None,
+    ) -> None:
+        self.timeout = timeout
+        self.concurrency = concurrency
+        self._registry = registry
+        self._engine = engine
+        self._databases = databases
+        self._performance = performance
+        self._ring = ring
+        self._tracer = tracer
+        self._instances = Instances(databases.control)
+        self._identity = identity or InstanceIdentity(self._instances)
+        self._records = Compensations(databases.control, engine_id=engine.engine_id)
+        self._frames = Frames(
+            databases.control, engine_id=self._records.engine_id, owner=owner, lease=lease, prefix="undo-"
+        )
+        self._heart = Heart(self._frames, _Deaf(), engine_timeout_ms=0, prefix="undo-")
+        self._walks: set[_Walk] = set()
+        self._beating = PollLoop("undo-walks", self.beat, every=timeout.total_seconds() / _BEATS_PER_TIMEOUT)
+        self.services: tuple[Service, ...] = (*self._frames.services, *self._heart.services, self._beating)
+
+    def stop(self) -> None:
+        """The process must go: what is being undone is given back, and the next worker goes on from there."""
+        self._heart.end_all(End.SHUTDOWN)
+
+    async def serve(self, job: Job) -> bool:
+        """Undo what the case did; False when it must be delivered again, and then it goes on from there."""
+        with self._walking(job) as walk:
+            try:
+                return await self._serve(walk)
+            except PermanentContract as error:
+                return await self._refuse(job, error)
+            except (StoreError, TransientInfrastructure) as error:
+                _log.warning("undoing goes on later", extra={"job_key": job.key, "reason": str(error)})
+                await self._extend(job, soon=True)
+            except Exception:
+                _log.exception("a bug in the undoing; the job is delivered again", extra={"job_key": job.key})
+        return False
+
+    async def _serve(self, walk: _Walk) -> bool:
+        job = walk.job
+        luggage = Luggage.of(job)
+        uid = luggage.instance_uid
+        known = None if uid is None else await self._instances.known(uid)
+        try:
+            instance, uid = correlated(job, luggage, await self._identity.admit(job, luggage, known))
+            await self._identity.refuse_ended(job, instance)
+        except DuplicateInstance:
+            return True
+        workflow = owner(job, instance, self._registry)
+        while (record := await self._records.next(uid, job, workflow.compensation)) is not None:
+            if walk.is_gone:
+                return True
+            if not await self._undo(job, record):
+                # The engine heard of a failure, or a rival is at the step. If the engine has the job back, the sweep
+                # finds nothing to do; if the rival dies, the sweep hands the job out again and frees its frame so.
+                return False
+        return await self._complete(job, await self._variables(job, uid, instance, workflow))
+
+    async def _undo(self, job: Job, record: Record) -> bool:
+        """Deliver one record to its frame; False when the step still stands and the engine was told why, or will be."""
+        if record.is_held and record.job_key != job.key:
+            await self._records.adopt(record)
+        if not await self._records.take(record, job):
+            return True
+        await self._executor(job, record).execute(
+            replace(
+                job,
+                key=record.record_id,
+                type=record.undo,
+                element_id=record.element_id,
+                element_instance_key=record.element_instance_key,
+            )
+        )
+        return await self._records.is_undone(record)
+
+    def _executor(self, job: Job, record: Record) -> Executor:
+        return Executor(
+            self._registry,
+            _Undoing(self._engine, job, record, self._records.engine_id),
+            self._frames,
+            self._databases,
+            self._heart,
+            self._performance,
+            ring=self._ring,
+            tracer=self._tracer,
+            judge=judge,
+            has_engine_keys=False,
+        )
+
+    # ---- what the engine hears -----------------------------------------------------------------------------------
+
+    async def _variables(self, job: Job, uid: UUID, instance: Correlation, workflow: WorkflowVerb) -> Variables:
+        """The payload as the undos left it, and what they set; nothing when nothing was undone."""
+        returned = await self._records.returned(uid, job)
+        if not returned:
+            return {}
+        head = await payloads.head(self._databases.control, uid)
+        seal = seal_of(workflow, self._ring)
+        sealed = seal.seal(head.content, tenant=instance.tenant_id, instance_uid=str(uid))
+        flags = {name: value for each in returned for name, value in each.items()}
+        return variables_of(Completed(head.content, sealed, flags))
+
+    async def _complete(self, job: Job, variables: Variables) -> bool:
+        clock = asyncio.get_running_loop().time
+        give_up = clock() + _PATIENCE
+        for failures in count():
+            try:
+                await self._engine.complete(job.key, variables)
+            except JobGone:
+                return True  # our twin's word came first, or the instance was cancelled
+            except EngineUnavailable as error:
+                if clock() >= give_up:
+                    _log.warning("undone, but not told", extra={"job_key": job.key, "reason": str(error)})
+                    return False
+            except EngineError as error:
+                _log.error("undone, but refused", extra={"job_key": job.key, "reason": str(error)})
+                return False
+            else:
+                return True
+            await asyncio.sleep(backoff(failures, random.random()))
+        raise AssertionError("counting never ends")
+
+    async def _refuse(self, job: Job, error: PermanentContract) -> bool:
+        entry_id = Luggage.of(job).entry_id
+        message = told(error.kind, error.code, str(error), verb=job.type, entry_id=entry_id, job_key=job.key)
+        try:
+            await self._engine.fail(job.key, retries=0, message=message)
+        except JobGone:
+            return True
+        except EngineError as lost:
+            _log.warning("refusal not told", extra={"job_key": job.key, "reason": str(lost)})
+            return False
+        return True
+
+    # ---- the engine's patience -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _walking(self, job: Job) -> Iterator[_Walk]:
+        walk = _Walk(job)
+        self._walks.add(walk)
+        try:
+            yield walk
+        finally:
+            self._walks.discard(walk)
+
+    async def beat(self) -> int:
+        """Ask the engine for more time for every walk and return 0; a long undo is not delivered twice."""
+        await self._beating.for_each(list(self._walks), _CONCURRENT_EXTENSIONS, self._keep)
+        return 0
+
+    async def _keep(self, walk: _Walk) -> None:
+        walk.is_gone = not await self._extend(walk.job)
+
+    async def _extend(self, job: Job, *, soon: bool = False) -> bool:
+        """Move the end of a delivery; False when the engine has no such job any more."""
+        timeout_ms = _SOON_MS if soon else int(self.timeout / timedelta(milliseconds=1))
+        try:
+            await self._engine.extend(job.key, timeout_ms)
+        except JobGone:
+            return False
+        except EngineUnavailable as error:
+            self._beating.report(error)
+        except EngineError as error:
+            # A walk that is delivered twice does no harm.
+            _log.info("engine timeout not moved", extra={"job_key": job.key, "reason": str(error)})
+        return True
+
+
+def judge(
+    error: Exception, verb: Verb | None, policy: Policy, *, attempt: int, retries_left: int, jitter: float
+) -> Failed:
+    """How a failed undo ends: as any run, but it has nobody to throw to. Where a step says no, a person is asked."""
+    failed = classify(error, verb, policy, attempt=attempt, retries_left=retries_left, jitter=jitter)
+    if isinstance(failed, Thrown):
+        return Incident(PermanentBusiness.kind, failed.code, failed.message)
+    return failed
+
+
+class _Undoing:
+    """The engine of one undo: its job is a record, and its troubles are those of the compensate job."""
+
+    def __init__(self, engine: Engine, job: Job, record: Record, engine_id: str) -> None:
+        self._engine = engine
+        self._job = job
+        self._record = record
+        self._engine_id = engine_id
+
+    async def complete(self, job_key: int, variables: Variables) -> None:
+        """The record knows it by the frame's own commit; the engine hears it when the whole walk is done."""
+
+    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+        """The walk stops here: for a person, or until the engine delivers the compensate job again."""
+        hint = f"; see frames explain {job_key} --engine-id {self._engine_id}"
+        await self._engine.fail(
+            self._job.key,
+            retries=max(self._job.retries, 1) if retries > 0 else 0,
+            message=f"undoing {self._record.verb}: {message}{hint}",
+            backoff_ms=backoff_ms,
+        )
+
+    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+        """An undo throws nothing: `judge` sees to that."""
+        raise CommandInvalid(f"the undo {self._record.undo} cannot end with {code}")
+
+
+class _Deaf:
+    """The engine of the undo frames' heart: the desk itself asks the real one for time, between two steps too."""
+
+    async def extend(self, job_key: int, timeout_ms: int) -> None:
+        """Nothing to do."""

@@ -1,0 +1,110 @@
+"""Completion: the last listener of a process brings the final payload, and the entry ends with what its caller gets."""
+
+import logging
+from datetime import timedelta
+from uuid import UUID
+
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.errors import PayloadIntegrityError, StoreError
+from verbworker.job.job import PAYLOAD, RESERVED, Job
+from verbworker.model.start_variables import seal_of
+from verbworker.model.weave import COMPLETE
+from verbworker.payload.boundary import opened, owner
+from verbworker.payload.canonical import canonical
+from verbworker.payload.envelope import received
+from verbworker.payload.signature import KeyRing, digest
+from verbworker.runbook.event import Kind
+from verbworker.stores.cases import payloads
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Connection, Database
+from verbworker.work.listeners.reception import Reception, Visit
+from verbworker.work.starts.cancel import Cancelling
+
+_log = logging.getLogger(__name__)
+
+
+class Completion:
+    """The desk of the last listener. The engine ends the instance only when the entry has its result."""
+
+    type = COMPLETE
+    timeout: timedelta | None = None
+
+    def __init__(
+        self,
+        registry: Registry,
+        database: Database,
+        reception: Reception,
+        cancelling: Cancelling,
+        *,
+        ring: KeyRing | None = None,
+        concurrency: int = 16,
+    ) -> None:
+        self._registry = registry
+        self._reception = reception
+        self._cancelling = cancelling
+        self._ring = ring
+        self._runbook = Runbook(database)
+        self.concurrency = concurrency
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """What a job brings: the payload, and every flag that one of our processes has."""
+        flags = {name for workflow in self._registry.workflows.values() for name in workflow.flag_contract.flags}
+        return (*RESERVED, *sorted(flags))
+
+    async def serve(self, job: Job) -> bool:
+        """End the entry of an instance that came to its end; False when the job must be delivered again."""
+        overtaken: list[UUID] = []
+
+        async def complete(connection: Connection, visit: Visit) -> bool:
+            # Whoever asked for the end first decides how it is called; the engine has not ended the instance yet.
+            if await self._runbook.is_cancelling_in(connection, visit.instance.entry_id):
+                overtaken.append(visit.instance.entry_id)
+                return False
+            await self._complete(connection, visit)
+            return True
+
+        is_answered = await self._reception.receive(job, complete)
+        for entry_id in overtaken:
+            await self._cancel(entry_id)
+        return is_answered
+
+    async def _complete(self, connection: Connection, visit: Visit) -> None:
+        job, entry_id = visit.job, visit.instance.entry_id
+        workflow = owner(job, visit.instance, self._registry)
+        await self._check(connection, visit, workflow)
+        # Of parallel branches the engine knows the last writer only; the payload of record has them all.
+        head = await payloads.head_in(connection, visit.instance_uid)
+        payload = opened(head.content, workflow, self._registry.upgrades)
+        flags = {name: job.variables[name] for name in workflow.flag_contract.flags if name in job.variables}
+        workflow.flag_contract.check(flags)
+        detail: dict[str, object] = {
+            "result": "ok",
+            "instance_key": job.process_instance_key,
+            "payload_version": head.version,
+            "payload_hash": digest(head.content),
+            "flags": flags,
+        }
+        undone = await self._runbook.verbs_in(connection, entry_id, Kind.COMPENSATED)
+        if undone:
+            done = await self._runbook.verbs_in(connection, entry_id, Kind.STEP_COMPLETED)
+            text = "what was done has been undone"
+            detail |= {"result": "err", "code": "Compensated", "text": text, "done": done, "undone": undone}
+        outcome = canonical(workflow.outcome_of(payload.data))
+        await self._runbook.end_in(connection, entry_id, outcome=outcome, detail=detail)
+
+    async def _check(self, connection: Connection, visit: Visit, workflow: WorkflowVerb) -> None:
+        """What the engine carried to the end must be what the last step left, or what a step before it did."""
+        luggage, tenant_id = visit.luggage, visit.instance.tenant_id
+        received(visit.job.variables.get(PAYLOAD))
+        seal = seal_of(workflow, self._ring)
+        seal.check(luggage.content, luggage.seal, tenant=tenant_id, instance_uid=str(visit.instance_uid))
+        if not await payloads.is_known_in(connection, visit.instance_uid, luggage.hash):
+            raise PayloadIntegrityError("the payload is none that this instance ever had", code="PayloadForeign")
+
+    async def _cancel(self, entry_id: UUID) -> None:
+        try:
+            await self._cancelling.carry_out(entry_id)
+        except StoreError as error:
+            _log.warning("cancelled later", extra={"entry_id": str(entry_id), "reason": str(error)})

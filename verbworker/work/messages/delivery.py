@@ -1,0 +1,134 @@
+"""The messenger: brings messages from the inbox to the engine, and gives up what nobody will ever read."""
+
+import logging
+import random
+from datetime import timedelta
+
+from verbworker import metrics
+from verbworker.background.poll_loop import PollLoop
+from verbworker.contract.message import Addressee, Burial, Undeliverable, engine_message_id
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Engine, Signal
+from verbworker.errors import CommandInvalid, EngineError, EngineUnavailable
+from verbworker.retrying import backoff
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import SLACK, Claimed, Inbox
+from verbworker.work.messages.addressing import Addressing
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE = 16
+_PATIENCE = timedelta(seconds=30)
+_STRAND_EVERY = 10.0
+_SLOWEST_LOOK = 10.0
+_SLOWEST_SEND = 30.0
+_EXPIRED = Undeliverable(Burial.EXPIRED, "its time was over before anybody read it")
+_ENDED = Undeliverable(Burial.ENDED, "its case ended before it was read")
+
+
+class Messenger:
+    """Publishes what is due, each delivery once under its own id. Any number of them may run beside each other."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        inbox: Inbox,
+        letters: DeadLetters,
+        engine: Engine,
+        *,
+        every: float = 1.0,
+        slack: timedelta = SLACK,
+        tenant: str | None = None,
+    ) -> None:
+        self._addressing = Addressing(registry, inbox)
+        self._inbox = inbox
+        self._letters = letters
+        self._engine = engine
+        self._slack = slack
+        self._tenant = tenant
+        self.service = PollLoop("messages", self.drain, every=every, chore=self.tidy, chore_every=_STRAND_EVERY)
+
+    def poke(self) -> None:
+        """There is something new; do not wait for the next look."""
+        self.service.poke()
+
+    async def tidy(self) -> None:
+        """Look for messages whose case has ended or whose end of a wait was forgotten, and say how many wait."""
+        await self._inbox.strand()
+        await self.service.for_each(
+            await self._inbox.claim_forgotten(_AT_ONCE, patience=_PATIENCE), _AT_ONCE, self._send_again
+        )
+        waiting, oldest = await self._inbox.backlog()
+        metrics.INBOX.set(waiting)
+        metrics.INBOX_AGE.set(oldest)
+
+    async def drain(self) -> int:
+        """Try once to deliver each message that is due; returns how many those were."""
+        due = await self._inbox.claim(_AT_ONCE, patience=_PATIENCE)
+        await self.service.for_each(due, _AT_ONCE, self._deliver)
+        return len(due)
+
+    async def _deliver(self, claimed: Claimed) -> None:
+        # What the database does not take is delivered again when the claim runs out: under its id that is harmless.
+        if claimed.state == "published":
+            await self.bury(claimed, _EXPIRED if claimed.is_over else _ENDED)
+            return
+        match await self._addressing.find(claimed, is_last_look=claimed.is_over):
+            case Addressee(instance_uid=instance_uid):
+                if await self._inbox.aim(claimed, instance_uid):
+                    await self._publish(claimed)
+            case Undeliverable() as why:
+                await self.bury(claimed, why)
+            case None:
+                await self._wait(claimed, "no case has its key yet", cap=_SLOWEST_LOOK)
+
+    async def _publish(self, claimed: Claimed) -> None:
+        try:
+            await self._engine.publish(self._signal(claimed))
+        except CommandInvalid as error:
+            await self.bury(claimed, Undeliverable(Burial.REFUSED, f"the engine refused it: {error}"))
+        except EngineError as error:
+            if isinstance(error, EngineUnavailable):
+                self.service.report(error)
+            else:
+                _log.warning("not published yet", extra={**_who(claimed), "reason": str(error)})
+            await self._wait(claimed, str(error), cap=_SLOWEST_SEND)
+        else:
+            metrics.MESSAGES.labels("published").inc()
+            await self._inbox.sent(claimed, slack=self._slack)
+            _log.info("message published", extra=_who(claimed))
+
+    async def _send_again(self, claimed: Claimed) -> None:
+        """Send a message that was read once more, because the engine forgot it and waits again."""
+        # Under the id it had: an engine that has it still takes no second one.
+        await self._engine.publish(self._signal(claimed))
+        await self._inbox.resent(claimed)
+        _log.warning("the engine had forgotten a message; it was sent again", extra=_who(claimed))
+
+    def _signal(self, claimed: Claimed) -> Signal:
+        return Signal(
+            name=claimed.message_name,
+            correlation_key=claimed.correlation_key,
+            message_id=engine_message_id(claimed.tenant_id, claimed.message_id, claimed.generation),
+            ttl_ms=max(1, round(claimed.ttl / timedelta(milliseconds=1))),
+            variables={},
+            tenant_id=self._tenant,
+        )
+
+    async def bury(self, claimed: Claimed, why: Undeliverable) -> None:
+        """Make a dead letter of a message, and have its entry say so."""
+        letter_id = await self._letters.bury(self._inbox, claimed, why)
+        if letter_id is not None:
+            metrics.MESSAGES.labels(why.code.value).inc()
+            _log.warning(
+                "message delivery failed, manual resolution required", extra={**_who(claimed), "code": why.code}
+            )
+
+    async def _wait(self, claimed: Claimed, reason: str, *, cap: float) -> None:
+        pause = backoff(claimed.attempts, random.random(), first=0.1, cap=cap)
+        await self._inbox.postpone(claimed, by=timedelta(seconds=pause), reason=reason)
+
+
+def _who(claimed: Claimed) -> dict[str, object]:
+    who = {"tenant_id": claimed.tenant_id, "message_id": claimed.message_id, "message_name": claimed.message_name}
+    return {**who, "traceparent": claimed.traceparent}

@@ -1,0 +1,147 @@
+"""The ingress: one message in. It is kept before its sender hears that it arrived, whatever the engine does."""
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from verbworker.contract.message import LARGEST, Addressee, Burial, Message, Undeliverable, read
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Engine
+from verbworker.errors import CommandInvalid, EngineError, MessageInvalid, RequestConflict
+from verbworker.stores.messages.dead_letters import DeadLetters
+from verbworker.stores.messages.inbox import Claimed, Inbox, Receipt
+from verbworker.work.messages.addressing import Addressing
+from verbworker.work.messages.delivery import Messenger
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_TTL = timedelta(hours=1)
+_PATIENCE = timedelta(seconds=30)
+
+
+class Ingress:
+    """Takes messages from anybody who speaks for a tenant: by HTTP, by command, from Python."""
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        letters: DeadLetters,
+        *,
+        ttl: timedelta = DEFAULT_TTL,
+        limit: int = LARGEST,
+        messenger: Messenger | None = None,
+    ) -> None:
+        self._inbox = inbox
+        self._letters = letters
+        self._ttl = ttl
+        self._limit = limit
+        self._messenger = messenger
+
+    async def read(self, body: bytes, *, tenant_id: str, sent_by: str) -> Message:
+        """The message that a body is. One that is none is refused to its sender and kept as a dead letter."""
+        try:
+            return read(body, limit=self._limit)
+        except MessageInvalid as error:
+            await self.refuse(body, error, tenant_id=tenant_id, sent_by=sent_by)
+            raise
+
+    async def refuse(self, body: bytes, error: MessageInvalid, *, tenant_id: str, sent_by: str) -> None:
+        """Keep what a sender was refused, so that a person sees it too."""
+        details = "; ".join(f"{name} {words}" for name, words in error.fields.items())
+        reason = f"{error}{': ' if details else ''}{details}"
+        await self._letters.bury_unreadable(tenant_id, body, reason, sent_by=sent_by)
+
+    async def take(self, message: Message, *, sent_by: str, ttl: timedelta | None = None) -> Receipt:
+        """Keep a message; when this returns it is committed. `RequestConflict` when its id has another body."""
+        receipt = await self._inbox.receive(message, sent_by=sent_by, ttl=ttl or self._ttl)
+        if self._messenger is not None:
+            self._messenger.poke()
+        return receipt
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came of handing a message over at once: delivered, not, or kept because the engine did not say."""
+
+    is_delivered: bool
+    is_kept: bool = False
+    reason: str = ""
+
+
+_DELIVERED = Answered(is_delivered=True)
+_KEPT = Answered(is_delivered=False, is_kept=True, reason="the engine did not answer; the message is kept")
+
+
+class Counter:
+    """Hands messages over at once, for senders who want to know whether a case was waiting."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        inbox: Inbox,
+        letters: DeadLetters,
+        engine: Engine,
+        *,
+        ttl: timedelta = DEFAULT_TTL,
+        tenant: str | None = None,
+    ) -> None:
+        self._addressing = Addressing(registry, inbox)
+        self._inbox = inbox
+        self._letters = letters
+        self._engine = engine
+        self._ttl = ttl
+        self._tenant = tenant
+
+    async def hand_over(self, message: Message, *, sent_by: str) -> Answered:
+        """Deliver a message now or not at all; what cannot be delivered is a dead letter too.
+
+        When the engine's answer is lost the message is kept, and the messenger sees to it unless a case reads it.
+        """
+        receipt = await self._inbox.receive(message, sent_by=sent_by, ttl=self._ttl, keep_for=_PATIENCE)
+        if receipt.state in ("published", "consumed"):
+            return _DELIVERED
+        if receipt.state == "dead":
+            await self._send_again(message, sent_by)
+        claimed = await self._inbox.seize(message.tenant_id, message.message_id, patience=_PATIENCE)
+        if claimed is not None:
+            return await self._deliver(claimed)
+        if receipt.state != "discarded":
+            return _KEPT
+        return Answered(is_delivered=False, reason="it could not be delivered before, and a person discarded it")
+
+    async def _send_again(self, message: Message, sent_by: str) -> None:
+        """A sender who was told that nobody waits may try again; that resolves the letter of the first time."""
+        letter_id = await self._letters.open_of(message.tenant_id, message.message_id)
+        if letter_id is None:
+            return
+        with suppress(RequestConflict):  # a person was quicker
+            await self._letters.redeliver(letter_id, message.tenant_id, by=sent_by, reason="its sender sent it again")
+
+    async def _deliver(self, claimed: Claimed) -> Answered:
+        found = await self._addressing.find(claimed, is_last_look=True)
+        if isinstance(found, Undeliverable):
+            return await self._bury(claimed, found)
+        assert isinstance(found, Addressee), "the last look finds somebody or nobody"
+        if not await self._inbox.aim(claimed, found.instance_uid):
+            return _KEPT
+        try:
+            key = await self._engine.correlate(
+                claimed.message_name, claimed.correlation_key, {}, tenant_id=self._tenant
+            )
+        except CommandInvalid as error:
+            return await self._bury(claimed, Undeliverable(Burial.REFUSED, f"the engine refused it: {error}"))
+        except EngineError as error:
+            # No id protects it: leave time for the case to say that it read it before anybody sends it again.
+            _log.warning("whether a message was handed over is unknown", extra={"reason": str(error)})
+            await self._inbox.postpone(claimed, by=_PATIENCE, reason=str(error))
+            return _KEPT
+        if key is None:
+            why = Undeliverable(Burial.NO_CASE, "its case does not wait for it now", found.entry_id)
+            return await self._bury(claimed, why)
+        await self._inbox.sent(claimed)
+        return _DELIVERED
+
+    async def _bury(self, claimed: Claimed, why: Undeliverable) -> Answered:
+        await self._letters.bury(self._inbox, claimed, why)
+        return Answered(is_delivered=False, reason=why.reason)

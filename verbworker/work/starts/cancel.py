@@ -1,0 +1,141 @@
+"""Cancelling: somebody wants an entry to end, the engine is told, and the entry says what was done until then."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from verbworker.background.poll_loop import PollLoop
+from verbworker.engine.protocol import Engine
+from verbworker.errors import EngineError, EngineUnavailable, JobGone, NotFound, RequestConflict
+from verbworker.runbook.event import Entry, Kind, Status
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.runbook import Runbook
+from verbworker.stores.database import Connection, Database
+
+_BATCH = 50
+_CONCURRENT_CALLS = 16
+_LATER = timedelta(seconds=5)
+_OUTSIDE = "ended outside"
+
+
+class Cancelling:
+    """Ends entries before their time. Cancelling is not undoing: what was done stays and is told.
+
+    The request is kept before the engine hears of it, and whichever is first, the request or the result, counts.
+    Without an engine it only keeps requests: the workers' own loops send them.
+    """
+
+    def __init__(
+        self, database: Database, dispatches: Dispatches, engine: Engine | None = None, *, every: float = 2.0
+    ) -> None:
+        self._database = database
+        self._dispatches = dispatches
+        self._engine = engine
+        self._runbook = Runbook(database)
+        self._instances = Instances(database)
+        self.service = PollLoop("cancels", self.drain, every=every)
+
+    async def cancel(self, entry_id: UUID, *, tenant_id: str, by: str, reason: str) -> Entry:
+        """Ask for the end of an entry and return it: cancelled, or still open while the engine is away.
+
+        The same person with the same reason asks for the same cancel again and hears the same answer. Raises
+        `NotFound`, or `RequestConflict` when the entry ended otherwise or cannot be cancelled.
+        """
+        entry = await self._entry(entry_id, tenant_id)
+        async with self._database.transaction() as connection:
+            carrier = await self._instances.hold_carrier_in(connection, entry_id)
+            if carrier is None and not entry.status.is_final:
+                raise RequestConflict(f"{entry.verb} is performed at once and cannot be cancelled")
+            is_open = await self._runbook.request_cancel_in(connection, entry_id, by, reason)
+            if is_open and carrier is not None and carrier.instance_key is None:
+                await self._dispatches.withdraw_in(connection, carrier.instance_uid)
+                await self._end_in(connection, entry_id, {"by": by, "reason": reason})
+            asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
+        if is_open:
+            await self.carry_out(entry_id)
+        ended = await self._entry(entry_id, tenant_id)
+        is_repeat = ended.status is Status.CANCELLED and asked == {"by": by, "reason": reason}
+        if not is_open and not is_repeat:
+            raise RequestConflict(_told(ended, asked))
+        return ended
+
+    async def carry_out(self, entry_id: UUID) -> bool:
+        """Have the engine end an entry that somebody wants to end; False when nobody does or it could not be told."""
+        carrier = await self._instances.of_entry(entry_id)
+        if self._engine is None or carrier is None:
+            return False
+        async with self._database.acquire() as connection:
+            if not await self._runbook.is_cancelling_in(connection, entry_id):
+                return False
+        if carrier.instance_key is None:
+            return await self._end_lost(entry_id)
+        try:
+            await self._engine.cancel(carrier.instance_key)
+        except JobGone:
+            pass  # an earlier word of ours came through, or a person's
+        except EngineUnavailable as error:
+            self.service.report(error)
+            return False
+        except EngineError as error:
+            self.service.health.refused(error)
+            return False
+        async with self._database.transaction() as connection:
+            asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
+            await self._end_in(connection, entry_id, {**(asked or {}), "instance_key": carrier.instance_key})
+        return True
+
+    async def _end_lost(self, entry_id: UUID) -> bool:
+        """End an entry whose instance has no key: the engine gave it to another. If it comes back, it is cancelled."""
+        async with self._database.transaction() as connection:
+            carrier = await self._instances.hold_carrier_in(connection, entry_id)
+            if carrier is None or carrier.instance_key is not None:
+                return False
+            await self._dispatches.withdraw_in(connection, carrier.instance_uid)
+            asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
+            return await self._end_in(connection, entry_id, asked or {})
+
+    async def end_outside(self, entry_id: UUID, instance_key: int) -> bool:
+        """End an entry whose instance the engine has no more, though nobody here ended it.
+
+        False when it has ended before, or when the engine has the instance under another key.
+        """
+        async with self._database.transaction() as connection:
+            carrier = await self._instances.hold_carrier_in(connection, entry_id)
+            if carrier is not None and await self._instances.is_made_again_in(
+                connection, carrier.instance_uid, instance_key
+            ):
+                return False
+            asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
+            said = asked or {"by": None, "reason": _OUTSIDE}
+            return await self._end_in(connection, entry_id, {**said, "instance_key": instance_key})
+
+    async def drain(self, *, longer_than: timedelta = _LATER) -> int:
+        """Send each request that waits once; returns how many entries ended by that."""
+        if self._engine is None:
+            return 0
+        waiting = await self._runbook.cancelling(self._engine.engine_id, longer_than=longer_than, limit=_BATCH)
+        return sum(await self.service.for_each(waiting, _CONCURRENT_CALLS, self.carry_out))
+
+    async def _end_in(self, connection: Connection, entry_id: UUID, said: Mapping[str, Any]) -> bool:
+        done = await self._runbook.verbs_in(connection, entry_id, Kind.STEP_COMPLETED)
+        undone = await self._runbook.verbs_in(connection, entry_id, Kind.COMPENSATED)
+        detail = {**said, "done": done, "undone": undone}
+        return await self._runbook.end_in(connection, entry_id, outcome=None, detail=detail, kind=Kind.CANCELLED)
+
+    async def _entry(self, entry_id: UUID, tenant_id: str) -> Entry:
+        entry = await self._runbook.entry(entry_id, tenant_id=tenant_id)
+        if entry is None:
+            raise NotFound(f"there is no entry {entry_id}")
+        return entry
+
+
+def _told(entry: Entry, asked: Mapping[str, Any] | None) -> str:
+    at = "" if entry.ended_at is None else f" at {entry.ended_at:%Y-%m-%d %H:%M:%S} UTC"
+    by = (
+        ""
+        if asked is None or entry.status is not Status.CANCELLED
+        else f", asked for by {asked['by']}: {asked['reason']}"
+    )
+    return f"the entry has ended before: it is {entry.status}{at}{by}"

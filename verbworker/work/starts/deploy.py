@@ -1,0 +1,107 @@
+"""Deploying: models in, linted and woven, definitions of the engine out, each with the hashes of its bytes.
+
+What is deployed is made from the very bytes that passed the linter: a file is read once and never looked at again.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from verblint.report.report import Report
+from verbworker.contract.registry import Registry
+from verbworker.engine.protocol import Engine, Resource
+from verbworker.errors import CannotRun, EngineError, Refused
+from verbworker.model.weave import Woven, weave
+from verbworker.profile.verify.models import Lint
+from verbworker.stores.deployments import Deployment, Deployments
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A model that passed: its woven form, where it was authored, and the hash of the authored bytes."""
+
+    woven: Woven
+    name: str
+    authored_sha256: bytes
+
+    @property
+    def woven_sha256(self) -> bytes:
+        """The hash of the bytes that are deployed."""
+        return sha256(self.woven.content).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What came of linting and weaving: everything is ready, or there are reasons why nothing is."""
+
+    report: Report
+    ready: tuple[Ready, ...] = ()
+    refusals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What the engine and the database now have of a model."""
+
+    deployment: Deployment
+    is_new: bool
+
+
+def prepare(models: Sequence[Resource], lint: Lint, registry: Registry) -> Prepared:
+    """Lint every model, then weave every model; one that fails keeps all from being deployed. Warnings pass."""
+    report = Report.of(lint(model.content, model.name) for model in models)
+    if report.errors or report.problems:
+        return Prepared(report)
+    ready: list[Ready] = []
+    refusals: list[str] = []
+    for model in models:
+        try:
+            ready.append(Ready(weave(model.content, registry), model.name, sha256(model.content).digest()))
+        except Refused as refusal:
+            refusals.append(f"{model.name}: {refusal}")
+    refusals += _rivals(ready)
+    return Prepared(report, () if refusals else tuple(ready), tuple(refusals))
+
+
+def _rivals(ready: Sequence[Ready]) -> Iterator[str]:
+    """Two models of one process would take turns at being its latest version."""
+    first: dict[str, str] = {}
+    for model in ready:
+        other = first.setdefault(model.woven.process_id, model.name)
+        if other != model.name:
+            yield f"{model.name}: the process {model.woven.process_id} is also in {other}; keep one of them"
+
+
+class Deploy:
+    """Brings prepared models to one engine and remembers what came of them."""
+
+    def __init__(self, engine: Engine, deployments: Deployments) -> None:
+        self._engine = engine
+        self._deployments = deployments
+
+    async def deploy(self, ready: Ready, *, by: str) -> Landed:
+        """Deploy one model and record it. Bytes that are deployed already change nothing; an `EngineError` has the
+        engine's own reason.
+
+        Each model goes alone: in a deployment of several, one that changed gives all of them a new version.
+        """
+        woven = ready.woven
+        # The engine tells versions apart by name and bytes, so the name must not depend on where we stand.
+        resource = Resource(f"{woven.process_id}.bpmn", woven.content)
+        # First: from the moment the engine has the model, its jobs may come.
+        await self._deployments.record_terms(woven.compiled)
+        await self._deployments.request(woven)
+        answers = await self._engine.deploy([resource])
+        deployed = next((answer for answer in answers if answer.process_id == woven.process_id), None)
+        if deployed is None:
+            raise EngineError(f"the engine took {resource.name} and did not say which version it became")
+        is_new = await self._deployments.record(
+            deployed, woven, resource=ready.name, authored_sha256=ready.authored_sha256, by=by
+        )
+        deployment = await self._deployments.find(deployed.definition_key)
+        if deployment is None or deployment.woven_sha256 != ready.woven_sha256:
+            raise CannotRun(
+                f"the engine gave {woven.process_id} the key {deployed.definition_key}, under which engine"
+                f" {self._engine.engine_id} has other bytes on record; a recreated cluster needs another engine id"
+            )
+        return Landed(deployment, is_new)

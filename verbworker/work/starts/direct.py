@@ -1,0 +1,150 @@
+"""Direct verbs, performed for a caller at once: one entry, one run, one result."""
+
+import asyncio
+import logging
+import random
+from base64 import b32encode
+from collections.abc import Mapping
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel, ValidationError
+
+from verbworker.contract.registry import Registry
+from verbworker.contract.verb import Call, Mode, OnUnknown, Result, Verb
+from verbworker.errors import Fenced, InvocationInvalid, PermanentContract, StoreUnavailable
+from verbworker.job.classify import classify
+from verbworker.job.outcome import Yielded
+from verbworker.payload.canonical import canonical
+from verbworker.runbook.event import Kind
+from verbworker.stores.cases.runbook import Runbook, Taken
+from verbworker.stores.database import Connection, Database
+from verbworker.stores.guarded_connection import GuardedConnection
+from verbworker.work.jobs.perform import Performance
+
+_log = logging.getLogger("verbworker.verb")
+_MARGIN = timedelta(seconds=30)
+
+
+class Direct:
+    """Performs direct verbs for the router."""
+
+    def __init__(
+        self, registry: Registry, control: Database, verbs: Database, performance: Performance, owner: UUID
+    ) -> None:
+        self._registry = registry
+        self._control = control
+        self._verbs = verbs
+        self._performance = performance
+        self._owner = owner
+        self._runbook = Runbook(control)
+
+    def case_of(self, verb: Verb, args: Mapping[str, Any]) -> BaseModel:
+        """The verb's case made from a caller's arguments; raises `InvocationInvalid`."""
+        given = {name.replace("-", "_"): value for name, value in args.items()}
+        unknown = [name for name in given if name not in _names(verb.model)]
+        if unknown:
+            raise InvocationInvalid(f"{verb.name} has no argument {unknown[0].replace('_', '-')!a}")
+        try:
+            return verb.model.model_validate_json(canonical(given))
+        except ValidationError as error:
+            raise InvocationInvalid(f"{verb.name}: {_problems(error)}") from None
+        except PermanentContract as error:
+            raise InvocationInvalid(f"{verb.name}: {error}") from error
+
+    async def perform(self, verb: Verb, entry_id: UUID, case: BaseModel, tenant_id: str) -> None:
+        """Perform a verb for its entry, unless that was done or is being done; the entry tells how it ended."""
+        limit = timedelta(seconds=self._registry.policy_of(verb).start_to_close_timeout_seconds)
+        taken = await self._runbook.take(entry_id, self._owner, limit + _MARGIN)
+        if taken is None:
+            return
+        try:
+            async with asyncio.timeout(limit.total_seconds()):
+                if taken.epoch > 1 and verb.mode is Mode.EXTERNAL and verb.on_unknown is OnUnknown.HOLD:
+                    raise PermanentContract(
+                        "an earlier run may have reached the outside; it is not repeated", code="OutcomeUnknown"
+                    )
+                if verb.mode is Mode.TRANSACTIONAL:
+                    await self._transactional(verb, taken, case, tenant_id, limit)
+                else:
+                    await self._external(verb, taken, case, tenant_id, limit)
+        except Fenced:
+            return
+        except StoreUnavailable:
+            raise  # nobody can say how it ended; asking again with the same request key finds out
+        except Exception as error:
+            await self._failed(verb, taken, error)
+
+    async def _transactional(self, verb: Verb, taken: Taken, case: BaseModel, tenant_id: str, limit: timedelta) -> None:
+        async with self._verbs.transaction() as connection:
+            call = _call(verb, taken, tenant_id, limit, connection=GuardedConnection(connection))
+            answer = await self._performance.invoke(verb.act, case, call)
+            await self._end_in(connection, verb, taken, answer)
+
+    async def _external(self, verb: Verb, taken: Taken, case: BaseModel, tenant_id: str, limit: timedelta) -> None:
+        call = _call(verb, taken, tenant_id, limit)
+        answer: object = None
+        if taken.epoch > 1 and verb.probe is not None:
+            answer = await self._performance.invoke(verb.probe, case, call)
+        if answer is None:
+            answer = await self._performance.invoke(verb.act, case, call)
+        async with self._control.transaction() as connection:
+            await self._end_in(connection, verb, taken, answer)
+
+    async def _end_in(self, connection: Connection, verb: Verb, taken: Taken, answer: object) -> None:
+        result: Result[Any] = answer if isinstance(answer, Result) else Result(answer)
+        if not isinstance(result.case, verb.model):
+            raise PermanentContract(
+                f"{verb.name} answered {type(result.case).__name__}; a verb answers a Result or its model",
+                code="AnswerInvalid",
+            )
+        outcome = canonical(result.case.model_dump(mode="json", by_alias=True, round_trip=True, warnings=False))
+        if not await self._runbook.holds_in(connection, taken):
+            raise Fenced("another caller performs this entry now")
+        done = {"verb": verb.name, "outcome": "complete", "runs": taken.epoch}
+        await self._runbook.append_in(connection, taken.entry_id, Kind.STEP_COMPLETED, once="step", detail=done)
+        detail = {"result": "ok", "outcome": result.outcome}
+        await self._runbook.end_in(connection, taken.entry_id, outcome=outcome, detail=detail)
+
+    async def _failed(self, verb: Verb, taken: Taken, error: Exception) -> None:
+        policy = self._registry.policy_of(verb)
+        failed = classify(error, verb, policy, attempt=1, retries_left=1, jitter=random.random())
+        kind = (
+            "TransientInfrastructure" if isinstance(failed, Yielded) else getattr(failed, "kind", "PermanentBusiness")
+        )
+        detail = {"result": "err", "verb": verb.name, "class": kind, "code": failed.code, "text": failed.message}
+        async with self._control.transaction() as connection:
+            if await self._runbook.holds_in(connection, taken):
+                await self._runbook.end_in(connection, taken.entry_id, outcome=None, detail=detail)
+
+
+def _call(
+    verb: Verb, taken: Taken, tenant_id: str, limit: timedelta, *, connection: GuardedConnection | None = None
+) -> Call:
+    fields = {"verb": verb.name, "entry_id": str(taken.entry_id), "attempt": taken.epoch}
+    digest = sha256(f"direct|{taken.entry_id}|{verb.name}".encode()).digest()
+    return Call(
+        verb=verb.name,
+        entry_id=taken.entry_id,
+        tenant_id=tenant_id,
+        idempotency_key="vw1-" + b32encode(digest).decode().rstrip("=").lower(),
+        attempt=taken.epoch,
+        epoch=taken.epoch,
+        deadline=taken.now + limit,
+        log=logging.LoggerAdapter(_log, fields),
+        connection=connection,
+    )
+
+
+def _names(model: type[BaseModel]) -> set[str]:
+    return {name for field, info in model.model_fields.items() for name in (field, info.alias) if name}
+
+
+def _problems(error: ValidationError) -> str:
+    """Where and what, never the value."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc']) or 'arguments'}: {problem['msg']}"
+        for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
+    )

@@ -1,0 +1,157 @@
+"""The dispatcher: has the engine start what was asked for, each request once, however long the engine is away."""
+
+import logging
+import random
+from collections.abc import Sequence
+from datetime import timedelta
+
+from verbworker import metrics
+from verbworker.background.poll_loop import PollLoop
+from verbworker.engine.protocol import Engine, SameDatabase, Start, Started
+from verbworker.errors import (
+    AccessDenied,
+    Backpressure,
+    CommandInvalid,
+    EngineError,
+    EngineUnavailable,
+    JobGone,
+    StoreConflict,
+    StoreUnavailable,
+    VerbworkerError,
+)
+from verbworker.retrying import backoff
+from verbworker.stores.cases.dispatches import Dispatch, Dispatches
+from verbworker.stores.cases.instances import Instances
+from verbworker.stores.database import Connection
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE = 16
+_PATIENCE = timedelta(seconds=30)
+_COUNT_EVERY = 10.0
+_SURE = (Backpressure, CommandInvalid, AccessDenied)
+"""Refusals that surely started nothing; after any other failure an instance may exist."""
+
+
+class _NotPinned(VerbworkerError):
+    """An instance could not be pinned to its entry, so it must not exist."""
+
+
+class Dispatcher:
+    """Drains the dispatch table into the engine. Any number of them may run beside each other."""
+
+    def __init__(
+        self,
+        dispatches: Dispatches,
+        instances: Instances,
+        engine: Engine,
+        *,
+        every: float = 1.0,
+        tenant: str | None = None,
+    ) -> None:
+        self._dispatches = dispatches
+        self._instances = instances
+        self._engine = engine
+        self._tenant = tenant
+        is_shared = isinstance(engine, SameDatabase) and engine.shares(instances.database)
+        self._shared = engine if isinstance(engine, SameDatabase) and is_shared else None
+        self.service = PollLoop("starts", self.drain, every=every, chore=self.count, chore_every=_COUNT_EVERY)
+
+    def poke(self) -> None:
+        """There is something new; do not wait for the next look."""
+        self.service.poke()
+
+    async def count(self) -> None:
+        """Say how many cases the engine has not begun."""
+        waiting, oldest = await self._dispatches.backlog()
+        metrics.WAITING_STARTS.set(waiting)
+        metrics.WAITING_STARTS_AGE.set(oldest)
+
+    async def drain(self) -> int:
+        """Ask the engine once for each request that is due; returns how many those were."""
+        due = await self._dispatches.claim(_AT_ONCE, patience=_PATIENCE)
+        if len(due) < 2 or not await self._are_started(due):
+            await self.service.for_each(due, _AT_ONCE, self.start)
+        return len(due)
+
+    async def start(self, dispatch: Dispatch) -> None:
+        """Have the engine start one claimed request, and note what it answers."""
+        if self._shared is not None:
+            await self._start_and_pin(self._shared, dispatch)
+            return
+        try:
+            started = await self._engine.start(self._request(dispatch))
+        except EngineError as error:
+            await self._postpone(dispatch, error)
+            return
+        try:
+            pinned = await self._instances.pin(
+                dispatch.instance_uid,
+                instance_key=started.instance_key,
+                definition_key=started.definition_key,
+                version=started.version,
+            )
+            if not pinned and await self._instances.key_of(dispatch.instance_uid) != started.instance_key:
+                await self._cancel_twin(dispatch, started.instance_key)
+        except (StoreUnavailable, StoreConflict) as error:
+            # Its first job pins it; if none comes, we ask again, and the twin is cancelled at its first job.
+            _log.warning("started, but not noted", extra={"entry_id": str(dispatch.entry_id), "reason": str(error)})
+
+    def _request(self, dispatch: Dispatch) -> Start:
+        return Start(dispatch.process_id, dispatch.variables, tenant_id=self._tenant)
+
+    # ---- an engine in our own database ---------------------------------------------------------------------------
+
+    async def _are_started(self, due: Sequence[Dispatch]) -> bool:
+        """Start several requests by one commit; False when each has to be tried alone."""
+        if self._shared is None:
+            return False
+        try:
+            await self._start_with(self._shared, due)
+        except (EngineError, _NotPinned) as error:
+            _log.info("not started together", extra={"requests": len(due), "reason": str(error)})
+            return False
+        return True
+
+    async def _start_and_pin(self, engine: SameDatabase, dispatch: Dispatch) -> None:
+        try:
+            await self._start_with(engine, [dispatch])
+        except _NotPinned:
+            # Pinned or cancelled meanwhile: the instance that would be one too many was never created.
+            _log.info("not wanted any more", extra={"entry_id": str(dispatch.entry_id)})
+        except EngineError as error:
+            await self._postpone(dispatch, error)
+
+    async def _start_with(self, engine: SameDatabase, due: Sequence[Dispatch]) -> None:
+        """Start and pin by one commit: there is no moment in which an instance exists that its entry does not know."""
+
+        async def pin(connection: Connection, started: Sequence[Started]) -> None:
+            uids = [dispatch.instance_uid for dispatch in due]
+            if len(await self._instances.pin_in(connection, dict(zip(uids, started, strict=True)))) < len(due):
+                raise _NotPinned("an entry has ended, or is pinned already")
+
+        await engine.start_with([self._request(dispatch) for dispatch in due], pin)
+
+    async def _cancel_twin(self, dispatch: Dispatch, instance_key: int) -> None:
+        _log.warning("an earlier start had come through; the second is cancelled", extra={"instance_key": instance_key})
+        try:
+            await self._engine.cancel(instance_key)
+        except JobGone:
+            return
+        except EngineError as error:
+            # It cancels itself at its first job, which belongs to nobody.
+            _log.warning("the second start is left", extra={"instance_key": instance_key, "reason": str(error)})
+
+    async def _postpone(self, dispatch: Dispatch, error: EngineError) -> None:
+        pause = backoff(dispatch.attempts, random.random(), first=0.5, cap=30.0)
+        sure = isinstance(error, _SURE)
+        if isinstance(error, EngineUnavailable):
+            self.service.report(error)
+        else:
+            _log.warning("not started yet", extra={"entry_id": str(dispatch.entry_id), "reason": str(error)})
+        try:
+            await self._dispatches.postpone(
+                dispatch.instance_uid, by=timedelta(seconds=pause), reason=str(error), surely_unstarted=sure
+            )
+        except (StoreUnavailable, StoreConflict):
+            return  # the claim runs out by itself

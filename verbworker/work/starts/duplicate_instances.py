@@ -1,0 +1,171 @@
+"""Decide which engine instance carries an entry out, and end the others.
+
+Exactly one engine instance belongs to an entry: the one it is pinned to. Pinning is a compare-and-set, and the instance
+that loses it is a duplicate. A duplicate never runs a verb; the engine is told to cancel it.
+"""
+
+import logging
+from dataclasses import replace
+from typing import Protocol
+from uuid import UUID
+
+from verbworker import metrics
+from verbworker.errors import DuplicateInstance, EngineError, JobGone, JobNotActive, TransientInfrastructure
+from verbworker.job.frame import Correlation
+from verbworker.job.job import Job
+from verbworker.payload.boundary import Luggage
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instances
+
+_log = logging.getLogger(__name__)
+
+# Each round means that another worker pinned or re-pinned the same instance meanwhile.
+_ROUNDS = 5
+
+
+class InstanceEngine(Protocol):
+    """The engine calls that identity needs; every engine has them."""
+
+    async def extend(self, job_key: int, timeout_ms: int) -> None:
+        """Change the timeout of a job; `JobGone` when there is none."""
+
+    async def cancel(self, instance_key: int) -> None:
+        """Cancel an instance; `JobGone` when it has ended."""
+
+    async def alive(self, instance_key: int) -> bool:
+        """Return whether an instance is still there."""
+
+
+async def has_job(engine: InstanceEngine, job: Job) -> bool:
+    """Return whether the engine has a job; raises `TransientInfrastructure` while it cannot be asked."""
+    try:
+        await engine.extend(job.key, job.timeout_ms)
+    except JobGone:
+        return False
+    except JobNotActive:
+        return True
+    except EngineError as error:
+        raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
+    return True
+
+
+class InstanceIdentity:
+    """Admits jobs of an entry's own instance and refuses all others.
+
+    Without an engine it pins and refuses, and neither cancels nor adopts.
+    """
+
+    def __init__(
+        self, instances: Instances, engine: InstanceEngine | None = None, dispatches: Dispatches | None = None
+    ) -> None:
+        self._instances = instances
+        self._engine = engine
+        self._dispatches = dispatches
+
+    async def admit(self, job: Job, luggage: Luggage, known: Correlation | None) -> Correlation | None:
+        """Return the job's instance as it stands, pinned to the engine instance of the job.
+
+        Returns `known` unchanged where nothing can be pinned: what is wrong with such a job is the caller's to say.
+        Raises `DuplicateInstance` after its engine instance was cancelled, and `TransientInfrastructure` while the
+        engine cannot be asked.
+        """
+        uid = luggage.instance_uid
+        for _ in range(_ROUNDS):
+            if known is None or uid is None or not _is_ours(luggage, known):
+                return known
+            if known.instance_key == job.process_instance_key:
+                return await self._admit_own(job, known)
+            if known.has_ended:
+                return await self._admit_ended(job, known, uid)
+            if known.instance_key is None:
+                if await self._instances.pin_to(uid, job, luggage.hash):
+                    return replace(
+                        known,
+                        instance_key=job.process_instance_key,
+                        definition_key=job.process_definition_key,
+                        status="active",
+                    )
+            elif not await self._adopt(job, luggage, known, known.instance_key, uid):
+                return known
+            known = await self._instances.known(uid)
+        raise TransientInfrastructure("the instance is being pinned by others again and again", code="PinContended")
+
+    async def refuse_ended(self, job: Job, known: Correlation) -> None:
+        """Cancel the instance of a job whose entry has ended: the engine forgot its end. Raises `DuplicateInstance`.
+
+        Not for the job that ends an instance: it comes again when the engine did not hear that it was done. A late
+        delivery of any other job that was done is refused, and its instance left to end by itself.
+        """
+        if self._engine is None or not known.has_ended:
+            return
+        if not await has_job(self._engine, job):
+            raise DuplicateInstance("the entry has ended, and the job is gone", code="InstanceEnded")
+        await self._refuse(job, known)
+
+    async def _admit_own(self, job: Job, known: Correlation) -> Correlation:
+        # An entry that completed has an instance that is just ending; a cancelled entry must have none.
+        if known.status == "cancelled":
+            await self._refuse(job, known)
+        return known
+
+    async def _admit_ended(self, job: Job, known: Correlation, uid: UUID) -> Correlation:
+        """A second instance of an entry that has ended: cancel it unless its identity may be forged."""
+        if known.instance_key is None or await self._is_doubtful(uid) or not await self._is_alive(known.instance_key):
+            await self._refuse(job, known)
+        return known
+
+    async def _adopt(self, job: Job, luggage: Luggage, known: Correlation, pinned: int, uid: UUID) -> bool:
+        """Take over a job's engine instance when the pinned one is gone; False when the identity may be forged.
+
+        A broker that lost its last records creates an instance again under another key.
+        """
+        if self._engine is None:
+            return False
+        if await self._is_alive(pinned):
+            if await self._is_doubtful(uid):
+                await self._refuse(job, known)
+            # Its start was sent once, so this identity was copied: a person must look.
+            return False
+        if not await self._instances.knows(uid, luggage.hash):
+            return False
+        if await self._instances.adopt(uid, job, instead_of=pinned):
+            metrics.ADOPTED.inc()
+            _log.warning(
+                "the engine re-created an instance under another key; it was adopted",
+                extra={"instance_key": job.process_instance_key, "was": pinned, "entry_id": str(known.entry_id)},
+            )
+        return True
+
+    async def _refuse(self, job: Job, known: Correlation) -> None:
+        """Cancel the engine instance of a job and raise `DuplicateInstance`."""
+        if self._engine is None:
+            return
+        extra = {"instance_key": job.process_instance_key, "entry_id": str(known.entry_id)}
+        _log.warning("a duplicate or unwanted instance is cancelled", extra=extra)
+        try:
+            await self._engine.cancel(job.process_instance_key)
+        except JobGone:
+            pass
+        except EngineError as error:
+            raise TransientInfrastructure(
+                f"the instance cannot be cancelled now: {error}", code="NotCancelled"
+            ) from error
+        metrics.DUPLICATES.inc()
+        raise DuplicateInstance(
+            "this engine instance does not belong to its entry any more; it was cancelled", code="DuplicateInstance"
+        )
+
+    async def _is_doubtful(self, uid: UUID) -> bool:
+        return self._dispatches is not None and await self._dispatches.is_doubtful(uid)
+
+    async def _is_alive(self, instance_key: int) -> bool:
+        if self._engine is None:
+            return True
+        try:
+            return await self._engine.alive(instance_key)
+        except EngineError as error:
+            raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
+
+
+def _is_ours(luggage: Luggage, known: Correlation) -> bool:
+    return luggage.entry_id == known.entry_id and luggage.tenant_id == known.tenant_id

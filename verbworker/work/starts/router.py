@@ -1,0 +1,224 @@
+"""The router: the only way to have a verb performed. Nobody who calls it can tell which strategy a verb has."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from hashlib import sha256
+from typing import Any
+from uuid import UUID, uuid4
+
+from verbworker.contract.invocation import Invocation, parse
+from verbworker.contract.registry import Registry
+from verbworker.contract.workflow import WorkflowVerb
+from verbworker.errors import InvocationInvalid, PermanentContract, RequestConflict
+from verbworker.job.current_verb import performed_verb
+from verbworker.model.start_variables import begin
+from verbworker.payload.canonical import canonical
+from verbworker.payload.signature import KeyRing
+from verbworker.runbook.event import Entry, EntryMode
+from verbworker.stores.cases.dispatches import Dispatches
+from verbworker.stores.cases.instances import Instance, Instances
+from verbworker.stores.cases.runbook import Request, Runbook
+from verbworker.stores.database import Database
+from verbworker.work.starts.direct import Direct
+from verbworker.work.starts.dispatcher import Dispatcher
+
+_POLL = 0.05
+_SLOWEST_POLL = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, for whom, and under which key: the same key asks for the same thing, however often it is sent."""
+
+    tenant_id: str
+    by: str
+    request_key: str | None = None
+    provenance: Mapping[str, Any] | None = None
+    traceparent: str | None = None
+
+    def __post_init__(self) -> None:
+        # As a key a blank text would make one request of all that come with it; as no key it would be done twice.
+        if self.request_key is not None and not self.request_key.strip():
+            raise InvocationInvalid("the request key is blank: give one of your own, or none at all")
+
+
+class Router:
+    """Turns an invocation into an entry of the runbook that is carried out."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        database: Database,
+        dispatches: Dispatches,
+        direct: Direct,
+        *,
+        engine_id: str,
+        ring: KeyRing | None = None,
+        dispatcher: Dispatcher | None = None,
+    ) -> None:
+        self._registry = registry
+        self._database = database
+        self._dispatches = dispatches
+        self._direct = direct
+        self._engine_id = engine_id
+        self._ring = ring
+        self._dispatcher = dispatcher
+        self._runbook = Runbook(database)
+        self._instances = Instances(database)
+
+    async def invoke(
+        self,
+        what: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        caller: Caller,
+        timeout: timedelta = timedelta(seconds=30),
+    ) -> Entry:
+        """Have a verb performed: `(kyc.open-case :entity "Allianz GmbH")`, or its name and arguments.
+
+        A direct verb has ended when this returns, a workflow verb is under way; one that asks for it is waited for,
+        `timeout` long. Raises `InvocationInvalid` or `RequestConflict` before anything happens.
+        """
+        asked = parse(what) if args is None else Invocation(what, args)
+        verb = self._registry.find(asked.verb)
+        if verb is not None:
+            case = self._direct.case_of(verb, asked.args)
+            entry_id = await self._open(_direct_request(self._registry.say(verb.name, asked.args), asked, caller))
+            await self._direct.perform(verb, entry_id, case, caller.tenant_id)
+            return await self._entry(entry_id)
+        workflow = self._workflow(asked)
+        entry_id = await self._start(workflow, asked, caller)
+        if workflow.wait == "blocking":
+            return await self.wait(entry_id, timeout=timeout)
+        return await self._entry(entry_id)
+
+    async def wait(self, entry_id: UUID, *, timeout: timedelta) -> Entry:
+        """The entry when it has ended, or as it stands after `timeout`."""
+        pause = _POLL
+        try:
+            async with asyncio.timeout(timeout.total_seconds()):
+                while not (entry := await self._entry(entry_id)).status.is_final:
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 1.5, _SLOWEST_POLL)
+                return entry
+        except TimeoutError:
+            return await self._entry(entry_id)
+
+    def _workflow(self, asked: Invocation) -> WorkflowVerb:
+        workflow = self._registry.workflows.get(asked.verb)
+        if workflow is None:
+            raise InvocationInvalid(_unknown(asked.verb, self._registry))
+        inside = performed_verb()
+        if inside is not None:
+            raise PermanentContract(
+                f"{inside} may not start {workflow.name}: a step hands over to another process by a message",
+                code="WorkflowVerbNested",
+            )
+        problems = workflow.problems(asked.args)
+        if problems:
+            raise InvocationInvalid(f"{workflow.name}: {'; '.join(problems)}")
+        return workflow
+
+    async def _start(self, workflow: WorkflowVerb, asked: Invocation, caller: Caller) -> UUID:
+        request = _workflow_request(workflow, asked, caller)
+        try:
+            beginning = begin(
+                workflow,
+                workflow.initial_data(asked.args),
+                instance_uid=uuid4(),
+                entry_id=request.entry_id,
+                tenant_id=caller.tenant_id,
+                at=datetime.now(UTC),
+                args=asked.args,
+                ring=self._ring,
+            )
+        except PermanentContract as error:
+            raise InvocationInvalid(f"{workflow.name}: {error}") from error
+        instance = Instance(
+            instance_uid=beginning.instance_uid,
+            tenant_id=caller.tenant_id,
+            entry_id=request.entry_id,
+            verb=workflow.name,
+            verb_version=str(workflow.version),
+            payload_schema=workflow.schema,
+            engine_id=self._engine_id,
+            process_id=workflow.process,
+            payload=beginning.content,
+            business_key=beginning.business_key,
+            correlation=beginning.correlation,
+        )
+        async with self._database.transaction() as connection:
+            is_new = await self._runbook.open_in(connection, request)
+            if is_new:
+                await self._instances.open_in(connection, instance)
+                await self._dispatches.add_in(connection, beginning, workflow.process)
+        if not is_new:
+            return await self._earlier(request)
+        if self._dispatcher is not None:
+            self._dispatcher.poke()
+        return request.entry_id
+
+    async def _open(self, request: Request) -> UUID:
+        async with self._database.transaction() as connection:
+            is_new = await self._runbook.open_in(connection, request)
+        return request.entry_id if is_new else await self._earlier(request)
+
+    async def _earlier(self, request: Request) -> UUID:
+        found = await self._runbook.earlier(request.tenant_id, request.request_key or "")
+        assert found is not None, "a request key that conflicts has an entry"
+        entry_id, request_hash = found
+        if request_hash != request.request_hash:
+            raise RequestConflict(
+                f"the request key {request.request_key!a} was used before for something else (entry {entry_id})"
+            )
+        return entry_id
+
+    async def _entry(self, entry_id: UUID) -> Entry:
+        entry = await self._runbook.entry(entry_id)
+        assert entry is not None, "entries are never deleted"
+        return entry
+
+
+def _direct_request(sentence: str, asked: Invocation, caller: Caller) -> Request:
+    return _request(asked, caller, version="1", mode=EntryMode.SYNC, sentence=sentence)
+
+
+def _workflow_request(workflow: WorkflowVerb, asked: Invocation, caller: Caller) -> Request:
+    mode = EntryMode.HUMAN_GATE if workflow.gates else EntryMode.DURABLE
+    said, version = workflow.say(asked.args), str(workflow.version)
+    return _request(asked, caller, version=version, mode=mode, sentence=said, process_id=workflow.process)
+
+
+def _request(
+    asked: Invocation, caller: Caller, *, version: str, mode: EntryMode, sentence: str, process_id: str | None = None
+) -> Request:
+    try:
+        args = canonical(dict(asked.args))
+    except PermanentContract as error:
+        raise InvocationInvalid(f"{asked.verb}: the arguments cannot be kept: {error}") from error
+    return Request(
+        entry_id=uuid4(),
+        tenant_id=caller.tenant_id,
+        request_key=caller.request_key,
+        request_hash=sha256(asked.verb.encode() + b"\n" + args).digest(),
+        verb=asked.verb,
+        verb_version=version,
+        mode=mode,
+        sentence=sentence,
+        invocation=str(asked),
+        args=args,
+        asked_by=caller.by,
+        process_id=process_id,
+        provenance=caller.provenance,
+        traceparent=caller.traceparent,
+    )
+
+
+def _unknown(name: str, registry: Registry) -> str:
+    names = [verb.name for verb in registry] + list(registry.workflows)
+    near = get_close_matches(name, names, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"there is no verb {name}{hint}"

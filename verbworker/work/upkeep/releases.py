@@ -1,0 +1,88 @@
+"""Releases: a person lets a held job run again, and the engine hears of it after the frame does."""
+
+from dataclasses import dataclass
+
+from verbworker.engine.protocol import Engine, SameDatabase
+from verbworker.errors import EngineError
+from verbworker.job.frame import FrameState, renewed_key
+from verbworker.stores.jobs.compensations import Compensations
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.histories import Histories, History
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What a person wants: who, why, and whether the outside may see it as another job (T13) or not (T12)."""
+
+    job_key: int
+    by: str
+    reason: str
+    retries: int
+    as_new: bool = False
+    incident_key: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whether all was done, and a sentence on what was and what is left."""
+
+    done: bool
+    sentence: str
+
+
+class Releases:
+    """Releases held frames of one engine; without an engine to speak to, its incident is left to a person.
+
+    With `records` the frames are those of undos, and the engine's job is the one that walks them.
+    """
+
+    def __init__(
+        self, frames: Frames, histories: Histories, engine: Engine | None, *, records: Compensations | None = None
+    ) -> None:
+        self._frames = frames
+        self._histories = histories
+        self._engine = engine
+        self._records = records
+
+    async def release(self, wanted: Release) -> Answer:
+        """Release a frame, then the engine's job. Asked again, it repeats only what the engine has not heard."""
+        history = await self._histories.read(wanted.job_key)
+        if history is None:
+            return Answer(False, f"job {wanted.job_key} has no frame on engine {self._frames.engine_id}")
+        if _is_released(history):
+            return await self._tell_engine(wanted, history.frame.retries_left, "the frame was released before")
+        if history.frame.state is not FrameState.INCIDENT:
+            return Answer(False, f"job {wanted.job_key} is not held: its frame is {history.frame.state.value}")
+        frame = await self._frames.read(wanted.job_key)
+        left = None
+        if frame is not None and frame.epoch == history.frame.epoch:
+            key = None
+            if wanted.as_new:
+                key = renewed_key(self._frames.engine_id, frame, history.frame.generation + 1)
+            left = await self._frames.release(
+                frame, retries=wanted.retries, new_key=key, by=wanted.by, reason=wanted.reason
+            )
+        if left is None:
+            return Answer(False, f"job {wanted.job_key} changed while it was released; look at it again")
+        return await self._tell_engine(wanted, left[0], "the frame is released")
+
+    async def _tell_engine(self, wanted: Release, retries: int, done: str) -> Answer:
+        if self._engine is None:
+            return Answer(True, f"{done}; give the job {retries} retries and resolve its incident in the engine")
+        job_key = wanted.job_key
+        if self._records is not None:
+            job_key = await self._records.job_of(wanted.job_key) or job_key
+        try:
+            await self._engine.release(job_key, retries=retries, incident_key=wanted.incident_key)
+        except EngineError as error:
+            return Answer(False, f"{done}, but the engine was not told: {error}; run this again when that is mended")
+        if wanted.incident_key is None and not isinstance(self._engine, SameDatabase):
+            return Answer(
+                True, f"{done} and the job has {retries} retries; resolve its incident in the engine to let it run"
+            )
+        return Answer(True, f"{done} and its incident is resolved; the job runs with the next delivery")
+
+
+def _is_released(history: History) -> bool:
+    kinds = [event.kind for event in history.events]
+    return history.frame.state is FrameState.FAILED and kinds[-1:] == ["released"]

@@ -1,0 +1,227 @@
+"""Retention: drops what no case needs any more, each table by one rule and one setting, in small batches."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from verbworker import metrics
+from verbworker.background.poll_loop import PollLoop
+from verbworker.errors import CannotRun, StoreConflict, StoreError, StoreUnavailable
+from verbworker.runbook.export import check_entry
+from verbworker.stores.database import Database
+from verbworker.stores.retention import Due, RetiredRows, TableSize
+
+_log = logging.getLogger(__name__)
+
+# Nothing here is urgent: rows have been due for days when they go.
+_EVERY = 300.0
+# Soon enough for a worker that is replaced several times an hour.
+_FIRST_AFTER = 60.0
+# After a full batch, so that a large backlog takes one connection for at most about half of the time.
+_PAUSE = 0.05
+# A gauge that says "many" is enough; counting further would read rows for nothing.
+COUNTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who goes: what a row is, the tables it is in, the setting that says for how long it is kept, and a batch."""
+
+    kind: str
+    tables: tuple[str, ...]
+    setting: str
+    words: str
+    batch: int = 1000
+    # Rows that go together wait for the youngest of them.
+    slack: timedelta = timedelta(0)
+
+
+ENTRIES = Rule(
+    "runbook_entry",
+    (
+        "verbworker.runbook_entry",
+        "verbworker.runbook_event",
+        "verbworker.parked_token",
+        "verbworker.gate_decision",
+        "verbworker.compensation_record",
+        "verbworker.workflow_instance",
+        "verbworker.dispatch",
+    ),
+    "keep_entries",
+    "ended entries with all that tells of them, after they were exported",
+    200,
+)
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "archived_frame",
+        ("verbworker.job_frame_archive",),
+        "keep_archive",
+        "archived frames by whole months; those of open cases stay",
+        slack=timedelta(days=31),
+    ),
+    Rule("frame_event", ("verbworker.frame_event",), "keep_frame_events", "what happened to jobs of ended cases"),
+    Rule("frame_conflict", ("verbworker.frame_conflict",), "keep_frame_conflicts", "deliveries under a foreign key"),
+    Rule("worker_boot", ("verbworker.worker_boot",), "keep_worker_boots", "names of workers not seen any more"),
+    Rule(
+        "payload",
+        ("verbworker.payload_head", "verbworker.payload_version"),
+        "keep_payloads",
+        "payloads of ended cases, and their frames that never came to an end",
+        200,
+    ),
+    Rule(
+        "inbox_message",
+        ("verbworker.inbox_message",),
+        "keep_messages",
+        "messages that ended cases have read, and discarded ones",
+    ),
+    Rule("dead_letter", ("verbworker.dead_letter",), "keep_dead_letters", "dead letters that were resolved"),
+    ENTRIES,
+)
+"""What retention drops. Entries come last: what belongs to them has gone before where it may."""
+
+OTHER_OWNERS: Mapping[str, str] = {
+    "verbworker.job_frame": "the reaper archives what the engine acknowledged (archive_after)",
+    "verbworker.step_visit": "the reaper, when the instance has ended (archive_after)",
+    "verbworker.job_delivery": "the worker that handles the job, or the sweep after it died (lease)",
+    "verbworker.stall": "the stall detector, when the entry moves again or has ended",
+    "verbworker.deployment_request": "kept: one row for each model that was ever deployed",
+    "verbworker.process_deployment": "kept: it grows with deployments, and any instance may be of any version",
+    "verbworker.process_terms": "kept: jobs name their terms by digest for as long as the engine has them",
+    "verbworker.migration": "kept: what was applied to this database",
+    "verbworker_engine.identity": "kept: one row",
+    "verbworker_engine.definition": "kept: it grows with deployments, and any instance may be of any version",
+    "verbworker_engine.message_start": "the deployment of a newer version",
+    "verbworker_engine.instance": "the engine, when the instance ends",
+    "verbworker_engine.ended_instance": "the engine's clockwork (engine_retention)",
+    "verbworker_engine.job": "the engine, when the job ends",
+    "verbworker_engine.timer": "the engine, when the wait is over",
+    "verbworker_engine.subscription": "the engine, when the wait is over",
+    "verbworker_engine.message": "the engine's clockwork, when the message expires (its time to live)",
+    "verbworker_engine.incident": "the engine, when the incident is resolved",
+}
+"""Every other table, and what deletes from it. A test compares both lists with the tables there are."""
+
+Export = Callable[[Sequence[str]], Awaitable[None]]
+"""Writes lines so that they survive a crash, or raises `CannotRun`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where one rule stands: for how long rows are kept (None: for ever), and what is due."""
+
+    rule: Rule
+    kept: timedelta | None
+    due: Due
+    size: TableSize
+
+    def behind(self, now: datetime) -> timedelta:
+        """Return for how long the oldest row has been due."""
+        if self.kept is None or self.due.oldest is None:
+            return timedelta(0)
+        return max(now - self.due.oldest - self.kept - self.rule.slack, timedelta(0))
+
+
+class Retention:
+    """Applies the rules. Any number of workers may do so at once; a rule that fails does not stop the others."""
+
+    def __init__(
+        self,
+        database: Database,
+        keep: Mapping[str, timedelta | None],
+        *,
+        export: Export | None = None,
+        owner: UUID | None = None,
+    ) -> None:
+        self._database = database
+        self._rows = RetiredRows(database)
+        self._keep = keep
+        self._export = export
+        self._owner = owner
+        self._broken: set[UUID] = set()
+        self.dropped = dict.fromkeys((rule.kind for rule in RULES), 0)
+        self.failures: dict[str, str] = {}
+        self.service = PollLoop(
+            "retention",
+            self._drop_and_pause,
+            every=_EVERY,
+            chore=self.count,
+            chore_every=_EVERY,
+            first_after=_FIRST_AFTER,
+        )
+
+    async def _drop_and_pause(self) -> int:
+        dropped = await self.drop_batch()
+        if dropped:
+            await asyncio.sleep(_PAUSE)
+        return dropped
+
+    async def drop_batch(self) -> int:
+        """Drop one batch by each rule and return how many rows went; `failures` says which rules could not work."""
+        return sum([await self._drop(rule) for rule in RULES])
+
+    async def _drop(self, rule: Rule) -> int:
+        kept = self._keep[rule.setting]
+        if kept is None:
+            return 0
+        try:
+            if rule is ENTRIES:
+                dropped = await self._drop_entries(rule, kept)
+            else:
+                dropped = await self._rows.drop(rule.kind, kept, limit=rule.batch)
+        except StoreUnavailable:
+            raise
+        except StoreConflict as error:
+            # A lock that another session holds is given up; the next round asks again.
+            self.failures[rule.kind] = str(error)
+            return 0
+        except (StoreError, CannotRun) as error:
+            self.failures[rule.kind] = str(error)
+            _log.warning("nothing dropped", extra={"table": rule.kind, "reason": str(error)})
+            return 0
+        self.failures.pop(rule.kind, None)
+        self.dropped[rule.kind] += dropped
+        metrics.RETENTION_DROPPED.labels(rule.kind).inc(dropped)
+        return dropped
+
+    async def _drop_entries(self, rule: Rule, kept: timedelta) -> int:
+        """Drop a batch of entries, and commit when their export is on disk; without a destination none goes.
+
+        When the process dies before the commit, an entry is in two files, and the later one counts.
+        """
+        if self._export is None:
+            return 0
+        async with self._database.transaction() as connection:
+            held = await self._rows.hold_entries(connection, kept, limit=rule.batch, but=self._broken)
+            whole = [entry for entry in held if check_entry(entry.line).broken_at is None]
+            for entry in held:
+                if entry not in whole:
+                    # Evidence: it stays where `runbook verify` finds it.
+                    self._broken.add(entry.entry_id)
+                    _log.error("entry kept because its chain is broken", extra={"entry_id": str(entry.entry_id)})
+            gone = await self._rows.drop_entries(connection, whole, kept)
+            if gone:
+                await self._export([entry.line for entry in gone])
+            return len(gone)
+
+    async def count(self) -> None:
+        """Set the gauges: how many rows are due by each rule. Note as well that this process still runs."""
+        if self._owner is not None:
+            await self._rows.note_alive(self._owner)
+        for rule in RULES:
+            kept = self._keep[rule.setting]
+            due = 0 if kept is None else (await self._rows.due(rule.kind, kept, most=COUNTED)).rows
+            metrics.RETENTION_DUE.labels(rule.kind).set(due)
+
+    async def standing(self, *, most: int) -> list[Standing]:
+        """Say where each rule stands; counting stops at `most` rows."""
+        sizes = await self._rows.sizes([table for rule in RULES for table in rule.tables])
+        found = []
+        for rule in RULES:
+            kept = self._keep[rule.setting]
+            due = Due(0, None) if kept is None else await self._rows.due(rule.kind, kept, most=most)
+            found.append(Standing(rule, kept, due, sizes[rule.tables[0]]))
+        return found

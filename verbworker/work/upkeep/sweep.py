@@ -1,0 +1,238 @@
+"""The sweep: finds jobs whose worker died and has them run elsewhere, whatever became of the engine's timeout.
+
+The engine is not the timer. A broker can lose the timeout of a job (camunda #29735); then extending it changes nothing
+and only FailJob hands the job out again. So every worker looks for leases that are over, in Postgres alone: frames of
+verbs, and delivery rows of jobs without a frame (listeners, gates, compensation).
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Iterable
+from datetime import timedelta
+from enum import StrEnum
+from uuid import UUID
+
+from verbworker import metrics
+from verbworker.background.poll_loop import PollLoop
+from verbworker.engine.protocol import Engine
+from verbworker.errors import EngineError, JobGone, JobNotActive, TransientInfrastructure
+from verbworker.job.frame import Step, decide_swept, incident_of
+from verbworker.job.outcome import told
+from verbworker.stores.jobs.deliveries import Deliveries, Lapsed
+from verbworker.stores.jobs.frames import Frames
+from verbworker.stores.jobs.leases import Doubtful, Leases, Taken
+from verbworker.work.upkeep.reconciler import Reconciler
+
+_log = logging.getLogger(__name__)
+
+# One batch is reported well within the lease that protects it: an engine answers in milliseconds, sixteen at a time.
+_BATCH = 100
+_CONCURRENT_REPORTS = 16
+# More than any crew has under way; beyond it the oldest leases come first.
+_MOST_OPEN = 10_000
+_ASK_EVERY_S = 60.0
+_ENGINE_AWAY = timedelta(seconds=5)
+# The engine has such a job in an incident or a backoff, so a person or the engine itself moves it on.
+_NOT_ACTIVE = timedelta(minutes=5)
+_ENDED_EVERY = timedelta(minutes=1)
+_HELD_EVERY = timedelta(minutes=10)
+_ASKED_TIMEOUT_MS = 60_000
+_NOT_HEARD_OF = "its worker was not heard of any more"
+
+
+class Answer(StrEnum):
+    """What the engine said to a report."""
+
+    OK = "ok"
+    GONE = "gone"
+    NOT_ACTIVE = "not active"
+    AWAY = "away"
+
+
+class Sweep:
+    """Heals leases. Any number of workers sweep beside each other; each frame and row is taken by one of them."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        frames: Frames,
+        leases: Leases,
+        deliveries: Deliveries,
+        reconciler: Reconciler,
+        *,
+        every: timedelta = timedelta(seconds=3),
+    ) -> None:
+        self._engine = engine
+        self._frames = frames
+        self._leases = leases
+        self._deliveries = deliveries
+        self._reconciler = reconciler
+        self.service = PollLoop(
+            "sweep",
+            self.work,
+            every=every.total_seconds(),
+            chore=self.ask,
+            chore_every=_ASK_EVERY_S,
+            first_after=every.total_seconds(),
+        )
+        self._open: list[int] = []
+        self._look_at = float("-inf")
+
+    async def work(self) -> int:
+        """Sweep once; returns 0 when less than a full batch was due, so that the next look is at the next tick."""
+        return await self.sweep() // _BATCH
+
+    async def sweep(self) -> int:
+        """Work off one batch of frames and one of delivery rows; returns the size of the larger."""
+        return max(await self._sweep_frames(), await self._sweep_deliveries())
+
+    # ---- frames ---------------------------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        """Learn which frames are open, once per lease.
+
+        A frame that is opened after this look is not due before the next one: its lease is as long as the pause.
+        """
+        clock = asyncio.get_running_loop().time
+        if clock() >= self._look_at:
+            next_at = clock() + self._frames.lease.total_seconds() * (0.5 + 0.5 * random.random())
+            self._open = await self._leases.open(_MOST_OPEN)
+            self._look_at = next_at
+
+    async def _sweep_frames(self) -> int:
+        await self._look()
+        lease = self._frames.lease.total_seconds()
+        sure_until = asyncio.get_running_loop().time() + lease - min(2.0, lease / 3)
+        taken = await self._leases.take(self._open, _BATCH) if self._open else []
+        steps = {one.frame.job_key: decide_swept(one.frame) for one in taken}
+        abandoned = [one for one in taken if steps[one.frame.job_key] is Step.CLAIM_AGAIN]
+        freed = await self._leases.run_again(abandoned) if abandoned else set()
+        gone: set[UUID] = set()
+
+        async def settle(one: Taken) -> None:
+            step = steps[one.frame.job_key]
+            if step in (Step.HOLD_POISON, Step.HOLD_UNKNOWN):
+                is_ours = await self._leases.hold(one, step, incident_of(step, one.frame))
+            else:
+                is_ours = step is not Step.CLAIM_AGAIN or one.frame.job_key in freed
+            # As for any report: a late word could end another worker's run, so a doubtful lease says nothing.
+            if is_ours and asyncio.get_running_loop().time() < sure_until:
+                answer = await self._report(one, step)
+                await self._note(one, step, answer, gone)
+
+        await self.service.for_each(taken, _CONCURRENT_REPORTS, settle)
+        await self._look_after(gone)
+        return len(taken)
+
+    async def _report(self, one: Taken, step: Step) -> Answer:
+        """Hand the job out again with the retries its frame has left, or raise its incident."""
+        frame, is_held = one.frame, step not in (Step.CLAIM_AGAIN, Step.REPORT_RETRY)
+        kind, code, text = str(frame.fail_class), str(frame.fail_code), str(frame.fail_text)
+        if step in (Step.HOLD_POISON, Step.HOLD_UNKNOWN):
+            incident = incident_of(step, frame)
+            kind, code, text = incident.kind, incident.code, incident.message
+        elif step is Step.CLAIM_AGAIN:
+            kind, code, text = TransientInfrastructure.kind, "LeaseOver", _NOT_HEARD_OF
+        message = told(kind, code, text, verb=frame.verb, entry_id=one.entry_id, job_key=frame.job_key)
+        return await self._fail(frame.job_key, 0 if is_held else max(frame.retries_left, 1), message)
+
+    async def _note(self, one: Taken, step: Step, answer: Answer, gone: set[UUID]) -> None:
+        frame = one.frame
+        metrics.SWEPT.labels(frame.verb, step.value if answer is Answer.OK else answer.value).inc()
+        match answer:
+            case Answer.OK:
+                await self._frames.reported(frame.job_key, frame.epoch)
+                if step in (Step.REPORT_RETRY, Step.REPORT_INCIDENT):
+                    await self._leases.note(one, step)
+            case Answer.GONE:
+                await self._close(self._frames.engine_id, frame.job_key, frame.epoch)
+                if frame.instance_uid is not None:
+                    gone.add(frame.instance_uid)
+            case Answer.NOT_ACTIVE if step not in (Step.CLAIM_AGAIN, Step.REPORT_RETRY):
+                # The engine took the incident from a worker that died before it could note that.
+                await self._frames.reported(frame.job_key, frame.epoch)
+            case Answer.NOT_ACTIVE:
+                await self._leases.postpone(one, _NOT_ACTIVE)
+            case Answer.AWAY:
+                await self._leases.postpone(one, _ENGINE_AWAY)
+
+    async def ask(self) -> int:
+        """Close the frames of ended entries and of held jobs that the engine has no more; returns how many.
+
+        A held job that a person released in the engine, and that was handed out but never claimed, is handed out again.
+        """
+        doubtful = await self._leases.ask(ended_every=_ENDED_EVERY, held_every=_HELD_EVERY, limit=_BATCH)
+        closed: list[Doubtful] = []
+        gone: set[UUID] = set()
+
+        async def ask(one: Doubtful) -> None:
+            # No word changes a job that is not active, and one that is active keeps its worker: this only asks.
+            answer = await self._tell(self._engine.extend(one.asked_key, _ASKED_TIMEOUT_MS))
+            if answer is Answer.OK and one.engine_id == self._frames.engine_id:
+                # A held job is not active, unless a person released it and whoever got it then never claimed it.
+                metrics.SWEPT.labels(one.verb, Step.CLAIM_AGAIN.value).inc()
+                await self._fail(one.job_key, max(one.retries_left, 1), f"given back: {_NOT_HEARD_OF}")
+            if answer is Answer.GONE:
+                metrics.SWEPT.labels(one.verb, answer.value).inc()
+                closed.append(one)
+                await self._close(one.engine_id, one.job_key, one.epoch)
+                if one.instance_uid is not None:
+                    gone.add(one.instance_uid)
+
+        await self.service.for_each(doubtful, _CONCURRENT_REPORTS, ask)
+        await self._look_after(gone)
+        return len(closed)
+
+    async def _close(self, engine_id: str, job_key: int, epoch: int) -> None:
+        text = "the engine has no such job any more"
+        if await self._frames.close(job_key, epoch, code="JobGone", message=text, engine_id=engine_id):
+            _log.info("frame closed: the engine has no such job", extra={"engine_id": engine_id, "job_key": job_key})
+
+    # ---- jobs without a frame ---------------------------------------------------------------------------------------
+
+    async def _sweep_deliveries(self) -> int:
+        lapsed = await self._deliveries.take(grace=self._leases.grace, limit=_BATCH)
+        gone: set[UUID] = set()
+
+        async def settle(one: Lapsed) -> None:
+            answer = await self._fail(
+                one.job_key, max(one.retries, 1), "given back: its worker was not heard of any more"
+            )
+            metrics.SWEPT.labels(one.type, Step.CLAIM_AGAIN.value if answer is Answer.OK else answer.value).inc()
+            if answer is Answer.AWAY:
+                await self._deliveries.postpone(one, grace=self._leases.grace, pause=_ENGINE_AWAY)
+                return
+            if answer is Answer.GONE and one.instance_uid is not None:
+                gone.add(one.instance_uid)
+            # Not active means that its worker had answered before it died: the engine has the job back already.
+            await self._deliveries.remove(one)
+
+        await self.service.for_each(lapsed, _CONCURRENT_REPORTS, settle)
+        await self._look_after(gone)
+        return len(lapsed)
+
+    # ---- the engine -------------------------------------------------------------------------------------------------
+
+    async def _fail(self, job_key: int, retries: int, message: str) -> Answer:
+        return await self._tell(self._engine.fail(job_key, retries=retries, message=message))
+
+    async def _tell(self, command: Awaitable[None]) -> Answer:
+        try:
+            await command
+        except JobGone:
+            return Answer.GONE
+        except JobNotActive:
+            return Answer.NOT_ACTIVE
+        except EngineError as error:
+            _log.warning("sweep waits for the engine", extra={"reason": str(error)})
+            return Answer.AWAY
+        return Answer.OK
+
+    async def _look_after(self, instances: Iterable[UUID]) -> None:
+        """A job that is gone may mean that its instance ended outside: ask now, not after ten quiet minutes."""
+        for instance_uid in instances:
+            try:
+                await self._reconciler.check(instance_uid)
+            except EngineError as error:
+                _log.info("instance not reconciled yet", extra={"reason": str(error)})
