@@ -25,7 +25,7 @@ from tests.support.postgres import Postgres
 from tests.support.start import prepare
 from tests.support.zeebe import Broker
 from verbworker.engine.protocol import Resource, Start
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import EngineUnavailable
 from verbworker.stores import migrations as _schema
@@ -246,7 +246,7 @@ async def ground() -> AsyncIterator[Ground]:
     try:
         broker.start()
         await _schema.migrate(postgres.dsn)
-        engine = ZeebeEngine(Connection(address=broker.address), engine_id="bench")
+        engine = ZeebeEngine(GatewayAddress(address=broker.address), engine_id="bench")
         async with engine, Database(postgres.dsn, size=8) as database:
             yield Ground(broker, postgres, engine, database, postgres.dsn)
     finally:

@@ -37,10 +37,10 @@ def chosen(name: str, address: str, settings: Settings) -> Engine:
     """The engine to run on."""
     if name == "embedded":
         return app.choose_engine(settings)
-    from verbworker.engine.zeebe.connection import Connection
+    from verbworker.engine.zeebe.connection import GatewayAddress
     from verbworker.engine.zeebe.engine import ZeebeEngine
 
-    return ZeebeEngine(Connection(address=address), engine_id="bench")
+    return ZeebeEngine(GatewayAddress(address=address), engine_id="bench")
 
 
 def watch(engine: Any, course: Course) -> None:

@@ -13,7 +13,7 @@ from verbworker.app import wiring as app
 from verbworker.app.settings import Settings
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Ask
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.job.job import Job
 
@@ -28,7 +28,7 @@ class Metered(ZeebeEngine):
     """Zeebe, with arrivals and acknowledgements noted."""
 
     def __init__(self, address: str, meter: Meter, done: asyncio.Event) -> None:
-        super().__init__(Connection(address=address), engine_id="bench")
+        super().__init__(GatewayAddress(address=address), engine_id="bench")
         self._meter = meter
         self._done = done
 

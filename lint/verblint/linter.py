@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     # Loading `typing` would take a tenth of a start.
     from typing import IO
 
-    from verblint.contracts.section import Fault
+    from verblint.contracts.section import ContractFault
 
 _DEFAULTS = Project()
 _NO_CONTRACTS = Contracts()
@@ -69,7 +69,7 @@ class Linter:
         """The bytes of a file, but never much more than the reader would take."""
         return file.read(self.project.settings.limits.size + 1)
 
-    def _contracts_beside(self, name: str) -> "tuple[Contracts, tuple[Fault, ...]]":
+    def _contracts_beside(self, name: str) -> "tuple[Contracts, tuple[ContractFault, ...]]":
         """The contracts, with the policies that a process has for itself in the folder of its model."""
         file = os.path.join(os.path.dirname(name), _POLICIES)
         if self._contracts == _NO_CONTRACTS or not os.path.isfile(name) or not os.path.isfile(file):

@@ -14,7 +14,7 @@ from verbs import registry
 from verbworker.app import wiring as app
 from verbworker.app.settings import Settings
 from verbworker.engine.protocol import Resource
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.stores.database import Database
 
@@ -35,7 +35,7 @@ async def until_reminded(database: Database) -> list[tuple[object, ...]]:
 @pytest.mark.zeebe
 @pytest.mark.req("REG-02", "REG-03", "REG-12", "ORC-04", "TST-04")
 async def test_the_example_asks_once_and_reminds_once(dsn: str, broker: Gateway, unique: Callable[[str], str]) -> None:
-    engine = ZeebeEngine(Connection(address=broker.address), engine_id=unique("example"))
+    engine = ZeebeEngine(GatewayAddress(address=broker.address), engine_id=unique("example"))
     workflow = registry.workflows["document.collect"]
     stop = asyncio.Event()
     settings = Settings(dsn=dsn, engine_id=engine.engine_id, http_port=0, poll_wait=1)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from tests.support.shop import wait_until
 from tests.support.start import begin
 from tests.support.zeebe_models import message_wait
 from verbworker.engine.protocol import Resource
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.http.ingress.webhook import secret_of
 from verbworker.stores.database import Database
@@ -264,7 +264,7 @@ async def test_who_hands_a_message_over_hears_whether_a_case_was_waiting(
     write_app(tmp_path, message=message, process=process)
     (workflow,) = make_registry(message=message, process=process).workflows.values()
     async with (
-        ZeebeEngine(Connection(broker.address), engine_id=ENGINE_ID) as engine,
+        ZeebeEngine(GatewayAddress(broker.address), engine_id=ENGINE_ID) as engine,
         Database(dsn, size=2) as database,
     ):
         model = message_wait(process, message, unique("kyc.check")).replace(b"=corr_key", b"=corr_docs")

@@ -17,9 +17,9 @@ from verbs.kyc.screening import URL
 from verbworker.app.client import opened_office
 from verbworker.app.settings import Settings
 from verbworker.contract.registry import Registry
-from verbworker.repl.session import Answer, Session
+from verbworker.repl.session import ReplAnswer, ReplSession
 from verbworker.repl.shapes import shapes_of
-from verbworker.repl.status_line import Watch
+from verbworker.repl.status_line import StatusLine
 from verbworker.runbook.event import Wait
 from verbworker.stores.database import Database
 
@@ -27,15 +27,15 @@ BILL = ":customer Ann :amount 12"
 
 
 @asynccontextmanager
-async def opened(dsn: str, registry: Registry, person: Scripted) -> AsyncIterator[Session]:
+async def opened(dsn: str, registry: Registry, person: Scripted) -> AsyncIterator[ReplSession]:
     settings = Settings.model_validate({"dsn": dsn, "engine": "embedded"})
     async with opened_office(settings, registry) as office, Database(dsn, size=2) as database:
-        yield Session(
+        yield ReplSession(
             *(office.router, database, shapes_of(registry), person), tenant="default", by="ada", past=lambda: ["gates"]
         )
 
 
-async def talk(dsn: str, folder: Path, *lines: str, person: Scripted | None = None) -> list[Answer]:
+async def talk(dsn: str, folder: Path, *lines: str, person: Scripted | None = None) -> list[ReplAnswer]:
     async with opened(dsn, make_registry(folder / "contracts"), person or Scripted()) as session:
         return [await session.evaluate(line) for line in lines]
 
@@ -182,13 +182,13 @@ async def test_a_gate_is_listed_asked_for_its_decision_and_decided_once(
             await world.waiting(entry_id, Wait.EXTERNAL_SIGNAL)
             await world.send(entry_id)
             await world.waiting(entry_id, Wait.HUMAN_GATE)
-            session = Session(
+            session = ReplSession(
                 *(world.office.router, world.database, shapes_of(example), person),
                 tenant=TENANT,
                 by="ada",
                 past=lambda: [],
             )
-            watch = Watch(world.database, TENANT, session.numbers)
+            watch = StatusLine(world.database, TENANT, session.numbers)
             watch.follow(entry_id)
             listed = await session.evaluate("gates")
             await watch.look()

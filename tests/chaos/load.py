@@ -18,7 +18,7 @@ from tests.support.models import line
 from tests.support.start import prepare
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Resource, Start
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import Backpressure, EngineUnavailable, StoreUnavailable
 from verbworker.job.job import PAYLOAD
@@ -126,7 +126,7 @@ class Load:
 @asynccontextmanager
 async def loaded(domain: str, line: Sequence[str], dsn: str, address: str, first: int = 0) -> AsyncIterator[Load]:
     """A load on a migrated database and a running broker: deployed, its audits served; numbers begin at `first`."""
-    engine = ZeebeEngine(Connection(address=address), engine_id=ENGINE_ID)
+    engine = ZeebeEngine(GatewayAddress(address=address), engine_id=ENGINE_ID)
     ours = {"application_name": HARNESS}
     async with engine, Database(dsn, size=2, settings=ours) as database, asyncio.TaskGroup() as tasks:
         load = Load(domain, address, workflow_of(domain, line), engine, database, line, first)

@@ -26,7 +26,7 @@ from tests.chaos.site import ENGINE_TIMEOUT, LEASE
 from tests.chaos.stuck import rest, story
 from tests.support.databases import execute, plain
 from tests.support.postgres import Postgres, Template
-from verbworker.app.client import Office, opened_office
+from verbworker.app.client import Client, opened_office
 from verbworker.app.settings import Settings
 from verbworker.contract.message import Message
 from verbworker.engine.embedded.engine import EmbeddedEngine
@@ -70,7 +70,7 @@ Answer = TypeVar("Answer")
 class Street:
     """Where the cases of one run come from."""
 
-    office: Office
+    office: Client
     ingress: Ingress
     dsn: str
     calm: asyncio.Lock = field(default_factory=asyncio.Lock)

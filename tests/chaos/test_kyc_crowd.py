@@ -21,7 +21,7 @@ from verbs.kyc.screening import URL
 from verbworker.errors import RequestConflict
 from verbworker.runbook.event import Status, Wait
 from verbworker.stores.cases.dispatches import Dispatches
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.cancel import Cancellation
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -84,9 +84,9 @@ async def decide_twice(world: World, entry_id: UUID, word: str) -> None:
     assert [type(answer) for answer in said].count(RequestConflict) == 1, said
 
 
-def cancelling(world: World) -> Cancelling:
+def cancelling(world: World) -> Cancellation:
     cluster = world.settings.cluster()
-    return Cancelling(world.database, Dispatches(world.database, engine_id=cluster, owner=UUID(int=1)))
+    return Cancellation(world.database, Dispatches(world.database, engine_id=cluster, owner=UUID(int=1)))
 
 
 async def strike(crew: Crew, random: Random, stop: asyncio.Event) -> int:

@@ -15,7 +15,7 @@ from tests.support.models import line
 from tests.support.start import prepare
 from tests.support.zeebe import Broker, Ports
 from verbworker.engine.protocol import Resource, Start
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.stores.database import Database
 
@@ -35,7 +35,7 @@ async def _begun(site: Site) -> AsyncIterator[tuple[ZeebeEngine, set[UUID]]]:
     workflow = workflow_of(site.domain, ["book"])
     model = line(workflow.process, [f"{site.domain}.book"])
     async with (
-        ZeebeEngine(Connection(address=site.address), engine_id=ENGINE_ID) as engine,
+        ZeebeEngine(GatewayAddress(address=site.address), engine_id=ENGINE_ID) as engine,
         Database(site.harness_dsn, size=2) as database,
     ):
         await engine.deploy([Resource("book.bpmn", model)])

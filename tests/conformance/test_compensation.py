@@ -30,7 +30,7 @@ from verbworker.stores.jobs.compensations import Compensations
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.histories import Histories
 from verbworker.work.jobs.executor import Databases
-from verbworker.work.listeners.compensation import CompensationDesk
+from verbworker.work.listeners.compensation import CompensationJobs
 from verbworker.work.upkeep.releases import Release, Releases
 
 ON = ("embedded", "zeebe")
@@ -62,9 +62,9 @@ async def rig(dsn: str, gateway: Gateway, domain: str, agency: Agency) -> AsyncI
 
 
 @asynccontextmanager
-async def desk_of(rig: Rig) -> AsyncIterator[CompensationDesk]:
+async def desk_of(rig: Rig) -> AsyncIterator[CompensationJobs]:
     pools = Databases(rig.database, rig.database)
-    desk = CompensationDesk(rig.registry, rig.engine, pools, rig.executor._performance, owner=uuid4())
+    desk = CompensationJobs(rig.registry, rig.engine, pools, rig.executor._performance, owner=uuid4())
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(run_all(desk.services))
         try:
@@ -74,7 +74,7 @@ async def desk_of(rig: Rig) -> AsyncIterator[CompensationDesk]:
 
 
 @pytest.fixture
-async def desk(rig: Rig) -> AsyncIterator[CompensationDesk]:
+async def desk(rig: Rig) -> AsyncIterator[CompensationJobs]:
     async with desk_of(rig) as desk:
         yield desk
 
@@ -125,7 +125,7 @@ STEPS = [("StepCompleted", verb) for verb in ("book-flight", "book-hotel", "book
 
 @pytest.mark.req("CMP-01", "CMP-02", "CMP-03", "CMP-04", "CMP-05", "X-38", "X-40")
 async def test_a_failure_at_the_fourth_step_undoes_the_three_before_in_reverse_order(
-    rig: Rig, desk: CompensationDesk, domain: str, agency: Agency
+    rig: Rig, desk: CompensationJobs, domain: str, agency: Agency
 ) -> None:
     entry_id = await failed_trip(rig, domain)
     job = await compensate_job(rig, entry_id)
@@ -158,7 +158,7 @@ async def test_a_failure_at_the_fourth_step_undoes_the_three_before_in_reverse_o
 
 @pytest.mark.req("X-38", "CMP-07", "EVT-07")
 async def test_an_incident_in_the_middle_is_mended_and_the_rest_is_undone(
-    rig: Rig, desk: CompensationDesk, domain: str, agency: Agency
+    rig: Rig, desk: CompensationJobs, domain: str, agency: Agency
 ) -> None:
     entry_id = await failed_trip(rig, domain)
     agency.trouble("cancel-hotel", PermanentContract("the agency knows no such booking", code="BookingUnknown"))
@@ -194,7 +194,7 @@ async def test_an_incident_in_the_middle_is_mended_and_the_rest_is_undone(
 
 @pytest.mark.req("CMP-07")
 async def test_a_compensate_job_the_broker_delivers_to_two_workers_undoes_each_step_once(
-    rig: Rig, desk: CompensationDesk, domain: str, agency: Agency
+    rig: Rig, desk: CompensationJobs, domain: str, agency: Agency
 ) -> None:
     entry_id = await failed_trip(rig, domain)
     first = await compensate_job(rig, entry_id, timeout_ms=1)

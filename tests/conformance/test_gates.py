@@ -14,7 +14,7 @@ from tests.support.hall import TENANT, Hall, hall_registry
 from tests.support.models import review
 from tests.support.rig import Rig, opened
 from verbworker.engine.protocol import Ask, Resource
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import RequestConflict
 from verbworker.job.job import ENTRY_ID, Job
@@ -27,7 +27,7 @@ from verbworker.stores.deployments import Deployments
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.gates.decide import Gates
 from verbworker.work.listeners.bridge import Bridge
-from verbworker.work.listeners.reception import Reception
+from verbworker.work.listeners.reception import ListenerJobs
 from verbworker.work.starts.deploy import Deploy, Ready
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
@@ -119,7 +119,7 @@ async def test_nothing_goes_past_a_gate_that_nobody_decided(rig: Rig, hall: Hall
 async def test_a_decision_made_while_the_engine_is_away_is_relayed(rig: Rig, hall: Hall, domain: str) -> None:
     await deploy(rig, domain)
     gate = await parked(hall)
-    async with ZeebeEngine(Connection(address=NOWHERE), engine_id=rig.engine.engine_id) as away:
+    async with ZeebeEngine(GatewayAddress(address=NOWHERE), engine_id=rig.engine.engine_id) as away:
         decided = await Gates(rig.database, away).decide(gate.token_id, "reject", by="bob", tenant_id=TENANT)
     assert decided.verdict is not None
     assert (decided.closed_as, decided.verdict.answer) == ("decided", None)
@@ -227,7 +227,7 @@ async def serve_fired(rig: Rig, domain: str) -> None:
     inbox = Inbox(rig.database, engine_id=engine_id, owner=owner)
     dispatches = Dispatches(rig.database, engine_id=engine_id, owner=owner)
     identity = InstanceIdentity(Instances(rig.database), rig.engine, dispatches)
-    reception = Reception(rig.database, rig.engine, identity)
+    reception = ListenerJobs(rig.database, rig.engine, identity)
     bridge = Bridge(rig.registry, rig.database, Deployments(rig.database, engine_id=engine_id), inbox, reception)
     (desk,) = [desk for desk in bridge.desks() if desk.type == FIRED]
 

@@ -15,7 +15,7 @@ from verbworker.errors import RequestConflict
 from verbworker.runbook.event import Kind, Status, Wait
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.histories import Histories
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.upkeep.releases import Release, Releases
 
 UNDONE = ["kyc.withdraw-requests", "kyc.close-case-record"]
@@ -243,7 +243,7 @@ async def test_a_case_that_is_cancelled_while_it_waits_stops_and_keeps_what_was_
         entry_id = await at_review(world)
         key = await world.instance_key(entry_id)
         async with world.new_engine() as engine:
-            cancelling = Cancelling(world.database, world.office.dispatches, engine)
+            cancelling = Cancellation(world.database, world.office.dispatches, engine)
             entry = await cancelling.cancel(entry_id, tenant_id=TENANT, by="ann", reason="the customer left")
             is_alive = await engine.alive(key)
         with pytest.raises(RequestConflict):

@@ -18,7 +18,7 @@ from tests.support.proxy import proxied
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.inline import InlineEngine
 from verbworker.engine.protocol import Engine
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.engine.zeebe.gateway import Gateway
 from verbworker.errors import PermanentContract
@@ -102,10 +102,10 @@ async def world_on(
             broker = request.getfixturevalue("broker")
             grpc = await stack.enter_async_context(proxied_gateway(broker.address))
             rest = await stack.enter_async_context(proxied_gateway(broker.rest_address, is_http2=False))
-            way = Connection(grpc.address if is_shared else broker.address, rest_url=f"http://{rest.address}")
+            way = GatewayAddress(grpc.address if is_shared else broker.address, rest_url=f"http://{rest.address}")
             clients = [ZeebeEngine(way, engine_id=ENGINE_ID) for _ in range(2)]
             for client in clients:
-                apart = client._gateway if is_shared else Gateway(Connection(grpc.address))
+                apart = client._gateway if is_shared else Gateway(GatewayAddress(grpc.address))
                 await apart.open()
                 stack.push_async_callback(apart.close)
                 lossy_gateway(client, losses, grpc, rest, apart)

@@ -20,7 +20,7 @@ from verbworker.contract.verb import ReceivedMessage
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask, Engine, Resource, Start
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import CommandInvalid, EngineUnavailable
 from verbworker.job.job import Job
@@ -29,8 +29,8 @@ from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
-from verbworker.work.messages.delivery import Messenger
-from verbworker.work.messages.ingress import Counter
+from verbworker.work.messages.delivery import MessageDelivery
+from verbworker.work.messages.ingress import MessageCounter
 
 ON = ("embedded", "zeebe")
 
@@ -49,8 +49,8 @@ class Post:
     job_type: str
     inbox: Inbox
     letters: DeadLetters
-    messenger: Messenger
-    counter: Counter
+    messenger: MessageDelivery
+    counter: MessageCounter
 
     async def begin(self, key: str) -> Begun:
         """Start a case that waits under a key."""
@@ -117,7 +117,7 @@ def engine_at(gateway: Gateway, engine_id: str) -> ZeebeEngine | EmbeddedEngine:
     """The engine that is there: a broker with REST, or one in the database that is its address."""
     if isinstance(gateway, EmbeddedPlace):
         return EmbeddedEngine(Database(gateway.dsn, size=8), engine_id=engine_id)
-    return ZeebeEngine(Connection(gateway.address, rest_url=rest_of(gateway)), engine_id=engine_id)
+    return ZeebeEngine(GatewayAddress(gateway.address, rest_url=rest_of(gateway)), engine_id=engine_id)
 
 
 @asynccontextmanager
@@ -130,8 +130,8 @@ async def post_office(dsn: str, gateway: Gateway, unique: Callable[[str], str]) 
         model = message_wait(process, message, job_type).replace(b"=corr_key", b"=corr_docs")
         await engine.deploy([Resource(f"{process}.bpmn", model)])
         inbox, letters = Inbox(database, engine_id=engine.engine_id, owner=uuid4()), DeadLetters(database)
-        messenger = Messenger(registry, inbox, letters, engine)
-        counter = Counter(registry, inbox, letters, engine)
+        messenger = MessageDelivery(registry, inbox, letters, engine)
+        counter = MessageCounter(registry, inbox, letters, engine)
         yield Post(engine, database, workflow, message, job_type, inbox, letters, messenger, counter)
 
 
@@ -260,13 +260,13 @@ async def test_correlating_names_the_instance_or_nobody(post: Post) -> None:
 
 async def test_an_address_without_rest_is_told_apart_from_nobody_waiting(broker: Gateway) -> None:
     for url, words in ((f"{rest_of(broker)}/elsewhere", "check ZEEBE_REST_ADDRESS"), (None, "set ZEEBE_REST_ADDRESS")):
-        async with ZeebeEngine(Connection(broker.address, rest_url=url), engine_id="x") as engine:
+        async with ZeebeEngine(GatewayAddress(broker.address, rest_url=url), engine_id="x") as engine:
             with pytest.raises(CommandInvalid, match=words):
                 await engine.correlate("docs", KEY, {})
 
 
 async def test_a_rest_gateway_that_is_away_may_be_asked_again(broker: Gateway) -> None:
-    async with ZeebeEngine(Connection(broker.address, rest_url="http://127.0.0.1:9"), engine_id="x") as engine:
+    async with ZeebeEngine(GatewayAddress(broker.address, rest_url="http://127.0.0.1:9"), engine_id="x") as engine:
         with pytest.raises(EngineUnavailable, match="cannot be reached"):
             await engine.correlate("docs", KEY, {})
 

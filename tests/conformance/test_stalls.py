@@ -12,7 +12,7 @@ from tests.support.counter import TENANT
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from verbworker import metrics
-from verbworker.app.entry_view import Reading
+from verbworker.app.entry_view import EntryView
 from verbworker.errors import TransientExternal
 from verbworker.job.frame import FrameState
 from verbworker.runbook.event import Kind, StallKind
@@ -63,7 +63,7 @@ async def test_a_job_that_was_handed_out_and_never_claimed_is_named_until_it_mov
     await look.clear()
 
     (stalled,) = await book.events(entry_id, Kind.STALLED)
-    found = await Reading(book.database).find(entry_id, TENANT)
+    found = await EntryView(book.database).find(entry_id, TENANT)
     (stall,) = found.stalls
     assert stalled.detail["what"] == "job"
     assert f"{book.domain}.first was done at" in stall.reason

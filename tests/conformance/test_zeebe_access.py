@@ -16,7 +16,7 @@ from tests.support.token_server import Answer, refusal, serve, token
 from verbworker.engine.protocol import Ask
 from verbworker.engine.zeebe import wire
 from verbworker.engine.zeebe.auth import TokenAccess
-from verbworker.engine.zeebe.connection import Basic, Connection, OAuth, Tls
+from verbworker.engine.zeebe.connection import Basic, GatewayAddress, OAuth, Tls
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.engine.zeebe.gateway import Gateway
 from verbworker.engine.zeebe.oauth import fetch
@@ -57,21 +57,21 @@ def client(url: str, **fields: str) -> OAuth:
     return OAuth("worker", SECRET, url, **fields)
 
 
-async def ask(connection: Connection) -> None:
+async def ask(connection: GatewayAddress) -> None:
     async with ZeebeEngine(connection, engine_id="test") as engine:
         await engine.facts()
 
 
 async def test_a_gateway_without_authentication_is_sent_no_header() -> None:
     async with serving() as (address, gateway):
-        await ask(Connection(address))
+        await ask(GatewayAddress(address))
 
     assert gateway.headers == [None]
 
 
 async def test_basic_sends_user_and_password_on_a_plain_channel() -> None:
     async with serving() as (address, gateway):
-        await ask(Connection(address, credentials=Basic("demo", SECRET)))
+        await ask(GatewayAddress(address, credentials=Basic("demo", SECRET)))
 
     assert gateway.headers == ["Basic " + b64encode(f"demo:{SECRET}".encode()).decode()]
 
@@ -79,7 +79,7 @@ async def test_basic_sends_user_and_password_on_a_plain_channel() -> None:
 async def test_basic_sends_user_and_password_over_tls(certificate: Certificate) -> None:
     async with serving(certificate=certificate) as (address, gateway):
         tls = Tls(ca=certificate.chain)
-        await ask(Connection(address, tls=tls, credentials=Basic("demo", SECRET)))
+        await ask(GatewayAddress(address, tls=tls, credentials=Basic("demo", SECRET)))
 
     assert gateway.headers == ["Basic " + b64encode(f"demo:{SECRET}".encode()).decode()]
 
@@ -87,7 +87,7 @@ async def test_basic_sends_user_and_password_over_tls(certificate: Certificate) 
 async def test_a_refused_password_is_denied_and_not_tried_again() -> None:
     async with serving(guard=lambda header: False) as (address, gateway):
         with pytest.raises(AccessDenied, match="Expected a good header") as denied:
-            await ask(Connection(address, credentials=Basic("demo", SECRET)))
+            await ask(GatewayAddress(address, credentials=Basic("demo", SECRET)))
 
     assert len(gateway.headers) == 1
     assert SECRET not in str(denied.value)
@@ -96,7 +96,7 @@ async def test_a_refused_password_is_denied_and_not_tried_again() -> None:
 async def test_a_token_is_sent_on_a_plain_channel() -> None:
     with serve(lambda _: token("t-1")) as tokens:
         async with serving() as (address, gateway):
-            await ask(Connection(address, credentials=client(tokens.url)))
+            await ask(GatewayAddress(address, credentials=client(tokens.url)))
 
     assert gateway.headers == ["Bearer t-1"]
 
@@ -105,7 +105,7 @@ async def test_a_token_is_fetched_and_sent_over_tls_with_one_private_authority(c
     with serve(lambda _: token("t-1"), certificate) as tokens:
         async with serving(certificate=certificate) as (address, gateway):
             tls = Tls(ca=certificate.chain)
-            await ask(Connection(address, tls=tls, credentials=client(tokens.url)))
+            await ask(GatewayAddress(address, tls=tls, credentials=client(tokens.url)))
 
     assert gateway.headers == ["Bearer t-1"]
 
@@ -128,7 +128,7 @@ async def test_the_token_server_is_told_client_audience_and_scope() -> None:
 async def test_many_calls_at_once_wait_for_one_token() -> None:
     with serve(lambda number: token(f"t-{number}")) as tokens:
         async with serving() as (address, gateway):
-            connection = Connection(address, credentials=client(tokens.url))
+            connection = GatewayAddress(address, credentials=client(tokens.url))
             async with ZeebeEngine(connection, engine_id="test") as engine, asyncio.TaskGroup() as tasks:
                 for _ in range(20):
                     tasks.create_task(engine.facts())
@@ -190,7 +190,7 @@ async def test_an_outdated_token_is_renewed_once_and_the_call_goes_through() -> 
             access = TokenAccess(client(tokens.url), now=clock)
             await access.header()
             clock.seconds += 60
-            opened = Gateway(Connection(address), access)
+            opened = Gateway(GatewayAddress(address), access)
             await opened.open()
             await opened.send("Topology", _topology(), timeout_s=10)
             await opened.close()
@@ -205,7 +205,7 @@ async def test_calls_that_meet_the_same_outdated_token_renew_it_together() -> No
             access = TokenAccess(client(tokens.url), now=clock)
             await access.header()
             clock.seconds += 60
-            opened = Gateway(Connection(address), access)
+            opened = Gateway(GatewayAddress(address), access)
             await opened.open()
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(10):
@@ -219,7 +219,7 @@ async def test_a_new_token_that_is_refused_is_denied_without_asking_for_more() -
     with serve(lambda number: token(f"t-{number}")) as tokens:
         async with serving(guard=lambda header: False) as (address, gateway):
             with pytest.raises(AccessDenied, match="CAMUNDA_TOKEN_AUDIENCE"):
-                await ask(Connection(address, credentials=client(tokens.url)))
+                await ask(GatewayAddress(address, credentials=client(tokens.url)))
 
     assert (len(tokens.forms), len(gateway.headers)) == (1, 1)
 
@@ -231,7 +231,7 @@ async def test_a_stream_renews_an_outdated_token_too() -> None:
             access = TokenAccess(client(tokens.url), now=clock)
             await access.header()
             clock.seconds += 60
-            opened = Gateway(Connection(address), access)
+            opened = Gateway(GatewayAddress(address), access)
             await opened.open()
             async with aclosing(opened.listen("StreamActivatedJobs", _stream(), [], lifetime_s=60)) as pushed:
                 heard = [told async for told in pushed]
@@ -299,7 +299,7 @@ async def test_a_gateway_with_an_unknown_certificate_is_not_trusted(
 ) -> None:
     async with serving(certificate=certificate) as (address, gateway):
         with pytest.raises(EngineUnavailable):
-            await ask(Connection(address, tls=Tls(ca=client_certificate.chain)))
+            await ask(GatewayAddress(address, tls=Tls(ca=client_certificate.chain)))
 
     assert gateway.headers == []
 
@@ -309,16 +309,16 @@ async def test_a_client_certificate_opens_a_gateway_that_asks_for_one(
 ) -> None:
     async with serving(certificate=certificate, clients=client_certificate) as (address, gateway):
         tls = Tls(certificate.chain, client_certificate.chain, client_certificate.key)
-        await ask(Connection(address, tls=tls))
+        await ask(GatewayAddress(address, tls=tls))
         with pytest.raises(EngineUnavailable):
-            await ask(Connection(address, tls=Tls(certificate.chain)))
+            await ask(GatewayAddress(address, tls=Tls(certificate.chain)))
 
     assert len(gateway.headers) == 1
 
 
 async def test_a_missing_certificate_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ContractInvalid, match=r"gone\.pem"):
-        await ask(Connection(tls=Tls(ca=tmp_path / "gone.pem")))
+        await ask(GatewayAddress(tls=Tls(ca=tmp_path / "gone.pem")))
 
 
 def _topology() -> object:

@@ -13,7 +13,7 @@ from pyzeebe.proto import gateway_pb2 as pb
 
 from tests.support.gateway_in_process import InProcessGateway, Polled, no_jobs, serving
 from verbworker.engine.protocol import Ask, Engine
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import (
     AnswerTooLarge,
@@ -52,7 +52,7 @@ class Silence:
             self.left.set()
 
 
-def zeebe(connection: Connection) -> ZeebeEngine:
+def zeebe(connection: GatewayAddress) -> ZeebeEngine:
     return ZeebeEngine(connection, engine_id="test")
 
 
@@ -62,13 +62,13 @@ async def talking(
 ) -> AsyncIterator[tuple[ZeebeEngine, InProcessGateway]]:
     """An open engine and the gateway it talks to; streams bring what polls do unless `pushed` is given."""
     connected = serving(polled=polled, pushed=pushed)
-    async with connected as (address, gateway), zeebe(Connection(address, **settings)) as engine:
+    async with connected as (address, gateway), zeebe(GatewayAddress(address, **settings)) as engine:
         yield engine, gateway
 
 
 @pytest.mark.req("ADP-07")
 async def test_it_is_an_engine() -> None:
-    engine: Engine = zeebe(Connection())
+    engine: Engine = zeebe(GatewayAddress())
 
     assert engine.engine_id == "test"
 
@@ -76,17 +76,17 @@ async def test_it_is_an_engine() -> None:
 @pytest.mark.parametrize("name", ["", "  "])
 def test_an_engine_without_a_name_is_refused(name: str) -> None:
     with pytest.raises(ContractInvalid, match="engine id"):
-        ZeebeEngine(Connection(), engine_id=name)
+        ZeebeEngine(GatewayAddress(), engine_id=name)
 
 
 async def test_an_engine_that_is_not_open_is_unavailable() -> None:
     with pytest.raises(EngineUnavailable, match="not open"):
-        await zeebe(Connection()).facts()
+        await zeebe(GatewayAddress()).facts()
 
 
 async def test_opening_and_closing_twice_is_harmless() -> None:
     async with serving() as (address, _):
-        engine = zeebe(Connection(address))
+        engine = zeebe(GatewayAddress(address))
         async with engine, engine:
             assert (await engine.facts()).version == "8.6.0"
         with pytest.raises(EngineUnavailable):
@@ -94,7 +94,7 @@ async def test_opening_and_closing_twice_is_harmless() -> None:
 
 
 async def test_a_gateway_that_is_not_there_is_unavailable() -> None:
-    async with zeebe(Connection("127.0.0.1:1")) as engine:
+    async with zeebe(GatewayAddress("127.0.0.1:1")) as engine:
         with pytest.raises(EngineUnavailable) as met:
             await engine.facts()
 
@@ -168,7 +168,7 @@ async def test_a_call_that_the_gateway_does_not_offer_is_said_clearly() -> None:
 async def test_closing_the_engine_ends_a_poll_without_cancelling_its_task() -> None:
     silence = Silence()
     async with serving(polled=silence) as (address, _), asyncio.TaskGroup() as tasks:
-        engine = zeebe(Connection(address))
+        engine = zeebe(GatewayAddress(address))
         async with engine:
             poll = tasks.create_task(_outcome(engine.activate(ASK, 1, 60_000)))
             await silence.reached.wait()
@@ -179,7 +179,7 @@ async def test_closing_the_engine_ends_a_poll_without_cancelling_its_task() -> N
 async def test_closing_the_engine_ends_a_stream_without_cancelling_its_task() -> None:
     silence = Silence()
     async with serving(polled=silence) as (address, _), asyncio.TaskGroup() as tasks:
-        engine = zeebe(Connection(address))
+        engine = zeebe(GatewayAddress(address))
         async with engine:
             read = tasks.create_task(_outcome(anext(engine.stream(ASK))))
             await silence.reached.wait()

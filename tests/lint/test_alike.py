@@ -1,7 +1,7 @@
 """Elements of one name: what they have in their attributes, asked once for all of them."""
 
 from verblint.bpmn.element import BPMN, ZEEBE, key_of, name_of
-from verblint.bpmn.element_group import Alike
+from verblint.bpmn.element_group import ElementGroup
 from verblint.bpmn.reader import read
 
 CONTENT = f"""<definitions xmlns="{BPMN}" xmlns:zeebe="{ZEEBE}">
@@ -12,7 +12,7 @@ CONTENT = f"""<definitions xmlns="{BPMN}" xmlns:zeebe="{ZEEBE}">
 </definitions>""".encode()
 
 
-def alike(local: str) -> Alike:
+def alike(local: str) -> ElementGroup:
     return read(CONTENT).document.elements[(BPMN, local)]
 
 

@@ -9,7 +9,7 @@ from verblint.feel.condition import (
     And,
     Bare,
     Comparison,
-    Flag,
+    FlagRead,
     Membership,
     Not,
     Or,
@@ -83,7 +83,7 @@ def test_and_binds_closer_than_or_and_parentheses_closer_than_both() -> None:
 
 
 def test_a_bare_flag_parses_so_that_its_fix_has_a_place() -> None:
-    assert parse("=not (orch_f)") == Not(Bare(Flag("orch_f", 6, 12)))
+    assert parse("=not (orch_f)") == Not(Bare(FlagRead("orch_f", 6, 12)))
 
 
 def test_places_count_from_the_equals_sign() -> None:
@@ -423,7 +423,7 @@ def test_every_conditional_flow_of_every_process_is_a_branch() -> None:
     )
     good, bad = branches(model)
 
-    assert (good.process.id, good.flow.id, good.test) == ("one", "good", Bare(Flag("orch_f", 1, 7)))
+    assert (good.process.id, good.flow.id, good.test) == ("one", "good", Bare(FlagRead("orch_f", 1, 7)))
     assert good.error is None
     assert good.gateway is not None
     assert good.gateway.id == "choice"

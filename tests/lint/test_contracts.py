@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from verblint.contracts.contract import Contracts, Flag, FlagType, Gate, Origin, Policy
+from verblint.contracts.contract import Contracts, FlagField, FlagType, GateField, Origin, PolicyFields
 from verblint.contracts.contract_files import ContractError, read_contracts
-from verblint.contracts.section import Fault, Section
+from verblint.contracts.section import ContractFault, Section
 from verblint.contracts.strict_yaml import load
 
 HERE = Path(__file__).parent / "contracts"
@@ -34,13 +34,13 @@ def written(folder: Path, **files: str) -> Path:
     return folder
 
 
-def faults(folder: Path, **files: str) -> list[Fault]:
+def faults(folder: Path, **files: str) -> list[ContractFault]:
     with pytest.raises(ContractError) as caught:
         read_contracts(written(folder, **files))
     return list(caught.value.faults)
 
 
-def only_fault(folder: Path, **files: str) -> Fault:
+def only_fault(folder: Path, **files: str) -> ContractFault:
     (fault,) = faults(folder, **files)
     return fault
 
@@ -70,7 +70,7 @@ def test_flags_have_a_type_and_a_value_from_the_start(kyc: Contracts) -> None:
     origin = Origin(str(HERE / "kyc" / "open-case.yaml"), 35, 3)
 
     values = ("pending", "approved", "rejected", "more-info")
-    assert flags["orch_review_outcome"] == Flag("orch_review_outcome", FlagType.ENUM, values, "pending", origin)
+    assert flags["orch_review_outcome"] == FlagField("orch_review_outcome", FlagType.ENUM, values, "pending", origin)
     assert {name: (str(flag.type), flag.initial) for name, flag in flags.items()} == {
         "orch_review_outcome": ("enum", "pending"),
         "orch_docs_received": ("boolean", False),
@@ -94,14 +94,14 @@ def test_every_sub_verb_runs_under_a_policy(kyc: Contracts) -> None:
 
     assert verb.policy_of("kyc.request-documents") == "patient"
     assert verb.policy_of("kyc.close-case") == "standard"
-    assert kyc.policies["patient"] == Policy("patient", 5, Origin(str(HERE / "policies.yaml"), 13, 5))
+    assert kyc.policies["patient"] == PolicyFields("patient", 5, Origin(str(HERE / "policies.yaml"), 13, 5))
 
 
 def test_gates_stand_at_user_tasks(kyc: Contracts) -> None:
     origin = Origin(str(HERE / "kyc" / "open-case.yaml"), 46, 3)
 
     gates = kyc.workflows["kyc.open-case"].gates
-    assert gates == {"review": Gate("review", "Review", ("approve", "reject", "ask-again"), origin)}
+    assert gates == {"review": GateField("review", "Review", ("approve", "reject", "ask-again"), origin)}
 
 
 def test_direct_verbs_say_what_they_write(kyc: Contracts) -> None:

@@ -13,15 +13,15 @@ from verblint.bpmn.event_cause import (
     Error,
     Escalation,
     Link,
-    Message,
-    Signal,
+    MessageEvent,
+    SignalEvent,
     Terminate,
     Timer,
     TimerKind,
     UnknownEvent,
 )
 from verblint.bpmn.expression import Expression
-from verblint.bpmn.model import Definitions, FlowNode, Kind, Process
+from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process
 from verblint.bpmn.reader import read
 
 
@@ -61,33 +61,33 @@ def test_nodes_carry_their_kind_and_unknown_ones_stay_visible() -> None:
     kinds = {n.id: n.kind for _, n in whole().processes[0].walk()}
 
     assert kinds == {
-        "start": Kind.START_EVENT,
-        "ask": Kind.SERVICE_TASK,
-        "late": Kind.BOUNDARY_EVENT,
-        "undo": Kind.BOUNDARY_EVENT,
-        "withdraw": Kind.SERVICE_TASK,
-        "choice": Kind.EXCLUSIVE_GATEWAY,
-        "next": Kind.USER_TASK,
-        "wait": Kind.RECEIVE_TASK,
-        "sub": Kind.SUB_PROCESS,
-        "inner-start": Kind.START_EVENT,
-        "inner-end": Kind.END_EVENT,
-        "strange": Kind.UNKNOWN,
+        "start": NodeKind.START_EVENT,
+        "ask": NodeKind.SERVICE_TASK,
+        "late": NodeKind.BOUNDARY_EVENT,
+        "undo": NodeKind.BOUNDARY_EVENT,
+        "withdraw": NodeKind.SERVICE_TASK,
+        "choice": NodeKind.EXCLUSIVE_GATEWAY,
+        "next": NodeKind.USER_TASK,
+        "wait": NodeKind.RECEIVE_TASK,
+        "sub": NodeKind.SUB_PROCESS,
+        "inner-start": NodeKind.START_EVENT,
+        "inner-end": NodeKind.END_EVENT,
+        "strange": NodeKind.UNKNOWN,
     }
 
 
 @pytest.mark.parametrize(
     ("kind", "facts"),
     [
-        (Kind.START_EVENT, (True, False, False)),
-        (Kind.PARALLEL_GATEWAY, (False, True, False)),
-        (Kind.SERVICE_TASK, (False, False, True)),
-        (Kind.CALL_ACTIVITY, (False, False, True)),
-        (Kind.SUB_PROCESS, (False, False, True)),
-        (Kind.UNKNOWN, (False, False, False)),
+        (NodeKind.START_EVENT, (True, False, False)),
+        (NodeKind.PARALLEL_GATEWAY, (False, True, False)),
+        (NodeKind.SERVICE_TASK, (False, False, True)),
+        (NodeKind.CALL_ACTIVITY, (False, False, True)),
+        (NodeKind.SUB_PROCESS, (False, False, True)),
+        (NodeKind.UNKNOWN, (False, False, False)),
     ],
 )
-def test_a_kind_is_an_event_a_gateway_or_an_activity(kind: Kind, facts: tuple[bool, bool, bool]) -> None:
+def test_a_kind_is_an_event_a_gateway_or_an_activity(kind: NodeKind, facts: tuple[bool, bool, bool]) -> None:
     assert (kind.is_event, kind.is_gateway, kind.is_activity) == facts
 
 
@@ -253,11 +253,11 @@ def test_a_timer_knows_its_kind_and_its_time(written: str, kind: TimerKind | Non
 @pytest.mark.parametrize(
     ("written", "kind", "ref"),
     [
-        ("<messageEventDefinition messageRef='m'/>", Message, "m"),
-        ("<messageEventDefinition/>", Message, ""),
+        ("<messageEventDefinition messageRef='m'/>", MessageEvent, "m"),
+        ("<messageEventDefinition/>", MessageEvent, ""),
         ("<errorEventDefinition errorRef='e'/>", Error, "e"),
         ("<escalationEventDefinition escalationRef='u'/>", Escalation, "u"),
-        ("<signalEventDefinition signalRef='s'/>", Signal, "s"),
+        ("<signalEventDefinition signalRef='s'/>", SignalEvent, "s"),
         ("<compensateEventDefinition activityRef='a'/>", Compensate, "a"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.bpmn import conditional_flow, document, process
 from tests.support.fixture_models import contracts
-from verblint.bpmn.zeebe_schema import SHAPES, Shape
+from verblint.bpmn.zeebe_schema import SHAPES, ZeebeShape
 from verblint.inspection import inspect
 from verblint.settings import Settings
 
@@ -166,7 +166,7 @@ def test_what_people_read_is_never_evaluated(text: str) -> None:
     assert "HB301" not in {finding.code for finding in inspect(model(parts[text])).findings}
 
 
-def _places_of(local: str, shape: Shape) -> list[str]:
+def _places_of(local: str, shape: ZeebeShape) -> list[str]:
     """One element of the extension in the right place, once for each of its attributes, which reads the payload."""
     element = [f'<zeebe:{local} {attribute}="{READ}"/>' for attribute in shape.attributes]
     parent = shape.parents[0] if shape.parents else "task"

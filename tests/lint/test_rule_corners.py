@@ -4,7 +4,15 @@ import pytest
 
 from tests.support.bpmn import conditional_flow, document, process
 from verblint.bpmn.element import AMEIDE, ZEEBE
-from verblint.contracts.contract import Contracts, DirectVerb, Flag, FlagType, FlagValue, Origin, WorkflowVerb
+from verblint.contracts.contract import (
+    Contracts,
+    DirectVerb,
+    FlagField,
+    FlagType,
+    FlagValue,
+    Origin,
+    WorkflowVerbFields,
+)
 from verblint.inspection import inspect
 from verblint.names import nearest
 from verblint.rulebook.loader import find
@@ -12,11 +20,11 @@ from verblint.rulebook.loader import find
 HERE = Origin("verbs.yaml")
 
 
-def flag(name: str, kind: FlagType, initial: FlagValue, *values: str) -> Flag:
-    return Flag(name, kind, values, initial, HERE)
+def flag(name: str, kind: FlagType, initial: FlagValue, *values: str) -> FlagField:
+    return FlagField(name, kind, values, initial, HERE)
 
 
-VERB = WorkflowVerb(
+VERB = WorkflowVerbFields(
     name="kyc.case",
     version=1,
     process="case",

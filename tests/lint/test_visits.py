@@ -8,7 +8,7 @@ import pytest
 
 from tests.lint.test_concurrency import BESIDE, FORK, JOIN, flows, tasks
 from verblint.bpmn.assembly import assemble
-from verblint.bpmn.model import Kind, Process, Scope
+from verblint.bpmn.model import NodeKind, Process, Scope
 from verblint.bpmn.reader import read
 from verblint.flow import visits
 from verblint.flow.concurrency import TooEntangled
@@ -179,7 +179,7 @@ def entered_twice(scope: Scope) -> set[str]:
 def _steps(scope: Scope, tokens: Counter[str], entries: Counter[str]) -> Iterator[tuple[Counter[str], Counter[str]]]:
     for node in scope.nodes:
         incoming = [flow.id for flow in scope.incoming(node)]
-        joins = node.kind is Kind.PARALLEL_GATEWAY
+        joins = node.kind is NodeKind.PARALLEL_GATEWAY
         needed = Counter(incoming) if joins else Counter({node.id: 1})
         if not needed or any(tokens[place] < count for place, count in needed.items()):
             continue
@@ -192,10 +192,10 @@ def _steps(scope: Scope, tokens: Counter[str], entries: Counter[str]) -> Iterato
             yield (rest if boundary.is_interrupting else tokens) + Counter({boundary.id: 1}), begun
 
 
-def _choices(scope: Scope, kind: Kind, ways: list[str]) -> list[list[str]]:
-    if kind is Kind.EXCLUSIVE_GATEWAY:
+def _choices(scope: Scope, kind: NodeKind, ways: list[str]) -> list[list[str]]:
+    if kind is NodeKind.EXCLUSIVE_GATEWAY:
         return [[way] for way in ways] or [[]]
-    if kind is Kind.INCLUSIVE_GATEWAY:
+    if kind is NodeKind.INCLUSIVE_GATEWAY:
         return [[way] for way in ways] + [ways]
     return [ways]
 
@@ -206,7 +206,7 @@ def _moved(
     tokens, entries = Counter(tokens), Counter(entries)
     for way in taken:
         target = scope.by_id[scope.flows_by_id[way].target]
-        tokens[way if target.kind is Kind.PARALLEL_GATEWAY else target.id] += 1
+        tokens[way if target.kind is NodeKind.PARALLEL_GATEWAY else target.id] += 1
         entries[target.id] += 1
     return tokens, entries
 

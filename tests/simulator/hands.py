@@ -11,7 +11,7 @@ from uuid import UUID
 from tests.simulator.twins import ENGINE, TENANT, Operation, Stores, Twins
 from verbworker.job.frame import Claim, Delivery, Frame
 from verbworker.job.job import Job
-from verbworker.runbook.event import Token, Wait
+from verbworker.runbook.event import ParkedToken, Wait
 from verbworker.stores.database import Connection
 from verbworker.stores.messages.inbox import Claimed
 
@@ -115,10 +115,10 @@ class Hands:
             boot, claim = self.dice.choice(self.claims[-4:])
             await self.both(lambda stores: act(stores, boot, claim))
 
-    def token(self, place: int) -> Token:
+    def token(self, place: int) -> ParkedToken:
         """A wait of a case."""
         kind = self.dice.choice((Wait.HUMAN_GATE, Wait.EXTERNAL_SIGNAL, Wait.INCIDENT))
-        return Token(
+        return ParkedToken(
             *(TENANT, self.entries[place], self.uids[place], ENGINE, 100 + place, 60 + self.key() + 10 * place),
             *(self.dice.choice(("ask", "first")), kind, "reason"),
             gate="approve" if kind is Wait.HUMAN_GATE else None,

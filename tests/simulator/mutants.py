@@ -20,7 +20,7 @@ from verbworker.stores.cases.instances import Instances
 from verbworker.work.feeds.relay import Relay
 from verbworker.work.jobs import step_guard
 from verbworker.work.jobs.executor import Executor
-from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.redelivery import Redelivery
 from verbworker.work.jobs.step_guard import StepGuard
 from verbworker.work.jobs.transactional import Transactional
@@ -220,7 +220,7 @@ MUTANTS = {
         "released without a person, stuck",
         "engine lost, engine down, kill",
         92,
-        _replace(Returns, "_fail", wrong.reports_before_it_sends),
+        _replace(JobResults, "_fail", wrong.reports_before_it_sends),
     ),
     "message under new ids": _mutant(
         "a message whose answer was lost is published again under another id",

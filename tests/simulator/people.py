@@ -16,7 +16,7 @@ from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.gates.decide import Gates
 from verbworker.work.messages.ingress import Ingress
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.router import Caller, Router
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class People:
         dispatches = Dispatches(database, engine_id=engine.engine_id, owner=owner)
         self._router = Router(REGISTRY, database, dispatches, cast(Any, None), engine_id=engine.engine_id)
         self._gates = Gates(database, engine)
-        self._cancelling = Cancelling(database, dispatches, engine)
+        self._cancelling = Cancellation(database, dispatches, engine)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=owner)
         self._ingress = Ingress(inbox, DeadLetters(database), ttl=_TTL)
 

@@ -11,13 +11,13 @@ from pydantic import BaseModel
 
 from verblint.contracts.contract import FlagType
 from verbworker.contract.flags import Flag, FlagContract
-from verbworker.contract.policy import Policy, Retry
+from verbworker.contract.policy import Policy, RetryPolicy
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
 from verbworker.contract.workflow import Gate, WorkflowVerb
 from verbworker.contract.workflow_fields import Argument
 from verbworker.errors import PermanentContract, TransientExternal
-from verbworker.model.waits import Waiting
+from verbworker.model.waits import ModelWait
 from verbworker.model.weave import COMPLETE
 from verbworker.runbook.event import Wait
 from verbworker.work.gates.gate_jobs import USER_TASK
@@ -51,7 +51,7 @@ class Shape:
     calls: tuple[tuple[str, int], ...] = ()
     messages: int = 0
     has_gate: bool = False
-    waits: Mapping[str, Waiting] = field(default_factory=dict)
+    waits: Mapping[str, ModelWait] = field(default_factory=dict)
     stops_with: str | None = None  # the incident that it is expected to end in
 
     @property
@@ -67,7 +67,7 @@ def _shape(
     calls: tuple[tuple[str, int], ...] = (),
     messages: int = 0,
     has_gate: bool = False,
-    waits: Mapping[str, Waiting] | None = None,
+    waits: Mapping[str, ModelWait] | None = None,
     stops_with: str | None = None,
 ) -> Shape:
     end = Node(process, "end", (), COMPLETE)
@@ -114,7 +114,7 @@ SHAPES = {
             _task("last", "sim.close", "mail"),
             effects=(("sim.book", 0), ("sim.close", 0)),
             messages=2,
-            waits={name: Waiting(Wait.EXTERNAL_SIGNAL, name, message=MESSAGE) for name in ("first", "second")},
+            waits={name: ModelWait(Wait.EXTERNAL_SIGNAL, name, message=MESSAGE) for name in ("first", "second")},
         ),
         _shape(
             "gate",
@@ -123,7 +123,7 @@ SHAPES = {
             _task("last", "sim.close", "gate"),
             effects=(("sim.book", 0), ("sim.close", 0)),
             has_gate=True,
-            waits={"ask": Waiting(Wait.HUMAN_GATE, "ask", gate=GATE)},
+            waits={"ask": ModelWait(Wait.HUMAN_GATE, "ask", gate=GATE)},
         ),
         _shape(
             "stop",
@@ -232,7 +232,7 @@ def _registry() -> Registry:
         name="patient",
         schedule_to_close_timeout_seconds=86_400,
         start_to_close_timeout_seconds=60,
-        retry=Retry(
+        retry=RetryPolicy(
             maximum_attempts=100, initial_interval_seconds=1, maximum_interval_seconds=5, backoff_coefficient=2
         ),
     )

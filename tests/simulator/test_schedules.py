@@ -13,7 +13,7 @@ from tests.simulator.runner import play, shrink
 from tests.simulator.shapes import REGISTRY
 from tests.simulator.worker import LEFT_OUT, Boot
 from tests.simulator.world import Options, World
-from verbworker.app.services import hire
+from verbworker.app.services import build_services
 from verbworker.app.settings import Settings
 from verbworker.job.trace import UNTRACED
 from verbworker.work.jobs.executor import Databases
@@ -91,7 +91,9 @@ def test_every_service_of_a_worker_is_simulated_or_left_out_on_purpose() -> None
     database = cast(Any, world.database(world.door))
     owner, engine, pools = world.uuid(), world.engine_for(world.door), Databases(database, database)
     simulated = {service.name for service in Boot(world.loop, world.door, database, database, engine, owner).services}
-    staff = hire(Settings(), REGISTRY, engine, pools, cast(Any, None), owner=owner, ring=None, tracer=UNTRACED)
+    staff = build_services(
+        Settings(), REGISTRY, engine, pools, cast(Any, None), owner=owner, ring=None, tracer=UNTRACED
+    )
     hired = {service.name for service in staff.services}
 
     assert {name for name in hired - simulated if not name.startswith("undo")} <= LEFT_OUT

@@ -19,14 +19,14 @@ from tests.simulator.store import EPOCH, STATEMENTS, SimulatedDatabase, Store, V
 from tests.support.frame_world import OneConnection
 from verbworker.errors import VerbworkerError
 from verbworker.stores.cases.dispatches import Dispatches
-from verbworker.stores.cases.gates import GateBook
+from verbworker.stores.cases.gates import GateStore
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.cases.stalls import Stalls
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.stores.jobs.frames import Frames
-from verbworker.stores.jobs.leases import Leases
+from verbworker.stores.jobs.leases import ExpiredLeases
 from verbworker.stores.jobs.steps import Steps
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
@@ -74,7 +74,7 @@ class Stores:
         self.database = database
         lease = timedelta(seconds=30)
         self.frames = [Frames(database, engine_id=ENGINE, owner=owner, lease=lease) for owner in owners]
-        self.leases = [Leases(database, frames, grace=timedelta(seconds=5)) for frames in self.frames]
+        self.leases = [ExpiredLeases(database, frames, grace=timedelta(seconds=5)) for frames in self.frames]
         self.deliveries = [Deliveries(database, engine_id=ENGINE, owner=owner, lease=lease) for owner in owners]
         self.steps = Steps(database, engine_id=ENGINE)
         self.stalls = Stalls(database)
@@ -82,7 +82,7 @@ class Stores:
         self.inboxes = [Inbox(database, engine_id=ENGINE, owner=owner) for owner in owners]
         self.instances = Instances(database)
         self.runbook = Runbook(database)
-        self.gates = GateBook(database)
+        self.gates = GateStore(database)
         self.letters = DeadLetters(database)
 
 

@@ -19,23 +19,23 @@ from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.stores.jobs.frames import Frames
-from verbworker.stores.jobs.leases import Leases
+from verbworker.stores.jobs.leases import ExpiredLeases
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
-from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.leases import Leases
 from verbworker.work.feeds.relay import Relay
 from verbworker.work.gates.decide import GateRelay
-from verbworker.work.gates.gate_jobs import GateDesk
+from verbworker.work.gates.gate_jobs import GateJobs
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import Returns
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.job_results import JobResults
+from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.listeners.bridge import Bridge
 from verbworker.work.listeners.completion import Completion
-from verbworker.work.listeners.job_handler import Desk
-from verbworker.work.listeners.reception import Reception
+from verbworker.work.listeners.job_handler import JobHandler
+from verbworker.work.listeners.reception import ListenerJobs
 from verbworker.work.listeners.serving import Serving
-from verbworker.work.messages.delivery import Messenger
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.messages.delivery import MessageDelivery
+from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.reconciler import Reconciler
@@ -73,25 +73,25 @@ class Boot:
         pools = Databases(control, cast(Database, verb_pool))
         engine_id = engine.engine_id
         frames = Frames(control, engine_id=engine_id, owner=owner, lease=LEASE)
-        heart = Heart(frames, engine, engine_timeout_ms=int(ENGINE_TIMEOUT / timedelta(milliseconds=1)))
-        performance = Performance(cast(Any, None))  # no verb here needs a thread
+        heart = Leases(frames, engine, engine_timeout_ms=int(ENGINE_TIMEOUT / timedelta(milliseconds=1)))
+        performance = VerbRun(cast(Any, None))  # no verb here needs a thread
         dispatches = Dispatches(control, engine_id=engine_id, owner=owner)
         identity = InstanceIdentity(Instances(control), engine, dispatches)
         self._executor = Executor(REGISTRY, engine, frames, pools, heart, performance, identity=identity)
         inbox = Inbox(control, engine_id=engine_id, owner=owner)
-        reception = Reception(control, engine, identity)
-        cancelling = Cancelling(control, dispatches, engine, every=_EVERY)
+        reception = ListenerJobs(control, engine, identity)
+        cancelling = Cancellation(control, dispatches, engine, every=_EVERY)
         reconciler = Reconciler(control, engine, cancelling, after=RECONCILE_AFTER)
         deliveries = Deliveries(control, engine_id=engine_id, owner=owner, lease=LEASE)
         self._serving = Serving(deliveries, self._executor.give_back)
         bridge = Bridge(REGISTRY, control, Deployments(control, engine_id=engine_id), inbox, reception)
-        gates = GateDesk(REGISTRY, engine, control, identity=identity, timeout=GATE_TIMEOUT)
-        desks: list[Desk] = [*bridge.desks(), Completion(REGISTRY, control, reception, cancelling), gates]
+        gates = GateJobs(REGISTRY, engine, control, identity=identity, timeout=GATE_TIMEOUT)
+        desks: list[JobHandler] = [*bridge.desks(), Completion(REGISTRY, control, reception, cancelling), gates]
         self._desks = {desk.type: desk for desk in desks}
         dispatcher = Dispatcher(dispatches, Instances(control), engine, every=_EVERY)
-        messenger = Messenger(REGISTRY, inbox, DeadLetters(control), engine, every=_EVERY)
+        messenger = MessageDelivery(REGISTRY, inbox, DeadLetters(control), engine, every=_EVERY)
         self.pokes = (dispatcher.poke, messenger.poke)
-        leases = Leases(control, frames, grace=GRACE)
+        leases = ExpiredLeases(control, frames, grace=GRACE)
         sweep = Sweep(engine, frames, leases, deliveries, reconciler, every=timedelta(seconds=_EVERY))
         booted_at = loop.now
         stalls = StallDetector(
@@ -102,7 +102,7 @@ class Boot:
             caught_up_for=lambda: loop.now - booted_at,
         )
         self.services: tuple[Service, ...] = (
-            *(*frames.services, *heart.services, Relay(frames, Returns(engine, frames)).service),
+            *(*frames.services, *heart.services, Relay(frames, JobResults(engine, frames)).service),
             *self._serving.services,
             *(dispatcher.service, messenger.service, cancelling.service, reconciler.service),
             *(GateRelay(control, engine, timeout=GATE_TIMEOUT, every=_EVERY).service, sweep.service, stalls.service),

@@ -19,11 +19,11 @@ from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Connection
 from verbworker.stores.guarded_connection import GuardedConnection
 from verbworker.work.feeds.relay import Relay
-from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.redelivery import Redelivery
 from verbworker.work.jobs.step_guard import StepGuard
 from verbworker.work.jobs.transactional import Transactional
-from verbworker.work.jobs.verdicts import Popping
+from verbworker.work.jobs.verdicts import Verdicts
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.sweep import Sweep
 
@@ -74,7 +74,7 @@ async def pops_after_commit(self: Any, entered: Any, claim: Claim, life: Any, po
     async with self._database.transaction() as connection:
         answer = await self._performance.perform(entered, claim, life, limit, GuardedConnection(connection))
     async with self._database.transaction() as connection:
-        popping: Popping = self._popping
+        popping: Verdicts = self._popping
         return await popping.pop_in(connection, entered, claim, answer)
 
 
@@ -165,7 +165,7 @@ async def sends_nothing(self: Relay) -> int:
     return 0
 
 
-_fail = Returns._fail
+_fail = JobResults._fail
 
 
 async def reports_before_it_sends(

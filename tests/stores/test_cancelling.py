@@ -18,7 +18,7 @@ from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.upkeep.reconciler import Reconciler
 
 SOON = timedelta(0)
@@ -37,8 +37,8 @@ def engine() -> MemoryEngine:
     return engine
 
 
-def cancelling(database: Database, engine: MemoryEngine | None = None, **options: float) -> Cancelling:
-    return Cancelling(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), engine, **options)
+def cancelling(database: Database, engine: MemoryEngine | None = None, **options: float) -> Cancellation:
+    return Cancellation(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), engine, **options)
 
 
 async def started(database: Database, engine: MemoryEngine) -> Book:

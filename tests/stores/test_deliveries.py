@@ -18,7 +18,7 @@ from verbworker.stores.jobs.frames import Frames, Unacknowledged
 from verbworker.testing.memory import JobState
 from verbworker.work.feeds.relay import Relay
 from verbworker.work.jobs.redelivery import verdict_of
-from verbworker.work.upkeep.archiver import Reaper
+from verbworker.work.upkeep.archiver import Archiver
 
 
 class Calls:
@@ -267,7 +267,7 @@ async def test_a_relay_goes_on_after_the_database_was_away(dsn: str) -> None:
 
 async def test_a_reaper_goes_on_after_the_database_was_away(dsn: str) -> None:
     async with opened(dsn, Calls().registry(), frames_type=FlakyFrames) as desk:
-        assert await _goes_on(Reaper(desk.frames, every=timedelta(milliseconds=1)), desk.frames)
+        assert await _goes_on(Archiver(desk.frames, every=timedelta(milliseconds=1)), desk.frames)
 
 
 async def _archived(desk: Desk) -> int:
@@ -283,7 +283,7 @@ async def test_a_reaper_archives_what_is_acknowledged_and_counts_what_waits(dsn:
         await desk.frames.flush()
         await desk.executor.execute(replace(await desk.begun(), type="desk.gone"))
         await desk.crash(await desk.begun(), Point.POPPED)
-        moved = await Reaper(desk.frames, after=timedelta(0)).sweep()
+        moved = await Archiver(desk.frames, after=timedelta(0)).sweep()
 
         assert (moved, await _archived(desk)) == (2, 2)
         assert sample("verbworker_held_frames") == 1

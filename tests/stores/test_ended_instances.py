@@ -22,8 +22,8 @@ from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Connection, Database
 from verbworker.testing.memory import JobState, MemoryEngine
-from verbworker.work.listeners.reception import Reception, Visit
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.listeners.reception import ListenerJobs, ListenerVisit
+from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.reconciler import Reconciler
 
@@ -43,7 +43,7 @@ def identity(database: Database, engine: MemoryEngine) -> InstanceIdentity:
 
 def reconciler(database: Database, engine: MemoryEngine, after: timedelta = NOW) -> Reconciler:
     dispatches = Dispatches(database, engine_id=engine.engine_id, owner=uuid4())
-    return Reconciler(database, engine, Cancelling(database, dispatches, engine), after=after)
+    return Reconciler(database, engine, Cancellation(database, dispatches, engine), after=after)
 
 
 async def end(book: Book, kind: Kind = Kind.CANCELLED) -> None:
@@ -117,7 +117,7 @@ async def test_an_entry_that_has_just_ended_is_given_time(database: Database) ->
 # ---- what a job tells of -------------------------------------------------------------------------------------------
 
 
-async def act(connection: Connection, visit: Visit) -> bool:
+async def act(connection: Connection, visit: ListenerVisit) -> bool:
     raise AssertionError("an entry that ended is not acted on")
 
 
@@ -126,7 +126,7 @@ async def test_an_instance_that_begins_to_wait_after_its_entry_was_completed_is_
     book, instance_key = await begun(database, engine, PARK)
     await end(book, Kind.RESULT)
 
-    await Reception(database, engine, identity(database, engine)).receive(await delivery(engine, PARK), act)
+    await ListenerJobs(database, engine, identity(database, engine)).receive(await delivery(engine, PARK), act)
 
     assert not await engine.alive(instance_key)
     assert (await book.entry()).status is Status.COMPLETED
@@ -138,7 +138,7 @@ async def test_the_last_listener_of_a_completed_entry_lets_its_instance_end(data
     await end(book, Kind.RESULT)
     job = await delivery(engine, COMPLETE)
 
-    await Reception(database, engine, identity(database, engine)).receive(job, act)
+    await ListenerJobs(database, engine, identity(database, engine)).receive(job, act)
 
     assert engine.jobs[job.key].state is JobState.COMPLETED
 
@@ -154,7 +154,7 @@ async def test_a_late_delivery_of_a_job_that_is_gone_cancels_nothing(database: D
     await engine.complete(job.key, {})
     await end(book, Kind.RESULT)
 
-    await Reception(database, engine, identity(database, engine)).receive(job, act)
+    await ListenerJobs(database, engine, identity(database, engine)).receive(job, act)
 
     assert await engine.alive(started.instance_key)
 

@@ -26,8 +26,8 @@ from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.testing.memory import MemoryEngine
 from verbworker.work.listeners.bridge import Bridge
-from verbworker.work.listeners.reception import Reception
-from verbworker.work.messages.delivery import Messenger
+from verbworker.work.listeners.reception import ListenerJobs
+from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 NAME = "papers"
@@ -75,8 +75,8 @@ class Room:
     database: Database
     engine: MemoryEngine
     bridge: Bridge
-    reception: Reception
-    messenger: Messenger
+    reception: ListenerJobs
+    messenger: MessageDelivery
     inbox: Inbox
     runbook: Runbook
     first: Job
@@ -140,9 +140,9 @@ async def room(database: Database, request: pytest.FixtureRequest) -> AsyncItera
     )
     inbox = Inbox(database, engine_id="memory", owner=uuid4())
     dispatches = Dispatches(database, engine_id="memory", owner=uuid4())
-    reception = Reception(database, engine, InstanceIdentity(Instances(database), engine, dispatches))
+    reception = ListenerJobs(database, engine, InstanceIdentity(Instances(database), engine, dispatches))
     bridge = Bridge(verbs, database, Deployments(database, engine_id="memory"), inbox, reception)
-    messenger = Messenger(verbs, inbox, DeadLetters(database), engine)
+    messenger = MessageDelivery(verbs, inbox, DeadLetters(database), engine)
     async with counter(database, verbs, engine) as callers:
         await callers.router.invoke('(mail.case :number "7")', caller=asking())
         await callers.dispatcher.drain()

@@ -24,7 +24,7 @@ from tests.support.frames import (
     standing,
     working,
 )
-from verbworker.job.frame import FrameState, Step, decide, idempotency_key
+from verbworker.job.frame import FrameState, FrameStep, decide, idempotency_key
 from verbworker.stores.jobs.frames import Frames
 
 
@@ -182,7 +182,7 @@ async def test_another_job_under_the_same_key_claims_nothing(
 
     assert await frames.push(stranger) is None
     assert await place.row() == before
-    assert decide(await standing(frames), stranger.job, stranger.instance_uid, frames.owner) is Step.QUARANTINE
+    assert decide(await standing(frames), stranger.job, stranger.instance_uid, frames.owner) is FrameStep.QUARANTINE
 
 
 @pytest.mark.parametrize("uid", [None, uuid4()])
@@ -237,12 +237,12 @@ async def test_a_takeover_stops_at_the_most_runs(place: Place, frames: Frames) -
         await place.expire()
 
     assert await frames.push(place.delivery(at=6)) is None
-    assert decide(await standing(frames), make_job(at=6), place.instance.instance_uid, uuid4()) is Step.HOLD_POISON
+    assert decide(await standing(frames), make_job(at=6), place.instance.instance_uid, uuid4()) is FrameStep.HOLD_POISON
 
 
-@pytest.mark.parametrize(("declared", "now", "step"), [(1, 9, Step.HOLD_POISON), (9, 1, None)])
+@pytest.mark.parametrize(("declared", "now", "step"), [(1, 9, FrameStep.HOLD_POISON), (9, 1, None)])
 async def test_the_most_runs_are_those_declared_with_the_claim(
-    place: Place, frames: Frames, declared: int, now: int, step: Step | None
+    place: Place, frames: Frames, declared: int, now: int, step: FrameStep | None
 ) -> None:
     await claimed(frames, place.delivery(max_runs=declared))
     await place.expire()

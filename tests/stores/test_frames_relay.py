@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.databases import blocked, plain
 from tests.support.frames import FAR, THROWN, Place, claimed, make_delivery, make_job, standing, working
-from verbworker.job.frame import FrameState, Step, decide
+from verbworker.job.frame import FrameState, FrameStep, decide
 from verbworker.stores.jobs.frames import Frames, Unacknowledged
 
 NOW, HOUR = timedelta(0), timedelta(hours=1)
@@ -238,7 +238,7 @@ async def test_a_job_that_comes_back_after_it_was_archived_is_replayed_not_run(p
     frame = await frames.observe(1)
     assert frame is not None
     assert (frame.archived, frame.state, frame.output) == (True, FrameState.COMPLETED, verdict.output)
-    assert decide(frame, make_job(at=FAR), place.instance.instance_uid, frames.owner) is Step.REPLAY
+    assert decide(frame, make_job(at=FAR), place.instance.instance_uid, frames.owner) is FrameStep.REPLAY
 
 
 async def test_a_stranger_under_an_archived_key_gets_a_frame_of_its_own(place: Place, frames: Frames) -> None:

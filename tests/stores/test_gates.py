@@ -16,10 +16,10 @@ from verbworker.contract.message import Message
 from verbworker.contract.workflow import Gate
 from verbworker.errors import InvocationInvalid, JobGone, NotFound, RequestConflict
 from verbworker.job.job import TENANT_ID, Job
-from verbworker.model.waits import Waiting, as_json
+from verbworker.model.waits import ModelWait, as_json
 from verbworker.runbook.event import Kind, Status
 from verbworker.stores.cases.dispatches import Dispatches
-from verbworker.stores.cases.gates import GateBook, HumanGate
+from verbworker.stores.cases.gates import GateStore, HumanGate
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Database
 from verbworker.stores.messages.inbox import Inbox
@@ -123,7 +123,7 @@ async def test_a_model_may_name_its_gate_itself(database: Database, engine: Memo
               waits, deployed_by)
             VALUES ('memory', 1, 'hall-review', 1, 'hall.review', 'r', sha256(''), '', sha256(''), $1, 'tests')
             """,
-            json.dumps(as_json({"task_1": Waiting("human_gate", "Review", gate="four-eyes")})),
+            json.dumps(as_json({"task_1": ModelWait("human_gate", "Review", gate="four-eyes")})),
         )
         after = await hall.parked()
 
@@ -289,7 +289,7 @@ async def all_at_once(dsn: str, gate: HumanGate, acts: Sequence[Awaitable[HumanG
     """Everybody stands before the gate when it is let go."""
     async with Database(dsn, size=2) as watch:
         async with watch.transaction() as connection:
-            await GateBook(watch).hold_in(connection, gate.token_id, TENANT)
+            await GateStore(watch).hold_in(connection, gate.token_id, TENANT)
             waiting = asyncio.gather(*acts, return_exceptions=True)
             await eventually(lambda: _all_wait(watch, len(acts)))
         return list(await waiting)
@@ -320,7 +320,7 @@ async def test_of_many_who_decide_at_the_same_moment_exactly_one_wins(
 
 @pytest.mark.req("PRX-34")
 async def test_the_database_itself_keeps_a_second_decision_out(hall: Hall) -> None:
-    gate, book = await hall.parked(), GateBook(hall.database)
+    gate, book = await hall.parked(), GateStore(hall.database)
     async with hall.database.transaction() as connection:
         first = await book.decide_in(connection, gate.token_id, "approve", "", "anna", telling=None)
         second = await book.decide_in(connection, gate.token_id, "reject", "", "bob", telling=None)
@@ -542,7 +542,7 @@ async def test_a_decision_whose_task_is_gone_says_so(hall: Hall, engine: MemoryE
     assert decided.verdict.answer == "gone"
     (*_, gone) = await hall.events(gate.entry_id)
     assert (gone.kind, gone.detail) == (Kind.GATE_GONE, {"gate": GATE, "decision": "approve", "by": "anna"})
-    heard = await GateBook(hall.database).heard(gate.instance_uid, decisions=True, messages=True)
+    heard = await GateStore(hall.database).heard(gate.instance_uid, decisions=True, messages=True)
     assert heard == ((), ())
 
 
@@ -625,7 +625,7 @@ async def test_messages_are_heard_as_the_inbox_tells_them(hall: Hall) -> None:
         await inbox.sent(claimed)
         async with hall.database.transaction() as connection:
             await inbox.consume_in(connection, gate.instance_uid, "papers", "k")
-    book = GateBook(hall.database)
+    book = GateStore(hall.database)
     _, heard = await book.heard(gate.instance_uid, decisions=True, messages=True)
 
     assert [message.payload for message in heard] == [{"n": 1}, {"n": 2}]

@@ -10,7 +10,7 @@ from tests.support.frames import ENGINE, Place, claimed, working
 from verbworker.background.poll_loop import run_all
 from verbworker.job.frame import Claim
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.feeds.leases import End, Heart, Life
+from verbworker.work.feeds.leases import Leases, RunningJob, StopReason
 
 _PATIENCE = 30.0
 _SHORT = timedelta(milliseconds=300)
@@ -30,14 +30,14 @@ class SilentEngine(MemoryEngine):
         await asyncio.Event().wait()
 
 
-def _begin(stack: ExitStack, heart: Heart, place: Place, claim: Claim) -> Life:
+def _begin(stack: ExitStack, heart: Leases, place: Place, claim: Claim) -> RunningJob:
     return stack.enter_context(heart.beating(claim, place.delivery().job, asyncio.get_running_loop().time()))
 
 
 @pytest.mark.req("FAIL-11")
 async def test_a_job_its_own_worker_took_over_beats_on_after_the_first_run_ended(place: Place) -> None:
     async with working(place.database) as frames:
-        heart = Heart(frames, PatientEngine(ENGINE), engine_timeout_ms=60_000)
+        heart = Leases(frames, PatientEngine(ENGINE), engine_timeout_ms=60_000)
         with ExitStack() as first_run, ExitStack() as second_run:
             first = _begin(first_run, heart, place, await claimed(frames, place.delivery(at=1)))
             await place.expire()
@@ -46,14 +46,14 @@ async def test_a_job_its_own_worker_took_over_beats_on_after_the_first_run_ended
             await place.expire()
             await heart.beat()
 
-            assert first.ended is End.LOST
+            assert first.ended is StopReason.LOST
             assert second.ended is None
             assert await place.column("lease_until > clock_timestamp()")
 
 
 async def test_an_engine_that_never_answers_keeps_no_lease_from_being_extended(place: Place) -> None:
     async with working(place.database, lease=_SHORT) as frames, asyncio.TaskGroup() as tasks:
-        heart = Heart(frames, SilentEngine(ENGINE), engine_timeout_ms=60_000)
+        heart = Leases(frames, SilentEngine(ENGINE), engine_timeout_ms=60_000)
         with ExitStack() as run:
             _begin(run, heart, place, await claimed(frames, place.delivery()))
             beating = tasks.create_task(run_all(heart.services))

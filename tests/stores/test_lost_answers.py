@@ -18,9 +18,9 @@ from verbworker.job.job import RESERVED, Job
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
 from verbworker.testing.memory import JobState, MemoryEngine
-from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.leases import Leases
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.perform import VerbRun
 
 
 class ForgetfulFrames(Frames):
@@ -47,9 +47,9 @@ async def _delivered(database: Database, engine: MemoryEngine) -> AsyncIterator[
     with ThreadPoolExecutor(1) as threads:
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(frames.run())
-            heart = Heart(frames, engine, engine_timeout_ms=60_000)
+            heart = Leases(frames, engine, engine_timeout_ms=60_000)
             yield (
-                Executor(registry, engine, frames, Databases(database, database), heart, Performance(threads)),
+                Executor(registry, engine, frames, Databases(database, database), heart, VerbRun(threads)),
                 job,
             )
             writing.cancel()

@@ -14,7 +14,7 @@ from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.stalls import Stalls
 from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.upkeep.stalls import StallDetector
 
 MINUTE = timedelta(minutes=1)
@@ -53,7 +53,7 @@ async def test_an_instance_whose_key_is_anothers_is_named_as_lost_by_the_engine(
 
 async def test_an_instance_that_the_engine_lost_can_be_cancelled(database: Database) -> None:
     book = await lost(database)
-    cancelling = Cancelling(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), MemoryEngine(ENGINE))
+    cancelling = Cancellation(database, Dispatches(database, engine_id=ENGINE, owner=uuid4()), MemoryEngine(ENGINE))
 
     entry = await cancelling.cancel(book.entry_id, tenant_id="default", by="ada", reason="lost")
 
@@ -96,10 +96,10 @@ async def test_a_cancel_of_an_instance_that_the_engine_lost_meanwhile_is_carried
     book, other = await Book.open(database, attempts=1), await Book.open(database, attempts=1)
     await book.start(7)
     dispatches = Dispatches(database, engine_id=ENGINE, owner=uuid4())
-    await Cancelling(database, dispatches).cancel(book.entry_id, tenant_id="default", by="ada", reason="late")
+    await Cancellation(database, dispatches).cancel(book.entry_id, tenant_id="default", by="ada", reason="late")
     await other.start(7)
 
-    assert await Cancelling(database, dispatches, MemoryEngine(ENGINE)).drain(longer_than=timedelta(0)) == 1
+    assert await Cancellation(database, dispatches, MemoryEngine(ENGINE)).drain(longer_than=timedelta(0)) == 1
     assert (await book.entry()).status is Status.CANCELLED
     assert (await book.events())[-1].detail["reason"] == "late"
     assert (await other.entry()).status is Status.EXECUTING

@@ -11,7 +11,7 @@ from verbworker.engine.protocol import Signal, Variables
 from verbworker.errors import CommandInvalid, EngineUnavailable
 from verbworker.runbook.event import Kind
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.messages.ingress import Answered, Counter
+from verbworker.work.messages.ingress import Answered, MessageCounter
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ class Waiting(MemoryEngine):
         return self.answer
 
 
-def counter_with(room: Mailroom, engine: Waiting) -> Counter:
+def counter_with(room: Mailroom, engine: Waiting) -> MessageCounter:
     room.counter._engine = engine
     return room.counter
 

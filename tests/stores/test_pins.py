@@ -15,13 +15,13 @@ from tests.support.start import Begun, begin, prepare
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Ask, Start
 from verbworker.job.job import RESERVED, Job
-from verbworker.payload.boundary import Luggage
+from verbworker.payload.boundary import JobVariables
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
 from verbworker.testing.memory import JobState, MemoryEngine
-from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.leases import Leases
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.perform import VerbRun
 
 
 class Reused:
@@ -66,9 +66,9 @@ async def _reused(dsn: str) -> AsyncIterator[Reused]:
         frames = Frames(database, engine_id=new.engine_id, owner=uuid4())
         writing = tasks.create_task(frames.run())
         with ThreadPoolExecutor(1) as threads:
-            heart = Heart(frames, new, engine_timeout_ms=60_000)
+            heart = Leases(frames, new, engine_timeout_ms=60_000)
             databases = Databases(database, database)
-            executor = Executor(registry, new, frames, databases, heart, Performance(threads))
+            executor = Executor(registry, new, frames, databases, heart, VerbRun(threads))
             reused = Reused(database, workflow, executor, new)
             reused.old = await begin(database, old, workflow, {"amount": 1})
             yield reused
@@ -115,7 +115,7 @@ async def test_a_job_key_that_was_given_out_again_runs_the_new_job_and_keeps_the
     if was_done:
         await reused.executor.execute(before)
     else:
-        claim = await reused.executor._claim(before, Luggage.of(before), 0.0)
+        claim = await reused.executor._claim(before, JobVariables.of(before), 0.0)
     other = await reused.job()
     again = replace(other, key=before.key)
 

@@ -16,8 +16,8 @@ from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Connection, Database
 from verbworker.testing.memory import JobState, MemoryEngine, MemoryJob
-from verbworker.work.listeners.reception import Act, Listener, Reception, Visit
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.listeners.reception import Act, ListenerJobs, ListenerKind, ListenerVisit
+from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 KIND = "verbworker.park"
@@ -27,7 +27,7 @@ KIND = "verbworker.park"
 class Desk:
     book: Book
     engine: MemoryEngine
-    reception: Reception
+    reception: ListenerJobs
 
     async def delivery(self) -> Job:
         ask = Ask(KIND, "tests", 60_000, RESERVED)
@@ -54,13 +54,13 @@ async def desk(database: Database) -> Desk:
     await book.start(started.instance_key)
     dispatches = Dispatches(database, engine_id=ENGINE, owner=uuid4())
     identity = InstanceIdentity(Instances(database), engine, dispatches)
-    return Desk(book, engine, Reception(database, engine, identity))
+    return Desk(book, engine, ListenerJobs(database, engine, identity))
 
 
 def failing(error: Exception, times: int = 1) -> Act:
     left = [error] * times
 
-    async def act(connection: Connection, visit: Visit) -> bool:
+    async def act(connection: Connection, visit: ListenerVisit) -> bool:
         if left:
             raise left.pop()
         return True
@@ -93,7 +93,7 @@ async def test_a_bug_leaves_the_job_to_the_engine(desk: Desk, caplog: pytest.Log
 async def test_a_completion_the_engine_did_not_hear_of_is_said_again(desk: Desk) -> None:
     acted: list[int] = []
 
-    async def act(connection: Connection, visit: Visit) -> bool:
+    async def act(connection: Connection, visit: ListenerVisit) -> bool:
         acted.append(visit.job.key)
         return True
 
@@ -110,7 +110,7 @@ async def test_a_completion_the_engine_did_not_hear_of_is_said_again(desk: Desk)
 async def test_a_completion_whose_answer_was_lost_is_over(desk: Desk) -> None:
     job = await desk.delivery()
     desk.engine.lose_answer("complete")
-    listener = Listener(KIND, desk.reception, failing(ValueError(), 0))
+    listener = ListenerKind(KIND, desk.reception, failing(ValueError(), 0))
 
     await listener.serve(job)
     await listener.serve(job)
@@ -173,7 +173,7 @@ async def test_an_instance_key_that_another_instance_has_stops_for_a_person(desk
 
 async def test_a_stray_waits_for_an_engine_that_is_away(desk: Desk, database: Database) -> None:
     dispatches = Dispatches(database, engine_id=ENGINE, owner=uuid4())
-    await Cancelling(database, dispatches).cancel(desk.book.entry_id, tenant_id="default", by="ada", reason="x")
+    await Cancellation(database, dispatches).cancel(desk.book.entry_id, tenant_id="default", by="ada", reason="x")
     async with database.transaction() as connection:
         detail = {"by": "ada"}
         await desk.book.runbook.end_in(connection, desk.book.entry_id, outcome=None, detail=detail, kind=Kind.CANCELLED)

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.support.frames import ENGINE, FAR, Place, claimed, working
-from verbworker.payload.boundary import Luggage
+from verbworker.payload.boundary import JobVariables
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.redelivery import Redelivery
 
 
@@ -21,7 +21,9 @@ async def test_only_a_job_activated_after_its_acknowledgement_came_back(
         engine = MemoryEngine(ENGINE)
         delivery = place.delivery(at=at)
 
-        claim = await Redelivery(frames, engine, Returns(engine, frames)).settle(delivery, Luggage.of(delivery.job))
+        claim = await Redelivery(frames, engine, JobResults(engine, frames)).settle(
+            delivery, JobVariables.of(delivery.job)
+        )
 
     assert claim is None
     assert sum("came back" in record.message for record in caplog.records) == alarms

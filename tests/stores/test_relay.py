@@ -8,7 +8,7 @@ from tests.support.frames import ENGINE, Place, claimed, working
 from verbworker.engine.protocol import Variables
 from verbworker.testing.memory import MemoryEngine
 from verbworker.work.feeds.relay import Relay
-from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.job_results import JobResults
 
 
 class Told(MemoryEngine):
@@ -29,6 +29,6 @@ async def test_a_note_that_cannot_be_written_stops_no_verdict(place: Place) -> N
         await frames.pop_completed(place.verdict(await claimed(frames, place.delivery())))
         await place.database.execute("DROP TABLE verbworker.frame_event CASCADE")
 
-        sent = await Relay(frames, Returns(engine, frames), every=timedelta(0)).sweep()
+        sent = await Relay(frames, JobResults(engine, frames), every=timedelta(0)).sweep()
 
     assert (sent, engine.completed) == (1, [1])

@@ -13,12 +13,12 @@ from tests.support.entries import Book
 from tests.support.frames import FAR, make_delivery, make_instance, make_job, working
 from tests.support.retention import LETTER, MESSAGE, Past, days, drop_all, retention
 from verbworker.errors import CannotRun, StoreError
-from verbworker.job.frame import Step, decide
+from verbworker.job.frame import FrameStep, decide
 from verbworker.runbook.export import check_entry
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
 from verbworker.stores.retention import RetiredRows
-from verbworker.stores.task_profiles import TermsBook
+from verbworker.stores.task_profiles import TaskProfileStore
 from verbworker.work.upkeep.retention import OTHER_OWNERS, RULES, Retention
 
 TABLES = """
@@ -391,7 +391,7 @@ async def test_a_case_that_comes_back_after_its_frame_was_archived_is_replayed(p
             assert await frames.push(make_delivery(job, instance)) is None
             frame = await frames.observe(key)
             assert frame is not None
-            assert decide(frame, job, book.instance_uid, frames.owner) is Step.REPLAY
+            assert decide(frame, job, book.instance_uid, frames.owner) is FrameStep.REPLAY
 
 
 async def test_a_job_of_a_case_whose_payload_went_has_no_known_input(past: Past) -> None:
@@ -412,7 +412,7 @@ async def test_the_visits_of_an_instance_nobody_has_go_after_a_day(past: Past) -
     for instance_key, age in ((1, days(400)), (2, days(1.1)), (3, days(0.9))):
         await past.database.execute(insert, instance_key, age)
 
-    await TermsBook(past.database, engine_id="engine-1").forget_visits(ended_before=days(0), limit=10)
+    await TaskProfileStore(past.database, engine_id="engine-1").forget_visits(ended_before=days(0), limit=10)
 
     assert await past.labels("SELECT process_instance_key FROM verbworker.step_visit") == [1, 3]
 

@@ -15,7 +15,7 @@ from verbworker.job.job import Job
 from verbworker.job.outcome import Thrown, told
 from verbworker.testing.memory import JobState
 from verbworker.work.feeds.relay import Relay
-from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.redelivery import verdict_of
 
 LONG = timedelta(minutes=1)
@@ -39,7 +39,7 @@ async def popped(desk: Desk) -> Job:
 
 async def returned(desk: Desk, job: Job, patience: timedelta = timedelta(0)) -> bool:
     verdict = verdict_of(await desk.frame(job))
-    done = await Returns(desk.engine, desk.frames, patience=patience).verdict(job.key, verdict)
+    done = await JobResults(desk.engine, desk.frames, patience=patience).verdict(job.key, verdict)
     await desk.frames.flush()
     return done
 
@@ -143,7 +143,7 @@ async def held(desk: Desk) -> Job:
 
 
 async def reported(desk: Desk, job: Job, patience: timedelta = timedelta(0)) -> Any:
-    returns = Returns(desk.engine, desk.frames, patience=patience)
+    returns = JobResults(desk.engine, desk.frames, patience=patience)
     await returns.report(job.key, 1, retries=0, delay=0, message="wrong")
     return await desk.column(job, "reported_at")
 

@@ -14,7 +14,7 @@ from verbworker.job.failpoint import Point
 from verbworker.job.frame import FrameState
 from verbworker.job.job import Job
 from verbworker.testing.memory import JobState
-from verbworker.work.feeds.leases import End
+from verbworker.work.feeds.leases import StopReason
 
 
 class Outside:
@@ -255,7 +255,7 @@ async def test_a_transactional_verb_that_must_end_is_rolled_back_and_its_job_goe
     async with opened(dsn, booking(outside)) as desk, asyncio.TaskGroup() as tasks:
         await desk.database.execute(TABLE)
         job, task = await running(desk, outside, tasks)
-        desk.heart.end_all(End.SHUTDOWN)
+        desk.heart.end_all(StopReason.SHUTDOWN)
         await task
 
         assert await effects(desk) == 0
@@ -268,7 +268,7 @@ async def test_an_external_verb_that_must_end_stays_as_it_is(dsn: str) -> None:
     outside = Outside()
     async with opened(dsn, sending(outside)) as desk, asyncio.TaskGroup() as tasks:
         job, task = await running(desk, outside, tasks)
-        desk.heart.end_all(End.SHUTDOWN)
+        desk.heart.end_all(StopReason.SHUTDOWN)
         await task
 
         assert (await desk.column(job, "state"), await desk.column(job, "runs")) == ("started", 1)
@@ -281,7 +281,7 @@ async def test_a_job_that_is_claimed_while_the_worker_ends_is_not_begun(dsn: str
     outside = Outside()
     async with opened(dsn, make(outside)) as desk:
         job = await desk.begun()
-        desk.heart.end_all(End.SHUTDOWN)
+        desk.heart.end_all(StopReason.SHUTDOWN)
         await desk.executor.execute(job)
 
         assert outside.calls == 0

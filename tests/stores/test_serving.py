@@ -30,7 +30,7 @@ from verbworker.stores.database import Connection, Database
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.testing.kit import Crash
 from verbworker.testing.memory import JobState, MemoryEngine
-from verbworker.work.listeners.reception import Act, Listener, Reception, Visit
+from verbworker.work.listeners.reception import Act, ListenerJobs, ListenerKind, ListenerVisit
 from verbworker.work.listeners.serving import Serving
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
@@ -240,7 +240,7 @@ async def test_a_row_that_cannot_be_removed_is_removed_by_the_sweep(database: Da
 
 
 @pytest.fixture
-async def listening(database: Database) -> tuple[Book, MemoryEngine, Reception]:
+async def listening(database: Database) -> tuple[Book, MemoryEngine, ListenerJobs]:
     engine = MemoryEngine(ENGINE)
     engine.line("kyc", [KIND])
     engine.lose_timeouts()
@@ -250,7 +250,7 @@ async def listening(database: Database) -> tuple[Book, MemoryEngine, Reception]:
     await book.start(started.instance_key)
     dispatches = Dispatches(database, engine_id=ENGINE, owner=uuid4())
     identity = InstanceIdentity(Instances(database), engine, dispatches)
-    return book, engine, Reception(database, engine, identity)
+    return book, engine, ListenerJobs(database, engine, identity)
 
 
 async def handed_out(engine: MemoryEngine, kind: str) -> list[Job]:
@@ -262,7 +262,7 @@ async def handed_out(engine: MemoryEngine, kind: str) -> list[Job]:
 def acting(*errors: BaseException) -> Act:
     left = list(errors)
 
-    async def act(connection: Connection, visit: Visit) -> bool:
+    async def act(connection: Connection, visit: ListenerVisit) -> bool:
         if left:
             raise left.pop()
         return True
@@ -272,10 +272,10 @@ def acting(*errors: BaseException) -> Act:
 
 @pytest.mark.parametrize("error", [Crash(), StoreUnavailable("away"), ZeroDivisionError()], ids=repr)
 async def test_a_listener_job_that_was_not_answered_is_served_elsewhere_without_a_timeout(
-    database: Database, listening: tuple[Book, MemoryEngine, Reception], error: BaseException
+    database: Database, listening: tuple[Book, MemoryEngine, ListenerJobs], error: BaseException
 ) -> None:
     _, engine, reception = listening
-    desk = Listener(KIND, reception, acting(error))
+    desk = ListenerKind(KIND, reception, acting(error))
     (job,) = await handed_out(engine, KIND)
     async with serving(database, engine) as (around, _):
         with suppress(Crash):
@@ -392,7 +392,7 @@ async def test_a_walk_that_finds_a_rival_at_a_step_is_delivered_again_when_the_r
 
 
 async def test_a_job_that_is_gone_loses_its_row_and_its_instance_is_asked_for(
-    database: Database, listening: tuple[Book, MemoryEngine, Reception]
+    database: Database, listening: tuple[Book, MemoryEngine, ListenerJobs]
 ) -> None:
     book, engine, _ = listening
     (job,) = await handed_out(engine, KIND)
@@ -412,7 +412,7 @@ async def test_a_job_that_is_gone_loses_its_row_and_its_instance_is_asked_for(
 
 
 async def test_a_job_that_its_worker_had_answered_before_it_died_only_loses_its_row(
-    database: Database, listening: tuple[Book, MemoryEngine, Reception]
+    database: Database, listening: tuple[Book, MemoryEngine, ListenerJobs]
 ) -> None:
     book, engine, _ = listening
     (job,) = await handed_out(engine, KIND)
@@ -428,7 +428,7 @@ async def test_a_job_that_its_worker_had_answered_before_it_died_only_loses_its_
 
 
 async def test_a_row_is_kept_while_the_engine_is_away_and_tried_again_later(
-    database: Database, listening: tuple[Book, MemoryEngine, Reception]
+    database: Database, listening: tuple[Book, MemoryEngine, ListenerJobs]
 ) -> None:
     book, engine, _ = listening
     (job,) = await handed_out(engine, KIND)

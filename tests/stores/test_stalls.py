@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.entries import INSTANCE_KEY, Book
 from tests.support.frames import ENGINE
-from verbworker.runbook.event import Due, Kind, StallKind, Wait
+from verbworker.runbook.event import DueBy, Kind, StallKind, Wait
 from verbworker.stores.cases.overview import Filter, Overview
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.cases.stalls import Stalls, Standstill
@@ -261,8 +261,8 @@ async def test_a_retry_that_is_not_overdue(database: Database, statement: str) -
 
 async def test_a_wait_whose_timer_is_late_is_named_until_it_ends(database: Database) -> None:
     book = await quiet(database)
-    await book.park(book.token(1, due=Due(timedelta(hours=-2))))
-    await book.park(book.token(2, due=Due(timedelta(hours=2))))
+    await book.park(book.token(1, due=DueBy(timedelta(hours=-2))))
+    await book.park(book.token(2, due=DueBy(timedelta(hours=2))))
     (still,) = await found(database)
     await note(database, still)
     await Stalls(database).clear(ENGINE)
@@ -277,7 +277,7 @@ async def test_a_wait_whose_timer_is_late_is_named_until_it_ends(database: Datab
 
 async def test_a_late_timer_whose_end_is_under_way_is_not_named(database: Database) -> None:
     book = await quiet(database)
-    await book.park(book.token(1, due=Due(timedelta(hours=-2))))
+    await book.park(book.token(1, due=DueBy(timedelta(hours=-2))))
     await database.execute(DELIVERY, book.instance_uid)
 
     assert await found(database) == []
@@ -289,15 +289,15 @@ async def test_a_timer_that_fired_beside_its_wait_is_not_late(
 ) -> None:
     book = await quiet(database)
     await book.runbook.append(book.entry_id, Kind.TIMER_FIRED, once="fired", detail={"name": name})
-    await book.park(book.token(1, due=Due(timedelta(hours=-2), beside=("a week",))))
+    await book.park(book.token(1, due=DueBy(timedelta(hours=-2), beside=("a week",))))
 
     assert [still.kind for still in await found(database)] == kinds
 
 
 async def test_the_worst_of_each_kind_is_told(database: Database) -> None:
     book = await quiet(database)
-    await book.park(book.token(1, due=Due(timedelta(hours=-3))))
-    await book.park(book.token(2, due=Due(timedelta(hours=-5))))
+    await book.park(book.token(1, due=DueBy(timedelta(hours=-3))))
+    await book.park(book.token(2, due=DueBy(timedelta(hours=-5))))
     for still in await found(database):
         await note(database, still)
 

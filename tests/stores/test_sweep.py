@@ -25,10 +25,10 @@ from verbworker.job.failpoint import Point
 from verbworker.job.frame import Delivery, FrameState
 from verbworker.job.job import RESERVED, Job
 from verbworker.job.outcome import Incident
-from verbworker.payload.boundary import Luggage
+from verbworker.payload.boundary import JobVariables
 from verbworker.runbook.event import Kind, Status
 from verbworker.testing.memory import JobState
-from verbworker.work.upkeep.archiver import Reaper
+from verbworker.work.upkeep.archiver import Archiver
 
 FRAMES = "SELECT state, fail_code, ack_result, acked_at IS NOT NULL AS acked FROM verbworker.job_frame"
 ARCHIVED = "SELECT state, fail_code, ack_result FROM verbworker.job_frame_archive"
@@ -376,7 +376,7 @@ async def _first_job(place: House) -> Job:
 
 
 def _delivery(job: Job) -> Delivery:
-    return make_delivery(job, instance_uid=Luggage.of(job).instance_uid)
+    return make_delivery(job, instance_uid=JobVariables.of(job).instance_uid)
 
 
 async def _status(place: House) -> Status:
@@ -387,7 +387,7 @@ async def _status(place: House) -> Status:
 
 
 async def _archived(place: House) -> list[tuple[object, ...]]:
-    reaper = Reaper(place.worker.frames, after=timedelta(0))
+    reaper = Archiver(place.worker.frames, after=timedelta(0))
     await reaper.sweep()
     await place.worker.frames.archive(older_than=timedelta(0), settled=timedelta(0))
     left = await place.database.fetch("SELECT 1 FROM verbworker.job_frame WHERE state <> 'completed'")

@@ -14,7 +14,7 @@ from verbworker.profile.task_profile import HEADER
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.task_profiles import TermsBook
+from verbworker.stores.task_profiles import TaskProfileStore
 
 
 @pytest.fixture
@@ -24,12 +24,12 @@ async def database(dsn: str) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-def book(database: Database) -> TermsBook:
-    return TermsBook(database, engine_id="engine-1")
+def book(database: Database) -> TaskProfileStore:
+    return TaskProfileStore(database, engine_id="engine-1")
 
 
 @pytest.mark.req("POL-05", "CPL-13")
-async def test_terms_are_found_by_the_digest_a_job_carries(database: Database, book: TermsBook) -> None:
+async def test_terms_are_found_by_the_digest_a_job_carries(database: Database, book: TaskProfileStore) -> None:
     compiled = weave(profiled_model("doc"), profiled_registry("doc", Office())).compiled
     job = make_job(element_id="ask", headers={HEADER: compiled.ir_digest})
     assert await book.of(job) is None
@@ -48,7 +48,7 @@ async def test_terms_are_found_by_the_digest_a_job_carries(database: Database, b
 @pytest.mark.req("TPL-08")
 async def test_visits_that_come_at_once_get_numbers_of_their_own(dsn: str) -> None:
     async with Database(dsn, size=8) as crowded:
-        book = TermsBook(crowded, engine_id="engine-1")
+        book = TaskProfileStore(crowded, engine_id="engine-1")
         jobs = [make_job(key, element_instance_key=key) for key in range(1, 41)]
         numbers = await asyncio.gather(*(book.visit(job) for job in jobs))
         again = await asyncio.gather(*(book.visit(job) for job in reversed(jobs)))
@@ -58,7 +58,7 @@ async def test_visits_that_come_at_once_get_numbers_of_their_own(dsn: str) -> No
 
 
 @pytest.mark.req("TPL-08")
-async def test_each_step_of_each_instance_counts_for_itself(book: TermsBook) -> None:
+async def test_each_step_of_each_instance_counts_for_itself(book: TaskProfileStore) -> None:
     first = make_job(element_id="ask", element_instance_key=1)
 
     numbers = [
@@ -75,7 +75,7 @@ async def test_each_step_of_each_instance_counts_for_itself(book: TermsBook) -> 
     assert numbers == [1, 2, 1, 1, 1]
 
 
-async def test_the_counts_of_an_instance_that_ended_are_forgotten(database: Database, book: TermsBook) -> None:
+async def test_the_counts_of_an_instance_that_ended_are_forgotten(database: Database, book: TaskProfileStore) -> None:
     jobs = [make_job(key, process_instance_key=key, element_instance_key=key) for key in (1, 2)]
     instances = [make_instance(), make_instance()]
     for job, instance in zip(jobs, instances, strict=True):

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.entries import Book
-from verbworker.dev.event_log import Ticker
+from verbworker.dev.event_log import EventLog
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
@@ -24,7 +24,7 @@ async def fire(book: Book, name: str) -> None:
 @pytest.mark.req("EVT-16")
 async def test_each_thing_is_told_once_with_the_entrys_own_sentence(database: Database) -> None:
     ann, bob = await Book.open(database, sentence="Ann's case"), await Book.open(database, sentence="Bob's case")
-    ticker = Ticker(Runbook(database), "default")
+    ticker = EventLog(Runbook(database), "default")
     await fire(ann, "a day")
     await fire(bob, "a week")
     first = await ticker.news()
@@ -42,7 +42,7 @@ async def test_each_thing_is_told_once_with_the_entrys_own_sentence(database: Da
 async def test_what_happened_before_is_skipped_and_what_happens_to_it_then_is_told(database: Database) -> None:
     book = await Book.open(database)
     await fire(book, "before")
-    ticker = Ticker(Runbook(database), "default")
+    ticker = EventLog(Runbook(database), "default")
     await ticker.skip()
     await fire(book, "after")
 
@@ -51,7 +51,7 @@ async def test_what_happened_before_is_skipped_and_what_happens_to_it_then_is_to
 
 async def test_a_thing_that_is_committed_late_is_told_all_the_same(database: Database) -> None:
     slow, quick = await Book.open(database), await Book.open(database)
-    ticker = Ticker(Runbook(database), "default")
+    ticker = EventLog(Runbook(database), "default")
     async with database.transaction() as connection:
         await slow.runbook.append_in(connection, slow.entry_id, Kind.TIMER_FIRED, once="s", detail={"name": "slow"})
         await fire(quick, "quick")
@@ -65,4 +65,4 @@ async def test_another_tenants_runbook_is_not_told(database: Database) -> None:
     book = await Book.open(database, tenant_id="others")
     await fire(book, "a day")
 
-    assert await Ticker(Runbook(database), "default").news() == []
+    assert await EventLog(Runbook(database), "default").news() == []

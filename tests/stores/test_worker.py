@@ -26,13 +26,13 @@ from verbworker.job.job import Job
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
 from verbworker.testing.memory import JobState
-from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.leases import Leases
 from verbworker.work.feeds.relay import Relay
 from verbworker.work.feeds.worker import Pace, Worker
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import Returns
-from verbworker.work.jobs.perform import Performance
-from verbworker.work.upkeep.archiver import Reaper
+from verbworker.work.jobs.job_results import JobResults
+from verbworker.work.jobs.perform import VerbRun
+from verbworker.work.upkeep.archiver import Archiver
 
 PATIENCE = 60.0
 LEASE = timedelta(seconds=30)
@@ -100,9 +100,9 @@ async def on_shift(
     with ThreadPoolExecutor(4) as threads:
         async with Database(dsn, size=6) as control, Database(dsn, size=4) as verbs:
             frames = Frames(control, engine_id=engine.engine_id, owner=uuid4(), lease=lease)
-            heart = Heart(frames, engine, engine_timeout_ms=60_000)
-            executor = Executor(registry, engine, frames, Databases(control, verbs), heart, Performance(threads))
-            relay, reaper = Relay(frames, Returns(engine, frames)), Reaper(frames)
+            heart = Leases(frames, engine, engine_timeout_ms=60_000)
+            executor = Executor(registry, engine, frames, Databases(control, verbs), heart, VerbRun(threads))
+            relay, reaper = Relay(frames, JobResults(engine, frames)), Archiver(frames)
             worker = Worker(registry, engine, frames, executor, heart, relay, reaper, pace)
             yield Shift(worker, engine, control, registry)
 

@@ -37,23 +37,23 @@ from verbworker.stores.deployments import Deployments
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
-from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.leases import Leases
 from verbworker.work.feeds.relay import Relay
 from verbworker.work.feeds.worker import Pace, Worker
-from verbworker.work.gates.gate_jobs import GateDesk
+from verbworker.work.gates.gate_jobs import GateJobs
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import Returns
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.job_results import JobResults
+from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.listeners.bridge import Bridge
 from verbworker.work.listeners.completion import Completion
-from verbworker.work.listeners.job_handler import Desk, variables_for
-from verbworker.work.listeners.reception import Reception
-from verbworker.work.messages.delivery import Messenger
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.listeners.job_handler import JobHandler, variables_for
+from verbworker.work.listeners.reception import ListenerJobs
+from verbworker.work.messages.delivery import MessageDelivery
+from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.starts.router import Router
-from verbworker.work.upkeep.archiver import Reaper
+from verbworker.work.upkeep.archiver import Archiver
 from verbworker.work.upkeep.reconciler import Reconciler
 
 PARK, UNPARK, FIRED = "verbworker.park", "verbworker.unpark", "verbworker.fired"
@@ -112,18 +112,18 @@ class Casebook:
     engine: Heard
     database: Database
     frames: Frames
-    heart: Heart
+    heart: Leases
     executor: Executor
     router: Router
     dispatcher: Dispatcher
     dispatches: Dispatches
     deployments: Deployments
     inbox: Inbox
-    messenger: Messenger
-    cancelling: Cancelling
+    messenger: MessageDelivery
+    cancelling: Cancellation
     reconciler: Reconciler
     runbook: Runbook
-    desks: Mapping[str, Desk]
+    desks: Mapping[str, JobHandler]
     taken: dict[str, list[Job]] = field(default_factory=dict)
     entries: list[UUID] = field(default_factory=list)
 
@@ -305,14 +305,14 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
     async with opened_rig(dsn, address, known) as rig, counter(rig.database, known, rig.engine) as desk:
         engine, database = rig.engine, rig.database
         identity = InstanceIdentity(Instances(database), engine, desk.dispatches)
-        reception = Reception(database, engine, identity)
+        reception = ListenerJobs(database, engine, identity)
         deployments = Deployments(database, engine_id=engine.engine_id)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
-        cancelling = Cancelling(database, desk.dispatches, engine)
-        desks: list[Desk] = Bridge(known, database, deployments, inbox, reception).desks()
-        desks += [Completion(known, database, reception, cancelling), GateDesk(known, engine, database)]
+        cancelling = Cancellation(database, desk.dispatches, engine)
+        desks: list[JobHandler] = Bridge(known, database, deployments, inbox, reception).desks()
+        desks += [Completion(known, database, reception, cancelling), GateJobs(known, engine, database)]
         threads = ThreadPoolExecutor(2)
-        databases, performance = Databases(database, database), Performance(threads)
+        databases, performance = Databases(database, database), VerbRun(threads)
         executor = Executor(known, engine, rig.frames, databases, rig.heart, performance, identity=identity)
         book = Casebook(
             domain=domain,
@@ -328,7 +328,7 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
             dispatches=desk.dispatches,
             deployments=deployments,
             inbox=inbox,
-            messenger=Messenger(known, inbox, DeadLetters(database), engine),
+            messenger=MessageDelivery(known, inbox, DeadLetters(database), engine),
             cancelling=cancelling,
             reconciler=Reconciler(database, engine, cancelling, after=timedelta(hours=1)),
             runbook=Runbook(database),
@@ -346,7 +346,7 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
 async def working(book: Casebook) -> AsyncIterator[None]:
     """A worker with every desk at work; in the end it drains."""
     frames, engine, stop = book.frames, book.engine, asyncio.Event()
-    relay, reaper = Relay(frames, Returns(engine, frames)), Reaper(frames)
+    relay, reaper = Relay(frames, JobResults(engine, frames)), Archiver(frames)
     pace = Pace(name="casebook", poll_wait=timedelta(seconds=1))
     worker = Worker(
         book.registry, engine, frames, book.executor, book.heart, relay, reaper, pace, desks=list(book.desks.values())

@@ -14,7 +14,7 @@ from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.starts.direct import Direct
 from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.router import Caller, Router
@@ -46,7 +46,7 @@ async def counter(
     owner, threads = uuid4(), ThreadPoolExecutor(2)
     dispatches = Dispatches(database, engine_id=engine.engine_id, owner=owner)
     dispatcher = Dispatcher(dispatches, Instances(database), engine)
-    direct = Direct(registry, database, database, Performance(threads), owner)
+    direct = Direct(registry, database, database, VerbRun(threads), owner)
     router = Router(
         registry, database, dispatches, direct, engine_id=engine.engine_id, ring=ring, dispatcher=dispatcher
     )

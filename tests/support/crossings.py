@@ -13,9 +13,9 @@ from verblint.contracts.contract import FlagType
 from verbworker.contract.flags import Flag, FlagContract
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
-from verbworker.job.frame import Claim, Correlation
+from verbworker.job.frame import Claim, InstanceFacts
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
-from verbworker.payload.boundary import Entered, Luggage, enter
+from verbworker.payload.boundary import AdmittedJob, JobVariables, enter
 from verbworker.payload.envelope import pack
 from verbworker.payload.signature import KeyRing, Seal
 
@@ -24,7 +24,7 @@ ENTRY = UUID("22222222-2222-2222-2222-222222222222")
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DATA: dict[str, Any] = {"amount": 7, "note": "", "person": {"name": "Ada", "born": "1815"}, "stranger": [1, 2]}
 
-INSTANCE = Correlation(
+INSTANCE = InstanceFacts(
     tenant_id="t1",
     entry_id=ENTRY,
     verb="kyc.open-case",
@@ -117,8 +117,8 @@ def entered(
     head: bytes | None = None,
     variables: Mapping[str, object] | None = None,
     **job: Any,
-) -> Entered:
+) -> AdmittedJob:
     """A job that entered, or what refused it."""
     carried = make_variables() if variables is None else variables
     delivered = make_job(**{"type": "kyc.check", "variables": carried, **job})
-    return enter(delivered, Luggage.of(delivered), claim, registry or make_registry(), ring=ring, head=head)
+    return enter(delivered, JobVariables.of(delivered), claim, registry or make_registry(), ring=ring, head=head)

@@ -28,10 +28,10 @@ from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.sql import query
 from verbworker.testing.kit import Crash
 from verbworker.testing.memory import MemoryEngine, MemoryJob
-from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.leases import Leases
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import Returns
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.job_results import JobResults
+from verbworker.work.jobs.perform import VerbRun
 
 VERB = "desk.act"
 OTHER = "desk.other"
@@ -65,8 +65,8 @@ class Desk:
     engine: ToldEngine
     database: Database
     frames: Frames
-    heart: Heart
-    returns: Returns
+    heart: Leases
+    returns: JobResults
     executor: Executor
 
     async def start(self, account: Account | None = None) -> Begun:
@@ -190,9 +190,9 @@ async def opened(
         ):
             frames = frames_type(database, engine_id=used.engine_id, owner=uuid4(), lease=lease)
             writing = tasks.create_task(frames.run())
-            heart = Heart(frames, used, engine_timeout_ms=60_000)
-            returns = Returns(used, frames, patience=timedelta(0))
-            executor = Executor(registry, used, frames, Databases(database, verbs), heart, Performance(threads))
+            heart = Leases(frames, used, engine_timeout_ms=60_000)
+            returns = JobResults(used, frames, patience=timedelta(0))
+            executor = Executor(registry, used, frames, Databases(database, verbs), heart, VerbRun(threads))
             try:
                 yield Desk(registry, used, database, frames, heart, returns, executor)
             finally:

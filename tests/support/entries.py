@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from tests.support.frames import ENGINE, FIRST
-from verbworker.runbook.event import Entry, EntryMode, Event, Token, Wait
+from verbworker.runbook.event import Entry, EntryMode, Event, ParkedToken, Wait
 from verbworker.stores.cases.instances import Instance, Instances
 from verbworker.stores.cases.runbook import Request, Runbook
 from verbworker.stores.database import Database
@@ -73,7 +73,7 @@ class Book:
         instances = Instances(self.database)
         return await instances.pin(self.instance_uid, instance_key=instance_key, definition_key=70, version=3)
 
-    def token(self, element: int = 1, kind: Wait = Wait.TIMER, **changes: Any) -> Token:
+    def token(self, element: int = 1, kind: Wait = Wait.TIMER, **changes: Any) -> ParkedToken:
         """A wait of this entry."""
         given: dict[str, Any] = {
             "tenant_id": "default",
@@ -86,9 +86,9 @@ class Book:
             "kind": kind,
             "reason": "Awaiting something",
         }
-        return Token(**(given | changes))
+        return ParkedToken(**(given | changes))
 
-    async def park(self, token: Token) -> None:
+    async def park(self, token: ParkedToken) -> None:
         """Open a token, with nothing told."""
         async with self.database.transaction() as connection:
             await self.runbook.park_in(connection, token)

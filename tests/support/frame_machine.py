@@ -27,7 +27,7 @@ from tests.support.frames import (
     open_pinned,
 )
 from verbworker.errors import Fenced
-from verbworker.job.frame import Claim, Delivery, Step, decide, decide_swept, incident_of
+from verbworker.job.frame import Claim, Delivery, FrameStep, decide, decide_swept, incident_of
 from verbworker.stores.jobs.frames import Frames, Verdict
 
 T = TypeVar("T")
@@ -123,7 +123,7 @@ class FrameMachine(RuleBasedStateMachine):
         assert standing is not None
         step = decide(standing, delivery.job, self.uid, frames.owner)
         assert step is job.step(act, frames.owner)
-        if step in (Step.HOLD_POISON, Step.HOLD_UNKNOWN):
+        if step in (FrameStep.HOLD_POISON, FrameStep.HOLD_UNKNOWN):
             epoch = self.run(frames.hold(standing, act, code=step.name, message=""))
             job.hold(act, frames.owner)
             assert job.frame is not None
@@ -143,7 +143,7 @@ class FrameMachine(RuleBasedStateMachine):
         assert self.run(frames._push_many([delivery])) == [None]  # I12
         standing = self.run(frames.observe(job.key))
         assert standing is not None
-        assert decide(standing, delivery.job, self.uid, frames.owner) is Step.QUARANTINE
+        assert decide(standing, delivery.job, self.uid, frames.owner) is FrameStep.QUARANTINE
 
     # ---- while it runs -------------------------------------------------------------------------------------------
 
@@ -207,9 +207,9 @@ class FrameMachine(RuleBasedStateMachine):
         for one in taken:
             step = job.sweep(owner)
             assert decide_swept(one.frame) is step
-            if step is Step.CLAIM_AGAIN:
+            if step is FrameStep.CLAIM_AGAIN:
                 assert self.run(leases.run_again([one])) == {job.key}
-            elif step in (Step.HOLD_POISON, Step.HOLD_UNKNOWN):
+            elif step in (FrameStep.HOLD_POISON, FrameStep.HOLD_UNKNOWN):
                 assert self.run(leases.hold(one, step, incident_of(step, one.frame)))
 
     @rule(hand=hands, data=st.data(), past=st.sampled_from([0, 0, 1]), move=moves)

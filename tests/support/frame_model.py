@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from uuid import UUID
 
-from verbworker.job.frame import Step
+from verbworker.job.frame import FrameStep
 
 GRACE_MS = 5_000
 MAX_RUNS = 2
@@ -99,12 +99,12 @@ class ModelJob:
         is_released = frame.reported is not None and act > frame.reported + GRACE_MS
         return "release" if is_released else None
 
-    def hold_reason(self) -> Step | None:
+    def hold_reason(self) -> FrameStep | None:
         """Why a frame whose owner vanished may not run again."""
         assert self.frame is not None
         if self.frame.runs >= MAX_RUNS:
-            return Step.HOLD_POISON
-        return Step.HOLD_UNKNOWN if self.is_unrepeatable() else None
+            return FrameStep.HOLD_POISON
+        return FrameStep.HOLD_UNKNOWN if self.is_unrepeatable() else None
 
     def is_unrepeatable(self) -> bool:
         """Whether a call may have gone out that must not go out again."""
@@ -119,20 +119,20 @@ class ModelJob:
         is_unreported = frame.reported is None
         return frame.state == "started" or (is_unreported and (frame.state == "incident" or frame.is_due))
 
-    def sweep(self, owner: UUID) -> Step:
+    def sweep(self, owner: UUID) -> FrameStep:
         """Be taken by the sweep, and what it does then."""
         frame = self.frame
         assert frame is not None
         frame.epoch, frame.owner, frame.is_live = frame.epoch + 1, owner, True
         match frame.state:
             case "failed":
-                return Step.REPORT_RETRY
+                return FrameStep.REPORT_RETRY
             case "incident":
-                return Step.REPORT_INCIDENT
+                return FrameStep.REPORT_INCIDENT
         reason = self.hold_reason()
         frame.end("failed" if reason is None else "incident")
         frame.is_due = True
-        return reason or Step.CLAIM_AGAIN
+        return reason or FrameStep.CLAIM_AGAIN
 
     def close(self, owner: UUID) -> None:
         """The engine has no such job any more."""
@@ -140,22 +140,22 @@ class ModelJob:
         self.frame.state, self.frame.acked, self.frame.is_due = "failed", True, True
         self.frame.epoch, self.frame.owner = self.frame.epoch + 1, owner
 
-    def step(self, act: int, owner: UUID) -> Step:
+    def step(self, act: int, owner: UUID) -> FrameStep:
         """What the decision table says of a delivery that claimed nothing."""
         frame = self.frame
         assert frame is not None
         if frame.state == "completed":
-            return Step.REPLAY
+            return FrameStep.REPLAY
         if frame.state == "started" and frame.is_live and (frame.owner, frame.act) == (owner, act):
-            return Step.CONTINUE
+            return FrameStep.CONTINUE
         if act <= frame.act:
-            return Step.SUPERSEDED
+            return FrameStep.SUPERSEDED
         match frame.state:
             case "failed":
-                return Step.QUARANTINE if frame.acked else Step.REPORT_RETRY
+                return FrameStep.QUARANTINE if frame.acked else FrameStep.REPORT_RETRY
             case "incident":
-                return Step.REPORT_INCIDENT if frame.reported is None else Step.WAIT
-        reason = Step.BUSY if frame.is_live else self.hold_reason()
+                return FrameStep.REPORT_INCIDENT if frame.reported is None else FrameStep.WAIT
+        reason = FrameStep.BUSY if frame.is_live else self.hold_reason()
         assert reason is not None, "a frame that may be claimed was not claimed"
         return reason
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 from tests.support.frames import ENGINE
 from verbworker.stores.database import Connection, Database, translated
 from verbworker.stores.jobs.frames import Frames
-from verbworker.stores.jobs.leases import Leases
+from verbworker.stores.jobs.leases import ExpiredLeases
 
 T = TypeVar("T")
 HOUR = timedelta(hours=1)
@@ -56,7 +56,7 @@ class World:
         self.run(self.database.keep())
         self.run(self.database.execute("CREATE TABLE effect (job_key bigint NOT NULL)"))
         self.frames = [Frames(self.database, engine_id=ENGINE, owner=uuid4(), lease=HOUR) for _ in range(3)]
-        self.leases = [Leases(self.database, frames, grace=timedelta(0)) for frames in self.frames]
+        self.leases = [ExpiredLeases(self.database, frames, grace=timedelta(0)) for frames in self.frames]
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do one thing to its end."""

@@ -20,7 +20,7 @@ from verbworker.stores.cases.gates import HumanGate
 from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
 from verbworker.work.gates.decide import GateRelay, Gates
-from verbworker.work.gates.gate_jobs import USER_TASK, GateDesk
+from verbworker.work.gates.gate_jobs import USER_TASK, GateJobs
 
 TENANT = "tests"
 GATE = "review"
@@ -70,7 +70,7 @@ class Hall:
     domain: str
     engine: Engine
     database: Database
-    desk: GateDesk
+    desk: GateJobs
     gates: Gates
     relay: GateRelay
     counter: Counter
@@ -135,7 +135,7 @@ async def opened(
     database: Database, engine: Engine, registry: Registry, *, domain: str = "hall", **options: Any
 ) -> AsyncIterator[Hall]:
     """A hall; its relay and its desk work when the test says so."""
-    desk = GateDesk(registry, engine, database, **options)
+    desk = GateJobs(registry, engine, database, **options)
     async with counter(database, registry, engine) as desk_of_callers:
         yield Hall(
             domain, engine, database, desk, Gates(database, engine), GateRelay(database, engine), desk_of_callers

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from verbworker.job.frame import FrameState
-from verbworker.stores.jobs.histories import Event, History, Told
+from verbworker.stores.jobs.histories import FrameEvent, History, Told
 
 ANN, BOB = UUID(int=1), UUID(int=2)
 BOOTS = {ANN: "ann (host a, pid 11)", BOB: "bob (host b, pid 22)"}
@@ -70,11 +70,13 @@ def unfinished(state: FrameState, **changes: Any) -> Told:
     return make_told(state=state, **{**before, "ack_result": None, "popped_at": None, **changes})
 
 
-def make_event(kind: str, seconds: float = 1.0, *, owner: UUID | None = ANN, epoch: int = 1, **facts: object) -> Event:
+def make_event(
+    kind: str, seconds: float = 1.0, *, owner: UUID | None = ANN, epoch: int = 1, **facts: object
+) -> FrameEvent:
     """Something that happened to the frame, with its facts."""
-    return Event(at(seconds), kind, epoch, owner, "", facts)
+    return FrameEvent(at(seconds), kind, epoch, owner, "", facts)
 
 
-def make_history(frame: Told | None = None, *events: Event, conflicts: tuple[datetime, ...] = ()) -> History:
+def make_history(frame: Told | None = None, *events: FrameEvent, conflicts: tuple[datetime, ...] = ()) -> History:
     """A history of ann and bob."""
     return History(frame or make_told(), events, conflicts, BOOTS)

@@ -20,7 +20,7 @@ class Game:
     def __init__(self, drawing: Drawing) -> None:
         (self.definition,) = compile_models(drawing.xml(), "drawing.bpmn")
         self.state = State(INSTANCE)
-        self.jobs: dict[int, told.JobMade] = {}
+        self.jobs: dict[int, told.JobCreated] = {}
         self.ended: str | None = None
         self.now = NOON
 
@@ -39,7 +39,7 @@ class Game:
 
     def _heed(self, effect: told.Effect) -> None:
         match effect:
-            case told.JobMade(key):
+            case told.JobCreated(key):
                 self.jobs[key] = effect
             case told.JobEnded(key):
                 del self.jobs[key]

@@ -15,7 +15,7 @@ from tests.support.kyc_people import Grown, grown, set_variables
 from tests.support.kyc_provider import Provider
 from verbs import registry
 from verbworker.app import wiring as app
-from verbworker.app.client import Office, opened_office
+from verbworker.app.client import Client, opened_office
 from verbworker.app.settings import Settings
 from verbworker.contract.message import Message
 from verbworker.engine.protocol import Engine
@@ -47,7 +47,7 @@ class World:
     address: str
     settings: Settings
     database: Database
-    office: Office
+    office: Client
     gates: Gates
     ingress: Ingress
     letters: DeadLetters

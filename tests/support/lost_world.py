@@ -16,7 +16,7 @@ from tests.support.drawing import Drawing
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.lost_answers import Losses
 from tests.support.sweeping import sweeper
-from verbworker.app.client import Office, opened_office
+from verbworker.app.client import Client, opened_office
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import App, opened
 from verbworker.background.poll_loop import PollLoop
@@ -37,8 +37,8 @@ from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.gates.decide import Gates
 from verbworker.work.messages.ingress import Answered, Ingress
-from verbworker.work.messages.ingress import Counter as MessageCounter
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.messages.ingress import MessageCounter as MessageCounter
+from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.router import Caller
 from verbworker.work.upkeep.releases import Release, Releases
 
@@ -176,7 +176,7 @@ class LostWorld:
     outside: Outside
     engines: Sequence[Engine]
     database: Database
-    office: Office
+    office: Client
     apps: Sequence[App]
     patience: float = PATIENCE
     _hurried_at: float = float("-inf")
@@ -204,7 +204,7 @@ class LostWorld:
 
     async def cancel(self, entry_id: UUID) -> None:
         """Ask for the end of a case, where the engine can be told at once."""
-        cancelling = Cancelling(self.database, self.office.dispatches, self.engines[0])
+        cancelling = Cancellation(self.database, self.office.dispatches, self.engines[0])
         await cancelling.cancel(entry_id, tenant_id=TENANT, by="ann", reason="a mistake")
 
     async def release(self) -> None:

@@ -19,8 +19,8 @@ from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetter, DeadLetters
 from verbworker.stores.messages.inbox import Claimed, Inbox, Receipt
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.messages.delivery import Messenger
-from verbworker.work.messages.ingress import Counter, Ingress
+from verbworker.work.messages.delivery import MessageDelivery
+from verbworker.work.messages.ingress import Ingress, MessageCounter
 
 TENANT = "acme"
 DOCS = "documents-received"
@@ -71,9 +71,9 @@ class Mailroom:
     engine: MemoryEngine
     inbox: Inbox
     letters: DeadLetters
-    messenger: Messenger
+    messenger: MessageDelivery
     ingress: Ingress
-    counter: Counter
+    counter: MessageCounter
     runbook: Runbook
 
     async def case(self, key: str = KEY, *, tenant: str = TENANT, verb: str = VERB) -> Case:
@@ -153,7 +153,7 @@ async def mailroom(dsn: str, registry: Registry | None = None) -> AsyncIterator[
         engine = MemoryEngine(ENGINE)
         inbox = Inbox(database, engine_id=ENGINE, owner=uuid4())
         letters = DeadLetters(database)
-        messenger = Messenger(known, inbox, letters, engine)
+        messenger = MessageDelivery(known, inbox, letters, engine)
         ingress = Ingress(inbox, letters, messenger=messenger)
-        counter = Counter(known, inbox, letters, engine)
+        counter = MessageCounter(known, inbox, letters, engine)
         yield Mailroom(database, engine, inbox, letters, messenger, ingress, counter, Runbook(database))

@@ -9,7 +9,7 @@ from tests.support.rig import Rig
 from verblint.bpmn.element import AMEIDE, BPMN, ZEEBE
 from verblint.contracts.contract import FlagType
 from verbworker.contract.flags import Flag, FlagContract
-from verbworker.contract.policy import Policy, Retry
+from verbworker.contract.policy import Policy, RetryPolicy
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
 from verbworker.contract.workflow import WorkflowVerb
@@ -24,7 +24,7 @@ PATIENT = Policy(
     name="patient",
     schedule_to_close_timeout_seconds=600,
     start_to_close_timeout_seconds=20,
-    retry=Retry(
+    retry=RetryPolicy(
         maximum_attempts=4,
         initial_interval_seconds=1,
         maximum_interval_seconds=2,

@@ -14,16 +14,16 @@ from verbworker.contract.registry import Registry
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.inline import InlineEngine
 from verbworker.engine.protocol import Ask, Engine, Resource
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.job.frame import Frame
 from verbworker.job.job import RESERVED, Job
 from verbworker.payload.signature import KeyRing
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
-from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.leases import Leases
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.perform import VerbRun
 
 PATIENCE_MS = 20_000
 IN_MEMORY = "memory"
@@ -40,7 +40,7 @@ class Heard(Engine, Protocol):
 class Told(ZeebeEngine):
     """Zeebe, with what was said to it kept for the test."""
 
-    def __init__(self, connection: Connection, *, engine_id: str) -> None:
+    def __init__(self, connection: GatewayAddress, *, engine_id: str) -> None:
         super().__init__(connection, engine_id=engine_id)
         self.failures: list[tuple[int, int, str]] = []
         self.completions: list[tuple[int, dict[str, Any]]] = []
@@ -105,7 +105,7 @@ class Rig:
     engine: Heard
     database: Database
     frames: Frames
-    heart: Heart
+    heart: Leases
     executor: Executor
     ring: KeyRing | None = None
     taken: list[Job] = field(default_factory=list)
@@ -154,15 +154,13 @@ async def opened(
     elif address == dsn:
         engine = ToldEmbedded(Database(dsn, size=8), engine_id="rig")
     else:
-        engine = Told(Connection(address=address), engine_id="rig")
+        engine = Told(GatewayAddress(address=address), engine_id="rig")
     threads = ThreadPoolExecutor(4)
     async with engine, Database(dsn, size=8) as database, asyncio.TaskGroup() as tasks:
         frames = Frames(database, engine_id="rig", owner=owner or uuid4(), lease=timedelta(seconds=30))
         writing = tasks.create_task(frames.run())
-        heart = Heart(frames, engine, engine_timeout_ms=60_000)
-        executor = Executor(
-            registry, engine, frames, Databases(database, database), heart, Performance(threads), ring=ring
-        )
+        heart = Leases(frames, engine, engine_timeout_ms=60_000)
+        executor = Executor(registry, engine, frames, Databases(database, database), heart, VerbRun(threads), ring=ring)
         try:
             yield Rig(registry, engine, database, frames, heart, executor, ring)
         finally:

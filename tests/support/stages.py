@@ -14,7 +14,7 @@ from tests.support.embedded import EmbeddedPlace, EmbeddedStage, embedded
 from tests.support.engines import Gateway
 from verbworker.engine.inline import InlineEngine
 from verbworker.engine.protocol import Engine, Signal
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 
 _KEYS_A_SCENARIO_USES = 400
@@ -131,6 +131,6 @@ async def embedded_stage(dsn: str) -> AsyncIterator[EmbeddedStage]:
 async def zeebe_stage(gateway: Gateway) -> AsyncIterator[ZeebeStage]:
     """A stage on a running gateway."""
     rest = getattr(gateway, "rest_address", None)
-    connection = Connection(gateway.address, rest_url=f"http://{rest}" if rest else None)
+    connection = GatewayAddress(gateway.address, rest_url=f"http://{rest}" if rest else None)
     async with ZeebeEngine(connection, engine_id="scenarios") as engine, connected(gateway.address) as client:
         yield ZeebeStage(gateway, engine, client)

@@ -6,7 +6,16 @@ An edit replaces one text, which stands in the model once, by another.
 from dataclasses import dataclass
 from functools import cache
 
-from verblint.contracts.contract import Contracts, DirectVerb, Flag, FlagType, Gate, Origin, Policy, WorkflowVerb
+from verblint.contracts.contract import (
+    Contracts,
+    DirectVerb,
+    FlagField,
+    FlagType,
+    GateField,
+    Origin,
+    PolicyFields,
+    WorkflowVerbFields,
+)
 from verblint.inspection import inspect
 from verblint.report.finding import Finding, Severity
 from verblint.settings import Settings
@@ -181,20 +190,20 @@ class Edit:
 def contracts() -> Contracts:
     """The contract that the model keeps."""
     verbs = ("claim.ask", "claim.check", "claim.tell", "claim.notify")
-    verb = WorkflowVerb(
+    verb = WorkflowVerbFields(
         name="claim.settle",
         version=1,
         process="claim",
         origin=_HERE,
         sub_verbs=verbs,
-        flags={"orch_approved": Flag("orch_approved", FlagType.BOOLEAN, (), False, _HERE)},
+        flags={"orch_approved": FlagField("orch_approved", FlagType.BOOLEAN, (), False, _HERE)},
         policy="standard",
         correlation=("corr_documents", "corr_payment"),
         messages={"documents-received": "corr_documents", "payment-confirmed": "corr_payment"},
-        gates={"review": Gate("review", "Review", ("approve", "reject"), _HERE)},
+        gates={"review": GateField("review", "Review", ("approve", "reject"), _HERE)},
     )
     directs = {name: DirectVerb(name, 1, (), _HERE) for name in verbs}
-    return Contracts({verb.name: verb}, directs, {"standard": Policy("standard", 3, _HERE)})
+    return Contracts({verb.name: verb}, directs, {"standard": PolicyFields("standard", 3, _HERE)})
 
 
 def found(model: str, *, profile: str = "strict-v1", known: Contracts | None = None) -> list[Finding]:

@@ -16,12 +16,12 @@ from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.stores.jobs.frames import Frames
-from verbworker.stores.jobs.leases import Leases
+from verbworker.stores.jobs.leases import ExpiredLeases
 from verbworker.testing.kit import Crash
 from verbworker.work.jobs.executor import Executor
-from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.listeners.serving import Serving
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.sweep import Sweep
 
@@ -39,8 +39,8 @@ def sweeper(database: Database, engine: Engine) -> Sweep:
     owner = uuid4()
     frames = Frames(database, engine_id=engine.engine_id, owner=owner)
     deliveries = Deliveries(database, engine_id=engine.engine_id, owner=owner)
-    cancelling = Cancelling(database, Dispatches(database, engine_id=engine.engine_id, owner=owner), engine)
-    leases = Leases(database, frames, grace=GRACE)
+    cancelling = Cancellation(database, Dispatches(database, engine_id=engine.engine_id, owner=owner), engine)
+    leases = ExpiredLeases(database, frames, grace=GRACE)
     return Sweep(engine, frames, leases, deliveries, Reconciler(database, engine, cancelling))
 
 
@@ -50,7 +50,7 @@ async def serving(
 ) -> AsyncIterator[tuple[Serving, Deliveries]]:
     """What a worker has around its desks, with its writer running."""
     deliveries = Deliveries(database, engine_id=engine.engine_id, owner=uuid4(), **options)
-    returns = Returns(engine, Frames(database, engine_id=engine.engine_id, owner=uuid4()), patience=timedelta(0))
+    returns = JobResults(engine, Frames(database, engine_id=engine.engine_id, owner=uuid4()), patience=timedelta(0))
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(deliveries.run())
         try:

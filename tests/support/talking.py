@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
-from verbworker.repl.shapes import Shape, Slot, shapes_of
+from verbworker.repl.shapes import ArgumentSlot, VerbShape, shapes_of
 
 CONTRACTS = """\
 verbs:
@@ -76,7 +76,7 @@ def make_registry(folder: Path) -> Registry:
     return verbs.load(folder).check()
 
 
-def make_shapes(folder: Path) -> dict[str, Shape]:
+def make_shapes(folder: Path) -> dict[str, VerbShape]:
     """The same as somebody at a terminal knows them."""
     return shapes_of(make_registry(folder))
 
@@ -89,7 +89,7 @@ class Scripted:
         self._agrees = agrees
         self.heard: list[str] = []
 
-    async def ask(self, question: str, slot: Slot) -> str | None:
+    async def ask(self, question: str, slot: ArgumentSlot) -> str | None:
         """The next answer; none when there are no more."""
         self.heard.append(question)
         return next(self._answers, None)

@@ -31,16 +31,16 @@ from verbworker.stores.jobs.histories import Histories
 from verbworker.stores.sql import query
 from verbworker.testing.kit import Crash
 from verbworker.testing.memory import MemoryEngine, MemoryJob
-from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.leases import Leases
 from verbworker.work.feeds.relay import Relay
 from verbworker.work.feeds.worker import Pace, Worker
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import Returns
-from verbworker.work.jobs.perform import Performance
-from verbworker.work.listeners.compensation import CompensationDesk
+from verbworker.work.jobs.job_results import JobResults
+from verbworker.work.jobs.perform import VerbRun
+from verbworker.work.listeners.compensation import CompensationJobs
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
-from verbworker.work.upkeep.archiver import Reaper
-from verbworker.work.upkeep.releases import Answer, Release, Releases
+from verbworker.work.upkeep.archiver import Archiver
+from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
 
 LEASE = timedelta(seconds=30)
 TIMEOUT = timedelta(seconds=60)
@@ -52,9 +52,9 @@ class Undoer:
     """One worker boot: an executor for verbs and a desk for undoing."""
 
     executor: Executor
-    desk: CompensationDesk
+    desk: CompensationJobs
     frames: Frames
-    heart: Heart
+    heart: Leases
 
 
 class House:
@@ -76,11 +76,11 @@ class House:
         """Another worker; `alone` it writes by itself, otherwise what is around it sees to that."""
         owner, pools = uuid4(), Databases(self.database, self.database)
         frames = Frames(self.database, engine_id=self.engine.engine_id, owner=owner, lease=lease)
-        heart, performance = Heart(frames, self.engine, engine_timeout_ms=60_000), Performance(self._threads)
+        heart, performance = Leases(frames, self.engine, engine_timeout_ms=60_000), VerbRun(self._threads)
         executor = Executor(self.registry, self.engine, frames, pools, heart, performance, ring=self.ring)
         dispatches = Dispatches(self.database, engine_id=self.engine.engine_id, owner=owner)
         identity = InstanceIdentity(Instances(self.database), self.engine, dispatches)
-        desk = CompensationDesk(
+        desk = CompensationJobs(
             *(self.registry, self.engine, pools, performance),
             owner=owner,
             lease=lease,
@@ -100,7 +100,7 @@ class House:
         """A whole worker that takes jobs by itself; in the end, or when what it yields is set, it drains."""
         me, stop = self.boot(alone=False, lease=lease, timeout=timeout), asyncio.Event()
         pace = Pace("house", poll_wait=timedelta(seconds=1), grace=timedelta(seconds=grace), streaming=False)
-        relay, reaper = Relay(me.frames, Returns(self.engine, me.frames)), Reaper(me.frames)
+        relay, reaper = Relay(me.frames, JobResults(self.engine, me.frames)), Archiver(me.frames)
         worker = Worker(
             *(self.registry, self.engine, me.frames, me.executor, me.heart, relay, reaper, pace),
             desks=[me.desk],
@@ -174,7 +174,7 @@ class House:
         """The workers of all running undos are dead."""
         await self.database.execute(query("testing", "expire_leases"), f"{self.engine.engine_id}/undo")
 
-    async def release(self, record_id: int) -> Answer:
+    async def release(self, record_id: int) -> ReleaseAnswer:
         """A person releases a held undo, and the engine's incident with it."""
         records = Compensations(self.database, engine_id=self.engine.engine_id)
         frames = Frames(self.database, engine_id=records.engine_id, owner=uuid4())

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from tests.support.drawing import Drawing
 from tests.support.eventually import eventually
-from verbworker.app.client import Office, opened_office
+from verbworker.app.client import Client, opened_office
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import App, choose_engine, opened
 from verbworker.background.poll_loop import PollLoop, RunsServices, Service
@@ -30,7 +30,7 @@ from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.gates.decide import Gates
 from verbworker.work.messages.ingress import Ingress
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.router import Caller
 
 TENANT = "workshop"
@@ -103,7 +103,7 @@ class Workshop:
     app: App
     engine: Engine
     steps: Steps
-    office: Office
+    office: Client
     database: Database
     """The people's own way to the database: a worker that is cut off does not cut them off."""
 
@@ -147,7 +147,7 @@ class Workshop:
 
     async def cancel(self, entry_id: UUID) -> None:
         """Ask for the end of an entry some time ago; a worker carries it out."""
-        await Cancelling(self.database, self.office.dispatches).cancel(
+        await Cancellation(self.database, self.office.dispatches).cancel(
             entry_id, tenant_id=TENANT, by="ann", reason="a mistake"
         )
         await self.change("runbook_entry SET cancel_requested_at = now() - interval '1 minute'", entry_id)

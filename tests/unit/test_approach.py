@@ -5,7 +5,7 @@ import pytest
 from tests.support.bpmn import document, process
 from verblint.bpmn.assembly import assemble
 from verblint.bpmn.reader import read
-from verbworker.profile.last_writers import Approach, approach
+from verbworker.profile.last_writers import LastWriters, approach
 
 CATCH = '<intermediateCatchEvent id="wait"><messageEventDefinition messageRef="m"/></intermediateCatchEvent>'
 
@@ -23,7 +23,7 @@ def flows(*pairs: str) -> str:
     )
 
 
-def before(*parts: str, wait: str = "wait") -> Approach:
+def before(*parts: str, wait: str = "wait") -> LastWriters:
     """Who comes last before the wait of a process with these parts."""
     root = read(document(process('<startEvent id="begin"/>', *parts), '<message id="m" name="m"/>'))
     (found,) = assemble(root).processes
@@ -31,8 +31,8 @@ def before(*parts: str, wait: str = "wait") -> Approach:
     return approach(found, scope, node)
 
 
-def certain(*names: str) -> Approach:
-    return Approach(frozenset(names), frozenset(), at_start=False)
+def certain(*names: str) -> LastWriters:
+    return LastWriters(frozenset(names), frozenset(), at_start=False)
 
 
 @pytest.mark.req("PRX-28")
@@ -48,7 +48,7 @@ def test_gates_and_gateways_and_other_waits_are_passed() -> None:
 
 
 def test_without_any_job_the_start_is_the_last() -> None:
-    assert before(CATCH, flows("begin>wait")) == Approach(frozenset(), frozenset(), at_start=True)
+    assert before(CATCH, flows("begin>wait")) == LastWriters(frozenset(), frozenset(), at_start=True)
 
 
 def test_a_loop_brings_the_job_behind_the_wait_too() -> None:
@@ -61,7 +61,9 @@ def test_of_branches_that_meet_nobody_knows_the_last() -> None:
     parts = '<parallelGateway id="fork"/><parallelGateway id="join"/>'
     way = flows("begin>fork", "fork>a", "fork>b", "a>join", "b>join", "join>wait")
 
-    assert before(job("a"), job("b"), parts, CATCH, way) == Approach(frozenset(), frozenset({"a", "b"}), at_start=False)
+    assert before(job("a"), job("b"), parts, CATCH, way) == LastWriters(
+        frozenset(), frozenset({"a", "b"}), at_start=False
+    )
 
 
 def test_a_branch_of_its_own_is_certain() -> None:
@@ -92,7 +94,7 @@ def test_an_event_subprocess_listens_from_the_start_of_what_is_around_it() -> No
         '<messageEventDefinition messageRef="m"/></startEvent></subProcess>'
     )
 
-    assert before(job("a"), event, flows("begin>a")) == Approach(frozenset(), frozenset(), at_start=True)
+    assert before(job("a"), event, flows("begin>a")) == LastWriters(frozenset(), frozenset(), at_start=True)
     within = f'<subProcess id="sub"><startEvent id="in"/>{event}</subProcess>'
     assert before(job("a"), within, flows("begin>a", "a>sub")) == certain("a")
 

@@ -9,11 +9,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from verbworker.console.access.authentication import Door, Page
+from verbworker.console.access.authentication import Authentication, Page
 from verbworker.console.access.headers import Addresses
-from verbworker.console.access.session import Session, Signer
-from verbworker.console.live_updates import Hub
-from verbworker.console.pages.page_tools import Tools, Visit
+from verbworker.console.access.session import LoginSession, Signer
+from verbworker.console.live_updates import LiveUpdates
+from verbworker.console.pages.page_tools import PageTools, PageVisit
 from verbworker.console.pages.rendering import Rendering
 from verbworker.console.settings import ConsoleSettings
 from verbworker.errors import (
@@ -32,18 +32,18 @@ from verbworker.testing.memory import MemoryEngine
 
 NOW = 1_000_000.0
 SIGNER = Signer(b"a key of thirty-two bytes, or more")
-ANN = Session.of("ann", "default", now=NOW, lasts=60)
+ANN = LoginSession.of("ann", "default", now=NOW, lasts=60)
 HOST = "127.0.0.1:8092"
 
 
-def make_door(*, is_open: bool = False) -> Door:
+def make_door(*, is_open: bool = False) -> Authentication:
     database = Database("postgresql://nobody@127.0.0.1:1/none", size=1)
     rendering = Rendering(can_log_out=not is_open)
-    tools = Tools(
+    tools = PageTools(
         database=database,
         overview=Overview(database),
         rendering=rendering,
-        hub=Hub(database, most=1),
+        hub=LiveUpdates(database, most=1),
         settings=ConsoleSettings(),
         tenant="default",
         engine_id=None,
@@ -52,10 +52,12 @@ def make_door(*, is_open: bool = False) -> Door:
         catalogue=lambda: None,
     )
     addresses = Addresses.of("127.0.0.1", 8092, None)
-    return Door(tools, rendering, SIGNER, addresses, is_open, "vw", now=lambda: NOW)
+    return Authentication(tools, rendering, SIGNER, addresses, is_open, "vw", now=lambda: NOW)
 
 
-def request(method: str = "GET", *, session: Session | None = ANN, form: Mapping[str, str] | None = None) -> Request:
+def request(
+    method: str = "GET", *, session: LoginSession | None = ANN, form: Mapping[str, str] | None = None
+) -> Request:
     headers = [(b"host", HOST.encode())]
     if session is not None:
         headers.append((b"cookie", f"vw={SIGNER.cookie(session)}".encode()))
@@ -78,13 +80,13 @@ def request(method: str = "GET", *, session: Session | None = ANN, form: Mapping
 
 
 def failing(error: Exception) -> Page:
-    async def page(_tools: Tools, _visit: Visit) -> Response:
+    async def page(_tools: PageTools, _visit: PageVisit) -> Response:
         raise error
 
     return page
 
 
-async def name_of(_tools: Tools, visit: Visit) -> Response:
+async def name_of(_tools: PageTools, visit: PageVisit) -> Response:
     return PlainTextResponse(f"{visit.session.name} {visit.session.tenant} {visit.form.get('word', '')}")
 
 
@@ -113,7 +115,7 @@ async def test_every_error_is_a_page_with_one_sentence(error: Exception, status:
 
 async def test_who_has_no_session_is_sent_to_the_login_with_where_they_wanted_to_go() -> None:
     answer = await make_door().reading(name_of)(request(session=None))
-    late = await make_door().reading(name_of)(request(session=Session.of("ann", "t", now=NOW - 60, lasts=60)))
+    late = await make_door().reading(name_of)(request(session=LoginSession.of("ann", "t", now=NOW - 60, lasts=60)))
 
     assert [one.headers["location"] for one in (answer, late)] == ["/login?next=%2Fgates%3Fdone%3Ddecided"] * 2
 

@@ -5,18 +5,18 @@ import gc
 import tracemalloc
 from uuid import UUID
 
-from verbworker.console.live_updates import GATES, RUNBOOK, Hub, Reader
+from verbworker.console.live_updates import GATES, RUNBOOK, LiveUpdates, PageReader
 from verbworker.stores.database import Database
 
 CHANGED = b"event: changed\ndata: \n\n"
 ENTRY, OTHER = UUID(int=1), UUID(int=2)
 
 
-def hub(most: int = 10) -> Hub:
-    return Hub(Database("postgresql://nobody@127.0.0.1:1/none", size=1), most=most)
+def hub(most: int = 10) -> LiveUpdates:
+    return LiveUpdates(Database("postgresql://nobody@127.0.0.1:1/none", size=1), most=most)
 
 
-async def heard(reader: Reader, count: int) -> list[bytes]:
+async def heard(reader: PageReader, count: int) -> list[bytes]:
     lines = reader.lines(breath=5)
     async with asyncio.timeout(5):
         return [await anext(lines) for _ in range(count)]
@@ -94,7 +94,7 @@ async def test_the_end_ends_every_stream_and_begins_none() -> None:
 
 
 async def test_a_stream_ends_by_itself_so_that_a_login_that_ended_is_noticed() -> None:
-    reader = Reader(RUNBOOK)
+    reader = PageReader(RUNBOOK)
     lines = [line async for line in reader.lines(breath=0.01, life=0.02)]
 
     assert lines[0].startswith(b"retry:")

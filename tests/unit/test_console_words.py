@@ -12,7 +12,7 @@ from verbs import registry
 from verbworker.console.access.headers import Addresses
 from verbworker.console.access.login import _next
 from verbworker.console.access.oidc import Attempt
-from verbworker.console.access.session import Session, Signer, fits
+from verbworker.console.access.session import LoginSession, Signer, fits
 from verbworker.console.pages.rendering import ago, moment, seconds, shown
 from verbworker.console.pages.runbook import _key, _written
 from verbworker.console.pages.verb_list import cards, reader, write
@@ -22,7 +22,7 @@ from verbworker.stores.cases.overview import Key
 
 NOW = 1_000_000.0
 SIGNER = Signer(b"a key of thirty-two bytes, or more")
-ANN = Session.of("ann", "default", now=NOW, lasts=3600)
+ANN = LoginSession.of("ann", "default", now=NOW, lasts=3600)
 ENTRY_ID = UUID(int=7)
 AT = datetime(2026, 11, 16, 12, 30, tzinfo=UTC)
 HERE = Addresses.of("127.0.0.1", 8092, None)
@@ -44,7 +44,7 @@ def test_what_nobody_signed_is_no_session(cookie: str | None) -> None:
 def test_a_cookie_that_was_changed_or_signed_by_another_or_as_another_thing_is_no_session() -> None:
     cookie = SIGNER.cookie(ANN)
     body, _, mac = cookie.partition(".")
-    changed = SIGNER.cookie(Session.of("bob", "default", now=NOW, lasts=3600)).partition(".")[0]
+    changed = SIGNER.cookie(LoginSession.of("bob", "default", now=NOW, lasts=3600)).partition(".")[0]
     fields = {"n": "ann", "t": "default", "c": "c", "e": NOW + 60}
 
     assert SIGNER.session(f"{changed}.{mac}", now=NOW) is None
@@ -54,7 +54,7 @@ def test_a_cookie_that_was_changed_or_signed_by_another_or_as_another_thing_is_n
 
 
 def test_every_session_has_a_form_token_of_its_own() -> None:
-    other = Session.of("ann", "default", now=NOW, lasts=3600)
+    other = LoginSession.of("ann", "default", now=NOW, lasts=3600)
 
     assert fits(ANN, ANN.csrf)
     assert not fits(ANN, other.csrf)

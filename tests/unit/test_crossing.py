@@ -29,7 +29,7 @@ from verbworker.contract.verb import Result
 from verbworker.errors import Failure, PayloadIntegrityError, PermanentContract
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
 from verbworker.job.outcome import Completed
-from verbworker.payload.boundary import Luggage, afresh, leave, overtaken, variables_of
+from verbworker.payload.boundary import JobVariables, afresh, leave, overtaken, variables_of
 from verbworker.payload.signature import KeyRing, Seal
 
 RING = KeyRing("k1", {"k1": b"s" * 32})
@@ -50,7 +50,7 @@ def data_of(completed: Completed) -> dict[str, Any]:
 
 @pytest.mark.req("JOB-12")
 def test_luggage_is_read_as_it_comes() -> None:
-    luggage = Luggage.of(make_job(variables=make_variables()))
+    luggage = JobVariables.of(make_job(variables=make_variables()))
 
     assert (luggage.instance_uid, luggage.entry_id, luggage.tenant_id) == (UID, ENTRY, "t1")
     assert luggage.content == make_content()
@@ -61,7 +61,7 @@ def test_luggage_is_read_as_it_comes() -> None:
 @pytest.mark.parametrize("odd", [None, 7, True, ["x"], {"a": 1}, "no uuid", "\ud800"])
 def test_luggage_that_is_odd_is_left_for_the_crossing_to_refuse(odd: object) -> None:
     names = (PAYLOAD, PAYLOAD_HASH, INSTANCE_UID, ENTRY_ID, TENANT_ID)
-    luggage = Luggage.of(make_job(variables=dict.fromkeys(names, odd)))
+    luggage = JobVariables.of(make_job(variables=dict.fromkeys(names, odd)))
 
     assert (luggage.instance_uid, luggage.entry_id) == (None, None)
     assert luggage.content == (odd.encode("utf-8", "surrogatepass") if isinstance(odd, str) else b"")

@@ -7,11 +7,11 @@ import pytest
 
 from verbworker.app.selfcheck import greet
 from verbworker.app.settings import Settings
-from verbworker.doctor.check_result import Finding, Verdict, ok, unknown, warn, wrong
+from verbworker.doctor.check_result import CheckResult, CheckVerdict, ok, unknown, warn, wrong
 from verbworker.doctor.checks import CHECKS, worst
 from verbworker.doctor.database import judged
 from verbworker.doctor.engine import version
-from verbworker.doctor.subject import Patient
+from verbworker.doctor.subject import Subject
 from verbworker.engine.known_faults import overdue_remedy, stall_remedy
 from verbworker.engine.protocol import EngineFacts
 from verbworker.testing import InlineEngine
@@ -55,7 +55,7 @@ class OldEngine(InlineEngine):
         return EngineFacts(self._version, brokers=1, partitions=1)
 
 
-class PatientOf(Patient):
+class PatientOf(Subject):
     """A patient whose engine is at hand."""
 
     def __init__(self, engine: OldEngine) -> None:
@@ -63,7 +63,7 @@ class PatientOf(Patient):
         self._engine = engine
 
 
-async def look(said: str) -> Sequence[Finding]:
+async def look(said: str) -> Sequence[CheckResult]:
     return await version(PatientOf(OldEngine(said)))
 
 
@@ -145,9 +145,9 @@ def test_what_helps_an_overdue_timer_depends_on_the_engine() -> None:
 def test_one_wrong_line_makes_the_whole_wrong() -> None:
     lines = [ok("a", "x"), wrong("b", "y", "z"), warn("c", "x", "y"), unknown("d", "x", "y")]
 
-    assert worst(lines) is Verdict.WRONG
-    assert worst([lines[0], lines[2]]) is Verdict.WARN
-    assert worst([]) is Verdict.OK
+    assert worst(lines) is CheckVerdict.WRONG
+    assert worst([lines[0], lines[2]]) is CheckVerdict.WARN
+    assert worst([]) is CheckVerdict.OK
 
 
 def test_what_a_check_stands_on_is_looked_at_before() -> None:

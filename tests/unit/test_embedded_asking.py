@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.drawing import Drawing
 from verblint.bpmn.element import ZEEBE
-from verbworker.engine.embedded.kernel.commands import Begin, JobMade
+from verbworker.engine.embedded.kernel.commands import Begin, JobCreated
 from verbworker.engine.embedded.kernel.definition import compile_models
 from verbworker.engine.embedded.kernel.state import State
 from verbworker.engine.embedded.kernel.step import step
@@ -23,7 +23,7 @@ def headers(extensions: str, **variables: object) -> dict[str, str]:
     model = model.replace(task, task + holder)
     (definition,) = compile_models(model.encode(), "p.bpmn")
     _, effects = step(definition, State(1 << 20), Begin(variables), NOW)
-    (job,) = [effect for effect in effects if isinstance(effect, JobMade)]
+    (job,) = [effect for effect in effects if isinstance(effect, JobCreated)]
     return {name.removeprefix("io.camunda.zeebe:"): value for name, value in job.headers.items()}
 
 

@@ -11,10 +11,10 @@ import pytest
 
 import verbworker
 from tests.support.histories import ANN, BOB, at, make_event, make_history, make_told, unfinished
-from verbworker.app.explain import Line, explain, headline
-from verbworker.job.frame import FrameState, Step
+from verbworker.app.explain import StoryLine, explain, headline
+from verbworker.job.frame import FrameState, FrameStep
 from verbworker.stores import sql as _sql
-from verbworker.stores.jobs.histories import Event, Told
+from verbworker.stores.jobs.histories import FrameEvent, Told
 
 LEFT: dict[str, Any] = {"from": str(ANN), "lease_until": at(5).isoformat()}
 A, B = "worker ann (host a, pid 11)", "worker bob (host b, pid 22)"
@@ -84,7 +84,7 @@ TABLE = {
         f" {A} still writes is refused.",
     ),
     "closed": (
-        Event(at(1), "closed", 2, BOB, ""),
+        FrameEvent(at(1), "closed", 2, BOB, ""),
         f"W{B[1:]} heard from the engine that it has no such job any more, and closed the frame.",
     ),
     "released": (
@@ -96,42 +96,44 @@ TABLE = {
         "Eve released the job as new, under a new idempotency key (no reason given); 1 retry is left.",
     ),
     "refused verdict": (
-        Event(at(1), "verdict refused", None, ANN, "too large"),
+        FrameEvent(at(1), "verdict refused", None, ANN, "too large"),
         "Worker ann (host a, pid 11) told the verdict, but the engine refuses its words; a person must look"
         " (too large).",
     ),
     "fenced": (
-        Event(at(1), "fenced", None, ANN, "another worker owns the frame"),
+        FrameEvent(at(1), "fenced", None, ANN, "another worker owns the frame"),
         "Worker ann (host a, pid 11) found that another worker owns the frame, so it wrote and sent nothing more.",
     ),
     "something of a newer version": (
-        Event(at(1), "danced", None, None, "a waltz"),
+        FrameEvent(at(1), "danced", None, None, "a waltz"),
         "A worker danced (a waltz).",
     ),
 }
 
 
-def told(*events: Event, frame: Told | None = None, conflicts: tuple[datetime, ...] = ()) -> list[str]:
+def told(*events: FrameEvent, frame: Told | None = None, conflicts: tuple[datetime, ...] = ()) -> list[str]:
     """The sentences of a story."""
     return [line.text for line in explain(make_history(frame, *events, conflicts=conflicts))]
 
 
 @pytest.mark.req("EVT-16", "EVT-18")
 @pytest.mark.parametrize(("event", "sentence"), TABLE.values(), ids=TABLE)
-def test_an_event_has_its_sentence(event: Event, sentence: str) -> None:
+def test_an_event_has_its_sentence(event: FrameEvent, sentence: str) -> None:
     assert told(event)[1] == sentence
 
 
 def test_the_ordinary_story_is_told_from_the_frame_alone() -> None:
     assert explain(make_history()) == [
-        Line(at(0), f"The engine delivered the job; {A} wrote its frame as epoch 1 and began run 1 (external mode)."),
-        Line(
+        StoryLine(
+            at(0), f"The engine delivered the job; {A} wrote its frame as epoch 1 and began run 1 (external mode)."
+        ),
+        StoryLine(
             at(1),
             "Worker ann (host a, pid 11) stored the verdict of run 1: completed with 120 bytes of payload and"
             " orch_checked = True.",
         ),
-        Line(at(2), "The engine acknowledged the verdict."),
-        Line(at(60), "The job is finished after 1 delivery."),
+        StoryLine(at(2), "The engine acknowledged the verdict."),
+        StoryLine(at(60), "The job is finished after 1 delivery."),
     ]
 
 
@@ -236,7 +238,7 @@ def noted_kinds() -> set[str]:
     source = "".join(path.read_text() for path in (Path(verbworker.__file__).parent / "work").rglob("*.py"))
     named = set(re.findall(r'note\([^,]+, "([a-z ]+)"', source))
     answers = {f"verdict {answer}" for answer in ("not active", "unavailable", "refused")}
-    return written | named | answers | {Step.SUPERSEDED.value, Step.WAIT.value, Step.CONTINUE.value}
+    return written | named | answers | {FrameStep.SUPERSEDED.value, FrameStep.WAIT.value, FrameStep.CONTINUE.value}
 
 
 def test_everything_the_runtime_notes_has_words_of_its_own() -> None:

@@ -11,7 +11,7 @@ from tests.support.frames import ENGINE, make_job
 from verbworker.job.frame import (
     Frame,
     FrameState,
-    Step,
+    FrameStep,
     decide,
     decide_swept,
     idempotency_key,
@@ -64,7 +64,7 @@ def make_frame(state: FrameState = FrameState.STARTED, **changes: Any) -> Frame:
     return replace(frame, **changes)
 
 
-def decided(frame: Frame, *, at: int = 200, owner: UUID = ME, uid: UUID | None = UID, **job: Any) -> Step:
+def decided(frame: Frame, *, at: int = 200, owner: UUID = ME, uid: UUID | None = UID, **job: Any) -> FrameStep:
     return decide(frame, make_job(at=at, **job), uid, owner)
 
 
@@ -80,57 +80,57 @@ FOREIGN: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("state", FrameState)
 @pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN)
 def test_a_delivery_of_another_job_under_the_same_key_is_quarantined(change: dict[str, Any], state: FrameState) -> None:
-    assert decided(make_frame(state), **change) is Step.QUARANTINE
+    assert decided(make_frame(state), **change) is FrameStep.QUARANTINE
 
 
 @pytest.mark.parametrize("state", FrameState)
 @pytest.mark.parametrize("uid", [None, uuid4()])
 def test_a_delivery_of_another_instance_is_quarantined(uid: UUID | None, state: FrameState) -> None:
-    assert decided(make_frame(state), uid=uid) is Step.QUARANTINE
+    assert decided(make_frame(state), uid=uid) is FrameStep.QUARANTINE
 
 
 @pytest.mark.req("JOB-05", "X-06", "EVO-01")
 @pytest.mark.parametrize("at", [50, 100, 200])
 def test_a_completed_frame_is_replayed_to_any_delivery(at: int) -> None:
-    assert decided(make_frame(FrameState.COMPLETED), at=at) is Step.REPLAY
+    assert decided(make_frame(FrameState.COMPLETED), at=at) is FrameStep.REPLAY
 
 
 def test_an_acknowledged_job_that_comes_back_with_our_uid_is_replayed() -> None:
-    assert decided(make_frame(FrameState.COMPLETED, acked_at=NOW)) is Step.REPLAY
+    assert decided(make_frame(FrameState.COMPLETED, acked_at=NOW)) is FrameStep.REPLAY
 
 
 def test_an_acknowledged_job_that_nothing_of_ours_vouches_for_is_quarantined() -> None:
     frame = make_frame(FrameState.COMPLETED, acked_at=NOW, instance_uid=None)
 
-    assert decided(frame, uid=None) is Step.QUARANTINE
+    assert decided(frame, uid=None) is FrameStep.QUARANTINE
 
 
 def test_a_completed_frame_without_a_uid_is_replayed_until_it_is_acknowledged() -> None:
-    assert decided(make_frame(FrameState.COMPLETED, instance_uid=None), uid=None) is Step.REPLAY
+    assert decided(make_frame(FrameState.COMPLETED, instance_uid=None), uid=None) is FrameStep.REPLAY
 
 
 def test_our_own_claim_whose_answer_was_lost_goes_on() -> None:
-    assert decided(make_frame(owner=ME), at=100) is Step.CONTINUE
+    assert decided(make_frame(owner=ME), at=100) is FrameStep.CONTINUE
 
 
 def test_our_own_claim_does_not_go_on_when_its_lease_is_over() -> None:
-    assert decided(make_frame(owner=ME, lease_until=OVER), at=100) is Step.SUPERSEDED
+    assert decided(make_frame(owner=ME, lease_until=OVER), at=100) is FrameStep.SUPERSEDED
 
 
 def test_a_later_delivery_to_the_same_owner_is_not_our_own_claim() -> None:
-    assert decided(make_frame(owner=ME), at=101) is Step.BUSY
+    assert decided(make_frame(owner=ME), at=101) is FrameStep.BUSY
 
 
 def test_the_same_activation_in_other_hands_is_not_our_own_claim() -> None:
-    assert decided(make_frame(owner=OTHER), at=100) is Step.SUPERSEDED
+    assert decided(make_frame(owner=OTHER), at=100) is FrameStep.SUPERSEDED
 
 
 def test_a_live_lease_makes_a_later_delivery_wait() -> None:
-    assert decided(make_frame()) is Step.BUSY
+    assert decided(make_frame()) is FrameStep.BUSY
 
 
 def test_a_lease_that_ends_this_very_moment_is_alive() -> None:
-    assert decided(make_frame(lease_until=NOW)) is Step.BUSY
+    assert decided(make_frame(lease_until=NOW)) is FrameStep.BUSY
 
 
 # The specification's table names "busy" first. An older delivery would then set the timeout of the newer activation,
@@ -138,15 +138,17 @@ def test_a_lease_that_ends_this_very_moment_is_alive() -> None:
 @pytest.mark.parametrize("at", [99, 100])
 @pytest.mark.parametrize("lease", [LIVE, OVER])
 def test_a_delivery_older_than_the_claim_says_nothing(lease: datetime, at: int) -> None:
-    assert decided(make_frame(lease_until=lease), at=at) is Step.SUPERSEDED
+    assert decided(make_frame(lease_until=lease), at=at) is FrameStep.SUPERSEDED
 
 
 def test_a_started_frame_whose_lease_is_over_may_be_claimed() -> None:
-    assert decided(make_frame(lease_until=OVER)) is Step.CLAIM_AGAIN
+    assert decided(make_frame(lease_until=OVER)) is FrameStep.CLAIM_AGAIN
 
 
-@pytest.mark.parametrize(("runs", "step"), [(4, Step.CLAIM_AGAIN), (5, Step.HOLD_POISON), (6, Step.HOLD_POISON)])
-def test_a_job_that_keeps_killing_its_worker_is_held(runs: int, step: Step) -> None:
+@pytest.mark.parametrize(
+    ("runs", "step"), [(4, FrameStep.CLAIM_AGAIN), (5, FrameStep.HOLD_POISON), (6, FrameStep.HOLD_POISON)]
+)
+def test_a_job_that_keeps_killing_its_worker_is_held(runs: int, step: FrameStep) -> None:
     assert decided(make_frame(lease_until=OVER, runs=runs)) is step
 
 
@@ -170,35 +172,35 @@ def test_the_sweep_decides_about_an_abandoned_run_as_a_redelivery_does(frame: di
 
 
 @pytest.mark.parametrize(
-    ("state", "step"), [(FrameState.FAILED, Step.REPORT_RETRY), (FrameState.INCIDENT, Step.REPORT_INCIDENT)]
+    ("state", "step"), [(FrameState.FAILED, FrameStep.REPORT_RETRY), (FrameState.INCIDENT, FrameStep.REPORT_INCIDENT)]
 )
-def test_the_sweep_reports_what_its_owner_could_not(state: FrameState, step: Step) -> None:
+def test_the_sweep_reports_what_its_owner_could_not(state: FrameState, step: FrameStep) -> None:
     assert decide_swept(make_frame(state, lease_until=OVER, next_retry_at=NOW)) is step
 
 
 def test_an_abandoned_run_is_held_with_a_reason() -> None:
-    poison = incident_of(Step.HOLD_POISON, make_frame(runs=5))
+    poison = incident_of(FrameStep.HOLD_POISON, make_frame(runs=5))
 
     assert (poison.kind, poison.code) == ("PermanentContract", "CrashLoop")
     assert "begun 5 times" in poison.message
-    assert incident_of(Step.HOLD_UNKNOWN, make_frame()).code == "OutcomeUnknown"
+    assert incident_of(FrameStep.HOLD_UNKNOWN, make_frame()).code == "OutcomeUnknown"
 
 
 def test_a_job_that_comes_back_after_its_frame_was_closed_is_quarantined() -> None:
     closed = make_frame(FrameState.FAILED, next_retry_at=OVER, acked_at=OVER, fail_code="JobGone")
 
-    assert (decided(closed), decided(closed, at=100)) == (Step.QUARANTINE, Step.SUPERSEDED)
+    assert (decided(closed), decided(closed, at=100)) == (FrameStep.QUARANTINE, FrameStep.SUPERSEDED)
 
 
 @pytest.mark.parametrize("on_unknown", ["rerun", "probe"])
 def test_an_external_verb_that_may_be_repeated_is_claimed(on_unknown: str) -> None:
     frame = make_frame(lease_until=OVER, mode="external", on_unknown=on_unknown)
 
-    assert decided(frame) is Step.CLAIM_AGAIN
+    assert decided(frame) is FrameStep.CLAIM_AGAIN
 
 
 def test_an_external_verb_that_must_not_be_repeated_is_held() -> None:
-    assert decided(make_frame(lease_until=OVER, mode="external", on_unknown="hold")) is Step.HOLD_UNKNOWN
+    assert decided(make_frame(lease_until=OVER, mode="external", on_unknown="hold")) is FrameStep.HOLD_UNKNOWN
 
 
 @pytest.mark.parametrize("on_unknown", ["rerun", "probe"])
@@ -206,39 +208,39 @@ def test_an_external_verb_is_held_when_the_other_side_forgot_its_key(on_unknown:
     began = NOW - timedelta(hours=1)
     frame = make_frame(lease_until=OVER, mode="external", on_unknown=on_unknown, keyed_at=began)
 
-    assert decided(frame) is Step.HOLD_UNKNOWN
+    assert decided(frame) is FrameStep.HOLD_UNKNOWN
 
 
 def test_a_transactional_verb_needs_no_window_and_no_hold() -> None:
     frame = make_frame(lease_until=OVER, on_unknown="hold", keyed_at=NOW - timedelta(days=9))
 
-    assert decided(frame) is Step.CLAIM_AGAIN
+    assert decided(frame) is FrameStep.CLAIM_AGAIN
 
 
 def test_a_failure_whose_backoff_runs_was_never_told() -> None:
-    assert decided(make_frame(FrameState.FAILED, next_retry_at=NOW + SECOND)) is Step.REPORT_RETRY
+    assert decided(make_frame(FrameState.FAILED, next_retry_at=NOW + SECOND)) is FrameStep.REPORT_RETRY
 
 
 @pytest.mark.req("EVO-03", "X-06")
 @pytest.mark.parametrize("due", [NOW, NOW - SECOND])
 def test_a_failure_whose_backoff_is_over_is_claimed(due: datetime) -> None:
-    assert decided(make_frame(FrameState.FAILED, next_retry_at=due)) is Step.CLAIM_AGAIN
+    assert decided(make_frame(FrameState.FAILED, next_retry_at=due)) is FrameStep.CLAIM_AGAIN
 
 
 @pytest.mark.parametrize("due", [NOW + SECOND, NOW - SECOND])
 @pytest.mark.parametrize("at", [99, 100])
 def test_a_delivery_older_than_the_failure_says_nothing(at: int, due: datetime) -> None:
-    assert decided(make_frame(FrameState.FAILED, next_retry_at=due), at=at) is Step.SUPERSEDED
+    assert decided(make_frame(FrameState.FAILED, next_retry_at=due), at=at) is FrameStep.SUPERSEDED
 
 
 def test_an_incident_that_was_never_told_is_told() -> None:
-    assert decided(make_frame(FrameState.INCIDENT)) is Step.REPORT_INCIDENT
+    assert decided(make_frame(FrameState.INCIDENT)) is FrameStep.REPORT_INCIDENT
 
 
 @pytest.mark.parametrize("reported", [None, NOW - timedelta(days=1)])
 @pytest.mark.parametrize("at", [99, 100])
 def test_a_delivery_older_than_the_incident_says_nothing(at: int, reported: datetime | None) -> None:
-    assert decided(make_frame(FrameState.INCIDENT, reported_at=reported), at=at) is Step.SUPERSEDED
+    assert decided(make_frame(FrameState.INCIDENT, reported_at=reported), at=at) is FrameStep.SUPERSEDED
 
 
 def milliseconds(moment: datetime) -> int:
@@ -248,12 +250,12 @@ def milliseconds(moment: datetime) -> int:
 @pytest.mark.parametrize(
     ("activated", "step"),
     [
-        (NOW, Step.WAIT),
-        (NOW + 5 * SECOND, Step.WAIT),
-        (NOW + 5 * SECOND + timedelta(milliseconds=1), Step.CLAIM_AGAIN),
+        (NOW, FrameStep.WAIT),
+        (NOW + 5 * SECOND, FrameStep.WAIT),
+        (NOW + 5 * SECOND + timedelta(milliseconds=1), FrameStep.CLAIM_AGAIN),
     ],
 )
-def test_a_delivery_well_after_the_report_was_released_by_a_person(activated: datetime, step: Step) -> None:
+def test_a_delivery_well_after_the_report_was_released_by_a_person(activated: datetime, step: FrameStep) -> None:
     assert decided(make_frame(FrameState.INCIDENT, reported_at=NOW), at=milliseconds(activated)) is step
 
 
@@ -262,7 +264,7 @@ def test_a_delivery_well_after_the_report_was_released_by_a_person(activated: da
 def test_a_completed_frame_never_leads_to_a_run(acked: datetime | None, at: int) -> None:
     step = decided(make_frame(FrameState.COMPLETED, acked_at=acked, lease_until=OVER, owner=ME), at=at)
 
-    assert step not in (Step.CLAIM_AGAIN, Step.CONTINUE)
+    assert step not in (FrameStep.CLAIM_AGAIN, FrameStep.CONTINUE)
 
 
 @pytest.mark.req("JOB-06", "X-07")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from verbworker.retrying import backoff
 from verbworker.work.feeds.limit import Limit
-from verbworker.work.feeds.load import BUSY_RATE, IDLE_RATE, Load
+from verbworker.work.feeds.load import BUSY_RATE, IDLE_RATE, FeedLoad
 
 STEPS = st.lists(st.one_of(st.none(), st.integers(0, 500)), max_size=60)
 
@@ -68,7 +68,7 @@ def test_asking_in_vain_changes_no_limit() -> None:
 # ---- load ----------------------------------------------------------------------------------------------------------
 
 
-def after_seconds(load: Load, per_second: float, seconds: float) -> Load:
+def after_seconds(load: FeedLoad, per_second: float, seconds: float) -> FeedLoad:
     """The load when jobs keep coming at a rate, looked at every 100 ms."""
     for tick in range(round(seconds * 10)):
         arrived = int(per_second * (tick + 1) / 10) - int(per_second * tick / 10)
@@ -77,15 +77,15 @@ def after_seconds(load: Load, per_second: float, seconds: float) -> Load:
 
 
 def test_nothing_is_idle() -> None:
-    assert not after_seconds(Load(), 0, 5).is_busy
+    assert not after_seconds(FeedLoad(), 0, 5).is_busy
 
 
 def test_many_jobs_are_busy() -> None:
-    assert after_seconds(Load(), BUSY_RATE * 2, 5).is_busy
+    assert after_seconds(FeedLoad(), BUSY_RATE * 2, 5).is_busy
 
 
 def test_a_handful_at_once_is_no_load() -> None:
-    burst = Load().after(3, 0.1)
+    burst = FeedLoad().after(3, 0.1)
 
     assert not burst.is_busy
 
@@ -93,13 +93,13 @@ def test_a_handful_at_once_is_no_load() -> None:
 @pytest.mark.parametrize("was_busy", [True, False])
 def test_between_the_thresholds_nothing_changes(was_busy: bool) -> None:
     between = (BUSY_RATE + IDLE_RATE) / 2
-    load = after_seconds(Load(rate=between, is_busy=was_busy), between, 10)
+    load = after_seconds(FeedLoad(rate=between, is_busy=was_busy), between, 10)
 
     assert load.is_busy is was_busy
 
 
 def test_a_load_that_falls_is_idle_again() -> None:
-    busy = after_seconds(Load(), BUSY_RATE * 3, 5)
+    busy = after_seconds(FeedLoad(), BUSY_RATE * 3, 5)
 
     assert busy.is_busy
     assert not after_seconds(busy, IDLE_RATE / 2, 10).is_busy
@@ -107,7 +107,7 @@ def test_a_load_that_falls_is_idle_again() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.floats(0, 10)), max_size=40))
 def test_a_rate_is_never_negative_and_never_above_what_came(looks: list[tuple[int, float]]) -> None:
-    load, highest = Load(), 0.0
+    load, highest = FeedLoad(), 0.0
     for jobs, elapsed in looks:
         highest = max(highest, jobs / max(elapsed, 1e-3))
         load = load.after(jobs, load.at + elapsed)

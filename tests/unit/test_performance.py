@@ -18,9 +18,9 @@ from tests.support.frames import make_job
 from verbworker.contract.verb import Call
 from verbworker.errors import Fenced, OutcomeUnknown, TransientExternal, WorkerStopping
 from verbworker.job.frame import Claim
-from verbworker.payload.boundary import Entered
-from verbworker.work.feeds.leases import End, Life
-from verbworker.work.jobs.perform import Abandoned, JobVanished, Performance
+from verbworker.payload.boundary import AdmittedJob
+from verbworker.work.feeds.leases import RunningJob, StopReason
+from verbworker.work.jobs.perform import Abandoned, JobVanished, VerbRun
 
 LONG = timedelta(minutes=1)
 SHORT = timedelta(milliseconds=20)
@@ -35,24 +35,24 @@ def threads() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def make_life(claim: Claim = CLAIM) -> Life:
-    return Life(claim, make_job(), asyncio.get_running_loop().time() + 60)
+def make_life(claim: Claim = CLAIM) -> RunningJob:
+    return RunningJob(claim, make_job(), asyncio.get_running_loop().time() + 60)
 
 
-def make_entered(function: Callable[..., Any], options: Any = None, claim: Claim = CLAIM) -> Entered:
+def make_entered(function: Callable[..., Any], options: Any = None, claim: Claim = CLAIM) -> AdmittedJob:
     return entered(make_registry(function, options={**EXTERNAL, **(options or {})}), claim=claim)
 
 
 async def performed(
     threads: ThreadPoolExecutor,
-    job: Entered,
+    job: AdmittedJob,
     *,
     claim: Claim = CLAIM,
-    life: Life | None = None,
+    life: RunningJob | None = None,
     limit: timedelta = LONG,
     connection: Any = None,
 ) -> object:
-    return await Performance(threads).perform(job, claim, life or make_life(claim), limit, connection)
+    return await VerbRun(threads).perform(job, claim, life or make_life(claim), limit, connection)
 
 
 class Stage:
@@ -138,7 +138,7 @@ class Asked:
         asked.note = "changed by the probe"
         return self._known
 
-    def entered(self) -> Entered:
+    def entered(self) -> AdmittedJob:
         async def work(case: Case) -> Case:
             return await self.work(case)
 
@@ -265,19 +265,19 @@ async def test_a_verb_that_takes_too_long_is_ended(
 
 
 ENDS = [
-    (End.LOST, EXTERNAL, Fenced),
-    (End.LOST, TRANSACTIONAL, Fenced),
-    (End.GONE, EXTERNAL, JobVanished),
-    (End.GONE, TRANSACTIONAL, JobVanished),
-    (End.SHUTDOWN, EXTERNAL, Abandoned),
-    (End.SHUTDOWN, TRANSACTIONAL, WorkerStopping),
+    (StopReason.LOST, EXTERNAL, Fenced),
+    (StopReason.LOST, TRANSACTIONAL, Fenced),
+    (StopReason.GONE, EXTERNAL, JobVanished),
+    (StopReason.GONE, TRANSACTIONAL, JobVanished),
+    (StopReason.SHUTDOWN, EXTERNAL, Abandoned),
+    (StopReason.SHUTDOWN, TRANSACTIONAL, WorkerStopping),
 ]
 
 
 @pytest.mark.req("FAIL-11")
 @pytest.mark.parametrize(("reason", "options", "kind"), ENDS)
 async def test_ending_a_life_ends_its_verb(
-    threads: ThreadPoolExecutor, reason: End, options: Any, kind: type[Exception]
+    threads: ThreadPoolExecutor, reason: StopReason, options: Any, kind: type[Exception]
 ) -> None:
     stage, life = Stage(), make_life()
 
@@ -302,7 +302,7 @@ async def _caught(work: Any) -> BaseException | None:
 
 @pytest.mark.parametrize(("reason", "options", "kind"), ENDS)
 async def test_a_life_that_ended_before_begins_no_verb(
-    threads: ThreadPoolExecutor, reason: End, options: Any, kind: type[Exception]
+    threads: ThreadPoolExecutor, reason: StopReason, options: Any, kind: type[Exception]
 ) -> None:
     stage, life = Stage(), make_life()
     stage.may_go_on.set()
@@ -314,16 +314,16 @@ async def test_a_life_that_ended_before_begins_no_verb(
     error = await _caught(performed(threads, make_entered(work, options), life=life))
 
     # An external verb that has not begun leaves nothing unknown: its job goes back.
-    assert type(error) is (WorkerStopping if reason is End.SHUTDOWN else kind)
+    assert type(error) is (WorkerStopping if reason is StopReason.SHUTDOWN else kind)
     assert stage.calls == 0
 
 
 async def test_the_first_reason_to_end_counts(threads: ThreadPoolExecutor) -> None:
     life = make_life()
-    life.end(End.LOST)
-    life.end(End.SHUTDOWN)
+    life.end(StopReason.LOST)
+    life.end(StopReason.SHUTDOWN)
 
-    assert life.ended is End.LOST
+    assert life.ended is StopReason.LOST
 
 
 async def test_a_real_cancellation_is_never_taken_for_the_verbs_own(threads: ThreadPoolExecutor) -> None:
@@ -355,7 +355,7 @@ class Workshop:
         self._error = error
         self._loop = asyncio.get_running_loop()
 
-    def entered(self) -> Entered:
+    def entered(self) -> AdmittedJob:
         def work(case: Case) -> Case:
             self._loop.call_soon_threadsafe(self.reached.set)
             self.may_go_on.wait(20)
@@ -366,9 +366,9 @@ class Workshop:
         return make_entered(work)
 
 
-@pytest.mark.parametrize("reason", [None, End.LOST, End.SHUTDOWN])
+@pytest.mark.parametrize("reason", [None, StopReason.LOST, StopReason.SHUTDOWN])
 async def test_a_thread_that_cannot_be_stopped_keeps_its_run_until_it_ends(
-    threads: ThreadPoolExecutor, reason: End | None
+    threads: ThreadPoolExecutor, reason: StopReason | None
 ) -> None:
     shop, life = Workshop(), make_life()
     limit = timedelta(0) if reason is None else LONG
@@ -390,7 +390,7 @@ async def test_a_second_cancellation_leaves_a_thread_to_itself(threads: ThreadPo
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(performed(threads, shop.entered(), life=life))
         await shop.reached.wait()
-        life.end(End.SHUTDOWN)
+        life.end(StopReason.SHUTDOWN)
         await _turns()
         running.cancel()
         await asyncio.wait([running])

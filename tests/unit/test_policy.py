@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verbworker.contract.policy import DEFAULT_POLICY, Policy, Retry, load_policies
+from verbworker.contract.policy import DEFAULT_POLICY, Policy, RetryPolicy, load_policies
 from verbworker.errors import ContractInvalid
 
 STANDARD = """\
@@ -45,7 +45,7 @@ def problems_of(folder: Path, text: str) -> list[str]:
 
 
 def make_policy(attempts: int = 3, first: float = 1, most: float = 60, factor: float = 2) -> Policy:
-    retry = Retry(
+    retry = RetryPolicy(
         maximum_attempts=attempts,
         initial_interval_seconds=first,
         maximum_interval_seconds=most,

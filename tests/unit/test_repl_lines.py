@@ -7,7 +7,7 @@ from verbworker.contract.invocation import Invocation
 from verbworker.errors import InvocationInvalid
 from verbworker.repl.completer import Known, shape_at, suggest, suggest_answer
 from verbworker.repl.lines import Order, is_open, read
-from verbworker.repl.shapes import Shape
+from verbworker.repl.shapes import VerbShape
 
 KNOWN = Known(
     {"gates": "what waits", "decide": "decide", "runbook": "entries"},
@@ -17,7 +17,7 @@ KNOWN = Known(
 
 
 @pytest.fixture(scope="module")
-def shapes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shape]:
+def shapes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, VerbShape]:
     return make_shapes(tmp_path_factory.mktemp("contracts"))
 
 
@@ -85,17 +85,17 @@ def test_a_verb_that_goes_on_otherwise_is_refused_with_the_place() -> None:
         ("verbs k", ["kyc.open-case"]),
     ],
 )
-def test_what_may_follow_is_suggested(shapes: dict[str, Shape], text: str, following: list[str]) -> None:
+def test_what_may_follow_is_suggested(shapes: dict[str, VerbShape], text: str, following: list[str]) -> None:
     assert [found.text for found in suggest(text, shapes, KNOWN)] == following
 
 
-def test_a_suggestion_replaces_what_was_begun_and_explains_itself(shapes: dict[str, Shape]) -> None:
+def test_a_suggestion_replaces_what_was_begun_and_explains_itself(shapes: dict[str, VerbShape]) -> None:
     (found,) = suggest("(kyc.open-case :ent", shapes, KNOWN)
 
     assert (found.replaces, found.meta) == (4, "text, required: The registered name")
 
 
-def test_a_question_suggests_its_answers(shapes: dict[str, Shape]) -> None:
+def test_a_question_suggests_its_answers(shapes: dict[str, VerbShape]) -> None:
     kind, urgent = (shapes["kyc.open-case"].slot(name) for name in ("case-type", "urgent"))
     assert kind is not None
     assert urgent is not None
@@ -107,7 +107,7 @@ def test_a_question_suggests_its_answers(shapes: dict[str, Shape]) -> None:
 @pytest.mark.parametrize(
     ("text", "verb"), [("(shop.charge :a", "shop.charge"), ("shop.charge", "shop.charge"), ("", None), ("gates", None)]
 )
-def test_hints_are_those_of_the_verb_that_is_written(shapes: dict[str, Shape], text: str, verb: str | None) -> None:
+def test_hints_are_those_of_the_verb_that_is_written(shapes: dict[str, VerbShape], text: str, verb: str | None) -> None:
     shape = shape_at(text, shapes)
 
     assert (shape and shape.name) == verb

@@ -3,22 +3,22 @@
 import pytest
 
 from tests.support.talking import make_shapes
-from verbworker.repl.shapes import Shape, Slot
+from verbworker.repl.shapes import ArgumentSlot, VerbShape
 
 
 @pytest.fixture(scope="module")
-def shapes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shape]:
+def shapes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, VerbShape]:
     return make_shapes(tmp_path_factory.mktemp("contracts"))
 
 
-def slot_of(shape: Shape, name: str) -> Slot:
+def slot_of(shape: VerbShape, name: str) -> ArgumentSlot:
     slot = shape.slot(name)
     assert slot is not None
     return slot
 
 
 @pytest.mark.req("REG-01", "REG-17", "REG-20")
-def test_nobody_can_tell_how_a_verb_is_carried_out(shapes: dict[str, Shape]) -> None:
+def test_nobody_can_tell_how_a_verb_is_carried_out(shapes: dict[str, VerbShape]) -> None:
     kinds = {name: {slot.name: slot.kind for slot in shape.slots} for name, shape in shapes.items()}
 
     bill = {"customer": "string", "amount": "integer", "colour": "enum", "paid-by": "string", "lines": "other"}
@@ -26,7 +26,7 @@ def test_nobody_can_tell_how_a_verb_is_carried_out(shapes: dict[str, Shape]) -> 
     assert kinds == {"kyc.open-case": case, "shop.charge": bill, "shop.refund": bill}
 
 
-def test_an_argument_is_hinted_with_its_type_its_need_and_its_meaning(shapes: dict[str, Shape]) -> None:
+def test_an_argument_is_hinted_with_its_type_its_need_and_its_meaning(shapes: dict[str, VerbShape]) -> None:
     case, bill = shapes["kyc.open-case"], shapes["shop.refund"]
 
     assert slot_of(case, "entity").hint == "text, required: The registered name"
@@ -36,14 +36,16 @@ def test_an_argument_is_hinted_with_its_type_its_need_and_its_meaning(shapes: di
     assert slot_of(bill, "colour").hint == "red | blue, optional"
 
 
-def test_the_line_of_hints_begins_with_what_must_be_there(shapes: dict[str, Shape]) -> None:
+def test_the_line_of_hints_begins_with_what_must_be_there(shapes: dict[str, VerbShape]) -> None:
     assert shapes["shop.refund"].hint == (
         ":customer text  :amount whole number  :colour red | blue (optional)"
         "  :paid-by text (optional)  :lines value (optional)"
     )
 
 
-def test_a_verb_is_summed_up_by_its_contract_else_by_its_sentence_without_arguments(shapes: dict[str, Shape]) -> None:
+def test_a_verb_is_summed_up_by_its_contract_else_by_its_sentence_without_arguments(
+    shapes: dict[str, VerbShape],
+) -> None:
     assert [shape.summary for shape in shapes.values()] == [
         "Opens a case",
         "Charge amount to customer",
@@ -52,7 +54,7 @@ def test_a_verb_is_summed_up_by_its_contract_else_by_its_sentence_without_argume
 
 
 @pytest.mark.req("REG-03")
-def test_questions_come_from_the_contract_else_from_what_is_known(shapes: dict[str, Shape]) -> None:
+def test_questions_come_from_the_contract_else_from_what_is_known(shapes: dict[str, VerbShape]) -> None:
     asked = [
         slot_of(shapes["kyc.open-case"], "case-type").question,
         slot_of(shapes["kyc.open-case"], "pages").question,
@@ -74,7 +76,7 @@ def test_questions_come_from_the_contract_else_from_what_is_known(shapes: dict[s
     ],
 )
 def test_what_is_about_to_happen_is_a_sentence_with_every_argument(
-    shapes: dict[str, Shape], verb: str, args: dict[str, object], said: str
+    shapes: dict[str, VerbShape], verb: str, args: dict[str, object], said: str
 ) -> None:
     assert shapes[verb].playback(args) == said
 
@@ -92,6 +94,6 @@ def test_what_is_about_to_happen_is_a_sentence_with_every_argument(
     ],
 )
 def test_a_value_is_held_to_its_argument(
-    shapes: dict[str, Shape], verb: str, name: str, value: object, misfit: str | None
+    shapes: dict[str, VerbShape], verb: str, name: str, value: object, misfit: str | None
 ) -> None:
     assert slot_of(shapes[verb], name).misfit(value) == misfit

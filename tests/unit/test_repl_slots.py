@@ -7,29 +7,29 @@ import pytest
 from tests.support.talking import make_shapes
 from verbworker.errors import InvocationInvalid, NotFound
 from verbworker.repl.argument_slots import filled, open_slots, read_answer
-from verbworker.repl.shapes import Shape, Slot
-from verbworker.repl.short_ids import Numbers
+from verbworker.repl.shapes import ArgumentSlot, VerbShape
+from verbworker.repl.short_ids import ShortIds
 
 
 @pytest.fixture(scope="module")
-def shape(tmp_path_factory: pytest.TempPathFactory) -> Shape:
+def shape(tmp_path_factory: pytest.TempPathFactory) -> VerbShape:
     return make_shapes(tmp_path_factory.mktemp("contracts"))["kyc.open-case"]
 
 
-def slot_of(shape: Shape, name: str) -> Slot:
+def slot_of(shape: VerbShape, name: str) -> ArgumentSlot:
     slot = shape.slot(name)
     assert slot is not None
     return slot
 
 
 @pytest.mark.req("REG-23")
-def test_what_must_be_there_and_is_not_is_asked_for_in_order(shape: Shape) -> None:
+def test_what_must_be_there_and_is_not_is_asked_for_in_order(shape: VerbShape) -> None:
     asked = [(slot.name, problem) for slot, problem in open_slots(shape, {"case-type": "onboarding"})]
 
     assert asked == [("entity", None), ("pages", None)]
 
 
-def test_what_does_not_fit_is_asked_for_again_with_the_reason(shape: Shape) -> None:
+def test_what_does_not_fit_is_asked_for_again_with_the_reason(shape: VerbShape) -> None:
     given = {"entity": "Acme", "case_type": "onboarding", "pages": 1, "urgent": "soon"}
 
     assert [(slot.name, problem) for slot, problem in open_slots(shape, given)] == [
@@ -37,7 +37,7 @@ def test_what_does_not_fit_is_asked_for_again_with_the_reason(shape: Shape) -> N
     ]
 
 
-def test_an_answer_takes_the_place_of_what_did_not_fit(shape: Shape) -> None:
+def test_an_answer_takes_the_place_of_what_did_not_fit(shape: VerbShape) -> None:
     assert filled({"case_type": "nonsense", "pages": 1}, slot_of(shape, "case-type"), "onboarding") == {
         "pages": 1,
         "case-type": "onboarding",
@@ -62,7 +62,7 @@ def test_an_answer_takes_the_place_of_what_did_not_fit(shape: Shape) -> None:
         ("urgent", "false", False),
     ],
 )
-def test_an_answer_becomes_a_value_of_its_type(shape: Shape, name: str, text: str, value: object) -> None:
+def test_an_answer_becomes_a_value_of_its_type(shape: VerbShape, name: str, text: str, value: object) -> None:
     answer = read_answer(slot_of(shape, name), text)
 
     assert (answer, type(answer)) == (value, type(value))
@@ -84,7 +84,9 @@ def test_an_answer_becomes_a_value_of_its_type(shape: Shape, name: str, text: st
         ("urgent", "perhaps", "urgent must be yes or no"),
     ],
 )
-def test_an_answer_that_does_not_fit_is_told_in_one_sentence(shape: Shape, name: str, text: str, sentence: str) -> None:
+def test_an_answer_that_does_not_fit_is_told_in_one_sentence(
+    shape: VerbShape, name: str, text: str, sentence: str
+) -> None:
     with pytest.raises(InvocationInvalid) as caught:
         read_answer(slot_of(shape, name), text)
 
@@ -92,7 +94,7 @@ def test_an_answer_that_does_not_fit_is_told_in_one_sentence(shape: Shape, name:
 
 
 def test_an_entry_keeps_its_number_and_is_found_by_it_or_by_its_id() -> None:
-    numbers, first, second = Numbers(), uuid4(), uuid4()
+    numbers, first, second = ShortIds(), uuid4(), uuid4()
 
     assert [numbers(first), numbers(second), numbers(first)] == [1, 2, 1]
     assert numbers.given == ["2", "1"]
@@ -101,7 +103,7 @@ def test_an_entry_keeps_its_number_and_is_found_by_it_or_by_its_id() -> None:
 
 @pytest.mark.parametrize("text", ["0", "3", "-1", "one", "9" * 5000, "\u0661", "1.0", ""])
 def test_what_is_no_number_of_this_session_is_told(text: str) -> None:
-    numbers = Numbers()
+    numbers = ShortIds()
     numbers(uuid4())
 
     with pytest.raises(NotFound, match="runbook and gates show the numbers"):

@@ -13,12 +13,12 @@ import pytest
 
 from tests.support.talking import make_shapes
 from verbworker import repl
-from verbworker.app.entry_view import Found
+from verbworker.app.entry_view import FoundEntry
 from verbworker.repl import formatting as telling
-from verbworker.repl.short_ids import Numbers
+from verbworker.repl.short_ids import ShortIds
 from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Open, Stall, StallKind, Status, Wait
 from verbworker.runbook.progress import Progress
-from verbworker.stores.cases.gates import HumanGate, Verdict
+from verbworker.stores.cases.gates import GateVerdict, HumanGate
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 BPMN = (
@@ -82,17 +82,17 @@ def make_event(kind: Kind, **detail: object) -> Event:
     return Event(uuid4(), 1, NOW, kind, detail, Status.EXECUTING, b"")
 
 
-def make_found(entry: Entry, *events: Event, trouble: str | None = None, stalls: Sequence[Stall] = ()) -> Found:
+def make_found(entry: Entry, *events: Event, trouble: str | None = None, stalls: Sequence[Stall] = ()) -> FoundEntry:
     waits = [Open(uuid4(), Wait.HUMAN_GATE, "Awaiting reviewer", NOW)]
     far = Progress(entry.status, 3, 5, ("Awaiting reviewer",))
-    return Found(entry, list(events), waits, far, trouble, list(stalls))
+    return FoundEntry(entry, list(events), waits, far, trouble, list(stalls))
 
 
 @pytest.mark.req("EVT-17", "EVT-18", "WAIT-06")
 def test_an_entry_is_told_with_what_it_waits_for_and_who_decided() -> None:
     decided = make_event(Kind.GATE_DECIDED, by="ada", decision="approve", gate="review", reason="all is well")
 
-    said = telling.tell_entry(make_found(make_entry(outcome={"case": "C-1", "closed": False}), decided), Numbers())
+    said = telling.tell_entry(make_found(make_entry(outcome={"case": "C-1", "closed": False}), decided), ShortIds())
 
     assert said[:2] == ["1: Open a case for Acme", "  parked, 3 of 5, awaiting reviewer"]
     assert any(line.endswith(": Awaiting reviewer") for line in said)
@@ -111,7 +111,7 @@ def test_a_message_that_was_not_delivered_asks_for_a_person() -> None:
 
 @pytest.mark.req("NOT-02")
 def test_why_something_has_not_begun_is_left_to_operators() -> None:
-    said = telling.tell_entry(make_found(make_entry(), trouble="NOT_FOUND: no process definition deployed"), Numbers())
+    said = telling.tell_entry(make_found(make_entry(), trouble="NOT_FOUND: no process definition deployed"), ShortIds())
 
     assert "  has not begun yet, and will be tried again; an operator can find out why" in said
 
@@ -121,14 +121,14 @@ def test_why_something_stands_still_is_left_to_operators() -> None:
     stall = Stall(StallKind.JOB, NOW, "Zeebe 8.6.0 hands out no job of it", "restart the broker")
     event = make_event(Kind.STALLED, reason=stall.reason)
 
-    said = telling.tell_entry(make_found(make_entry(), stalls=[stall]), Numbers()) + telling.tell_events([event])
+    said = telling.tell_entry(make_found(make_entry(), stalls=[stall]), ShortIds()) + telling.tell_events([event])
 
     assert any(line.startswith("  stands still since ") for line in said)
     assert "Zeebe" not in " ".join(said)
 
 
 def test_gates_are_called_by_the_number_of_their_entry() -> None:
-    numbers, one, two = Numbers(), uuid4(), uuid4()
+    numbers, one, two = ShortIds(), uuid4(), uuid4()
     gates = [
         make_gate(one),
         make_gate(two, "legal", detail={}, claimed_by="ada"),
@@ -146,16 +146,16 @@ def test_two_gates_of_one_name_are_told_apart() -> None:
     entry_id = uuid4()
     gates = [make_gate(entry_id), make_gate(entry_id)]
 
-    assert list(telling.names_of(gates, Numbers())) == ["1/review", str(gates[1].token_id)]
+    assert list(telling.names_of(gates, ShortIds())) == ["1/review", str(gates[1].token_id)]
 
 
 @pytest.mark.parametrize(
     ("answer", "end"), [(None, "; it goes on."), ("gone", ", but too late: nobody waited for it.")]
 )
 def test_a_decision_is_told_with_what_came_of_it(answer: str | None, end: str) -> None:
-    gate = replace(make_gate(uuid4()), verdict=Verdict("approve", "", "ada", NOW, answer))
+    gate = replace(make_gate(uuid4()), verdict=GateVerdict("approve", "", "ada", NOW, answer))
 
-    assert telling.tell_decided(gate, Numbers()) == [f"ada decided approve at review of 1{end}"]
+    assert telling.tell_decided(gate, ShortIds()) == [f"ada decided approve at review of 1{end}"]
 
 
 @pytest.mark.parametrize(
@@ -167,13 +167,13 @@ def test_a_decision_is_told_with_what_came_of_it(answer: str | None, end: str) -
     ],
 )
 def test_what_was_asked_for_is_told_as_it_stands(status: Status, said: str) -> None:
-    assert telling.tell_asked(make_entry(status=status), Numbers()) == [said]
+    assert telling.tell_asked(make_entry(status=status), ShortIds()) == [said]
 
 
 def test_nothing_is_told_as_nothing() -> None:
     empty = [
-        telling.tell_gates([], Numbers()),
-        telling.tell_entries([], Numbers()),
+        telling.tell_gates([], ShortIds()),
+        telling.tell_entries([], ShortIds()),
         telling.tell_events([]),
         telling.tell_verbs({}),
     ]

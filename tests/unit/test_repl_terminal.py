@@ -18,11 +18,11 @@ from prompt_toolkit.output import DummyOutput
 from tests.support.talking import make_shapes
 from verbworker.repl.completer import Suggestion
 from verbworker.repl.history import opened, place
-from verbworker.repl.shapes import Slot
+from verbworker.repl.shapes import ArgumentSlot
 from verbworker.repl.terminal import Suggesting, Terminal
 
 ENTER, CTRL_C, CTRL_D, UP = "\r", "\x03", "\x04", "\x1b[A"
-DECISION = Slot("the decision", "enum", "What do you decide?", values=("approve", "reject"))
+DECISION = ArgumentSlot("the decision", "enum", "What do you decide?", values=("approve", "reject"))
 
 
 class Desk:

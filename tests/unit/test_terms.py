@@ -7,7 +7,7 @@ import pytest
 from tests.support.frames import make_job
 from verblint.contracts.templates import parse
 from verbworker.errors import PermanentContract
-from verbworker.profile.task_profile import LONGEST_KEY, NO_TERMS, TaskTerms, Terms
+from verbworker.profile.task_profile import LONGEST_KEY, NO_TERMS, ProcessProfile, TaskProfile
 
 POLICY = {
     "schedule_to_close_timeout_seconds": 3600,
@@ -22,7 +22,7 @@ POLICY = {
 }
 
 
-def terms(**node: Any) -> TaskTerms:
+def terms(**node: Any) -> TaskProfile:
     """The terms of the one task of a process."""
     ir = {
         "process": {"id": "kyc", "definition_id": "kyc/1"},
@@ -32,7 +32,7 @@ def terms(**node: Any) -> TaskTerms:
             {"id": "n", "name": "withdrawn", "key": "corr_other", "template": "o/${state.other}"},
         ],
     }
-    return Terms.of("sha256:0", ir, {"patient": POLICY}).task("ask")
+    return ProcessProfile.of("sha256:0", ir, {"patient": POLICY}).task("ask")
 
 
 @pytest.mark.req("POL-04", "POL-06")
@@ -48,7 +48,7 @@ def test_the_policy_is_the_one_that_was_compiled() -> None:
 def test_a_task_that_was_not_compiled_has_no_terms() -> None:
     ir = {"process": {"definition_id": "kyc/1"}, "nodes": [], "messages": []}
 
-    assert Terms.of("sha256:0", ir, {}).task("ask") is NO_TERMS
+    assert ProcessProfile.of("sha256:0", ir, {}).task("ask") is NO_TERMS
 
 
 @pytest.mark.req("TPL-02", "TPL-08", "TPL-11")
@@ -77,7 +77,7 @@ def test_an_idempotency_key_is_made_of_the_run_and_the_state() -> None:
     ],
 )
 def test_a_key_that_cannot_be_made_has_the_profiles_own_name_for_why(state: dict[str, Any], code: str) -> None:
-    task = TaskTerms(key=parse("${state.k}"))
+    task = TaskProfile(key=parse("${state.k}"))
 
     with pytest.raises(PermanentContract) as refused:
         task.idempotency_key(make_job(), state, visit=1)

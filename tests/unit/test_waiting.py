@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.support.weaving import BY_ERROR, BY_MESSAGE, BY_TIMER, registry_of, woven
-from verbworker.model.waits import Waiting, as_json, due, ends, from_json
-from verbworker.runbook.event import Due
+from verbworker.model.waits import ModelWait, as_json, due, ends, from_json
+from verbworker.runbook.event import DueBy
 
 TASK = (
     '<serviceTask id="{key}"><extensionElements><zeebe:taskDefinition type="{job}"/></extensionElements></serviceTask>'
@@ -27,58 +27,58 @@ SECOND = ("timeDuration PT1S",)
 STANDING = {
     "a message": (
         f'<intermediateCatchEvent id="x" name="Letter came">{BY_MESSAGE}</intermediateCatchEvent>',
-        Waiting("external_signal", "Letter came", message="letter-came", inside=IN_CASE),
+        ModelWait("external_signal", "Letter came", message="letter-came", inside=IN_CASE),
     ),
     "a message nobody declared": (
         '<intermediateCatchEvent id="x"><messageEventDefinition messageRef="no"/></intermediateCatchEvent>',
-        Waiting("external_signal", "x", inside=IN_CASE),
+        ModelWait("external_signal", "x", inside=IN_CASE),
     ),
     "a receive task": (
         '<receiveTask id="x" messageRef="letter"/>',
-        Waiting("external_signal", "x", message="letter-came", inside=IN_CASE),
+        ModelWait("external_signal", "x", message="letter-came", inside=IN_CASE),
     ),
     "a timer": (
         f'<intermediateCatchEvent id="x">{BY_TIMER}</intermediateCatchEvent>',
-        Waiting("timer", "x", inside=IN_CASE, timers=SECOND),
+        ModelWait("timer", "x", inside=IN_CASE, timers=SECOND),
     ),
     "a signal": (
         '<intermediateCatchEvent id="x"><signalEventDefinition signalRef="s"/></intermediateCatchEvent>',
-        Waiting("external_signal", "x", inside=IN_CASE),
+        ModelWait("external_signal", "x", inside=IN_CASE),
     ),
     "a gate of the contract": (
         '<userTask id="x" name="Review"/>',
-        Waiting("human_gate", "Review", gate="review", inside=IN_CASE),
+        ModelWait("human_gate", "Review", gate="review", inside=IN_CASE),
     ),
-    "a service task": (task("x"), Waiting("incident", "x", inside=IN_CASE)),
+    "a service task": (task("x"), ModelWait("incident", "x", inside=IN_CASE)),
     "an interrupting timer": (
         f'<boundaryEvent id="x" attachedToRef="work">{BY_TIMER}</boundaryEvent>',
-        Waiting("timer", "x", attached_to="work", interrupting=True, inside=IN_CASE, timers=SECOND),
+        ModelWait("timer", "x", attached_to="work", interrupting=True, inside=IN_CASE, timers=SECOND),
     ),
     "a timer that interrupts nothing": (
         f'<boundaryEvent id="x" attachedToRef="work" cancelActivity="false">{BY_TIMER}</boundaryEvent>',
-        Waiting("timer", "x", attached_to="work", inside=IN_CASE, timers=SECOND),
+        ModelWait("timer", "x", attached_to="work", inside=IN_CASE, timers=SECOND),
     ),
     "a boundary error": (
         f'<boundaryEvent id="x" attachedToRef="work">{BY_ERROR}</boundaryEvent>',
-        Waiting("error", "x", attached_to="work", interrupting=True, inside=IN_CASE),
+        ModelWait("error", "x", attached_to="work", interrupting=True, inside=IN_CASE),
     ),
     "a boundary escalation": (
         '<boundaryEvent id="x" attachedToRef="work"><escalationEventDefinition escalationRef="up"/></boundaryEvent>',
-        Waiting("escalation", "x", attached_to="work", interrupting=True, inside=IN_CASE),
+        ModelWait("escalation", "x", attached_to="work", interrupting=True, inside=IN_CASE),
     ),
     "a start of an event subprocess": (
         f'<subProcess id="late" triggeredByEvent="true"><startEvent id="x">{BY_TIMER}</startEvent></subProcess>',
-        Waiting("timer", "x", attached_to="case", interrupting=True, inside=("case", "late"), timers=SECOND),
+        ModelWait("timer", "x", attached_to="case", interrupting=True, inside=("case", "late"), timers=SECOND),
     ),
     "a timer in a subprocess": (
         f'<subProcess id="in"><intermediateCatchEvent id="x">{BY_TIMER}</intermediateCatchEvent></subProcess>',
-        Waiting("timer", "x", inside=("case", "in"), timers=SECOND),
+        ModelWait("timer", "x", inside=("case", "in"), timers=SECOND),
     ),
 }
 
 
 @pytest.mark.parametrize(("part", "wanted"), STANDING.values(), ids=STANDING)
-def test_what_stands_at_an_element(part: str, wanted: Waiting) -> None:
+def test_what_stands_at_an_element(part: str, wanted: ModelWait) -> None:
     assert woven(part, registry=registry_of(gates={"review": "x"})).waits["x"] == wanted
 
 
@@ -104,7 +104,7 @@ def test_what_never_waits_is_not_among_the_waits(part: str) -> None:
     assert woven(part).waits == {}
 
 
-def choice(*, name: str = "", letters: int = 1) -> dict[str, Waiting]:
+def choice(*, name: str = "", letters: int = 1) -> dict[str, ModelWait]:
     """A gateway that waits for a timer or for so many letters."""
     events = [f'<intermediateCatchEvent id="late" name="5 days passed">{BY_TIMER}</intermediateCatchEvent>']
     events += [
@@ -118,7 +118,7 @@ def choice(*, name: str = "", letters: int = 1) -> dict[str, Waiting]:
 def test_a_gateway_waits_for_what_is_behind_it() -> None:
     waits = choice()
 
-    assert waits["first"] == Waiting(
+    assert waits["first"] == ModelWait(
         "external_signal", "5 days passed or Letter 0", message="letter-came", inside=IN_CASE, timers=SECOND
     )
     assert (waits["late"].behind, waits["came0"].behind) == ("first", "first")
@@ -194,10 +194,10 @@ def test_the_first_timer_says_when_a_wait_is_due(
 ) -> None:
     variables = {"orch_due": "P5D", "orch_odd": "soon", "orch_true": True}
 
-    waits = {"x": Waiting("timer", "x", timers=timers)}
+    waits = {"x": ModelWait("timer", "x", timers=timers)}
 
-    assert due(waits, "x", variables, NOON) == Due(after, at)
-    assert due(waits, "y", variables, NOON) == Due()
+    assert due(waits, "x", variables, NOON) == DueBy(after, at)
+    assert due(waits, "y", variables, NOON) == DueBy()
 
 
 def test_the_usual_way_is_counted_without_what_interrupts_it() -> None:

@@ -21,7 +21,7 @@ from tests.support.weaving import (
     woven,
 )
 from verblint.bpmn.element import BPMN, ZEEBE
-from verbworker.contract.policy import Policy, Retry
+from verbworker.contract.policy import Policy, RetryPolicy
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import Refused
@@ -70,7 +70,7 @@ SILENT = {
 
 
 def policy(name: str, attempts: int) -> Policy:
-    retry = Retry(
+    retry = RetryPolicy(
         maximum_attempts=attempts, initial_interval_seconds=1, maximum_interval_seconds=1, backoff_coefficient=1
     )
     return Policy(name=name, schedule_to_close_timeout_seconds=9, start_to_close_timeout_seconds=9, retry=retry)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from verbworker.engine.zeebe.channel import channel_options, cut_connections, open_channel
-from verbworker.engine.zeebe.connection import Basic, Connection
+from verbworker.engine.zeebe.connection import Basic, GatewayAddress
 
-SETTINGS = dict(channel_options(Connection(max_message_bytes=1_000_000)))
+SETTINGS = dict(channel_options(GatewayAddress(max_message_bytes=1_000_000)))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ async def test_credentials_on_a_plain_channel_to_another_machine_are_warned_abou
     address: str, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        channel = open_channel(Connection(address, credentials=Basic("demo", "s3cret")))
+        channel = open_channel(GatewayAddress(address, credentials=Basic("demo", "s3cret")))
         await channel.close()
 
     assert len(caplog.records) == warnings

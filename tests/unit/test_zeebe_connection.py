@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from verbworker.engine.zeebe.connection import Basic, Connection, OAuth, Tls, parse_address
+from verbworker.engine.zeebe.connection import Basic, GatewayAddress, OAuth, Tls, parse_address
 from verbworker.errors import ContractInvalid
 
 CLIENT = {"CAMUNDA_CLIENT_ID": "worker", "CAMUNDA_CLIENT_SECRET": "s3cret"}
@@ -13,7 +13,7 @@ BASIC = {"CAMUNDA_BASIC_AUTH_USERNAME": "demo", "CAMUNDA_BASIC_AUTH_PASSWORD": "
 
 
 def test_nothing_set_is_a_plain_gateway_on_this_machine() -> None:
-    assert Connection.from_environment({}) == Connection(address="localhost:26500")
+    assert GatewayAddress.from_environment({}) == GatewayAddress(address="localhost:26500")
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_a_wrong_address_is_refused_without_repeating_it(text: str) -> None:
     ],
 )
 def test_the_scheme_decides_on_encryption_and_secrets_ask_for_it(env: dict[str, str], tls: Tls | None) -> None:
-    assert Connection.from_environment(env).tls == tls
+    assert GatewayAddress.from_environment(env).tls == tls
 
 
 def test_the_newer_name_of_the_address_wins() -> None:
     env = {"ZEEBE_ADDRESS": "old:26500", "CAMUNDA_GRPC_ADDRESS": "http://new:26500"}
 
-    assert Connection.from_environment(env).address == "new:26500"
+    assert GatewayAddress.from_environment(env).address == "new:26500"
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_client_credentials_have_several_names(url: str) -> None:
         "CAMUNDA_TOKEN_SCOPE": "profile",
     }
 
-    assert Connection.from_environment(env).credentials == OAuth(
+    assert GatewayAddress.from_environment(env).credentials == OAuth(
         "worker", "s3cret", "https://login.test/token", audience="zeebe-api", scope="profile"
     )
 
 
 def test_a_cluster_id_is_camunda_saas() -> None:
     env = {**CLIENT, "CAMUNDA_CLUSTER_ID": "abc", "CAMUNDA_CLUSTER_REGION": "syd-1"}
-    connection = Connection.from_environment(env)
+    connection = GatewayAddress.from_environment(env)
 
     assert connection.address == "abc.syd-1.zeebe.camunda.io:443"
     assert connection.tls == Tls()
@@ -113,14 +113,14 @@ def test_a_cluster_id_is_camunda_saas() -> None:
 
 
 def test_basic_takes_a_user_and_a_password() -> None:
-    assert Connection.from_environment(BASIC).credentials == Basic("demo", "s3cret")
+    assert GatewayAddress.from_environment(BASIC).credentials == Basic("demo", "s3cret")
 
 
 @pytest.mark.parametrize(("strategy", "kind"), [("OAUTH", OAuth), ("basic", Basic), ("NONE", type(None))])
 def test_the_strategy_chooses_where_both_are_set(strategy: str, kind: type) -> None:
     env = {**OAUTH, **BASIC, "CAMUNDA_AUTH_STRATEGY": strategy}
 
-    assert isinstance(Connection.from_environment(env).credentials, kind)
+    assert isinstance(GatewayAddress.from_environment(env).credentials, kind)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_the_strategy_chooses_where_both_are_set(strategy: str, kind: type) -> N
 )
 def test_half_a_setting_is_refused_by_name(env: dict[str, str], named: str) -> None:
     with pytest.raises(ContractInvalid, match=named) as refused:
-        Connection.from_environment(env)
+        GatewayAddress.from_environment(env)
 
     assert "s3cret" not in str(refused.value)
 
@@ -150,12 +150,12 @@ def test_half_a_setting_is_refused_by_name(env: dict[str, str], named: str) -> N
 def test_a_blank_variable_counts_as_absent() -> None:
     env = {"CAMUNDA_CLIENT_ID": " ", "CAMUNDA_GRPC_ADDRESS": "", "ZEEBE_ADDRESS": "gateway:26500"}
 
-    assert Connection.from_environment(env) == Connection(address="gateway:26500")
+    assert GatewayAddress.from_environment(env) == GatewayAddress(address="gateway:26500")
 
 
 def test_the_default_tenant_comes_first_and_once() -> None:
     env = {"CAMUNDA_TENANT_IDS": "acme, <default>,acme", "CAMUNDA_TENANT_ID": "<default>"}
-    connection = Connection.from_environment(env)
+    connection = GatewayAddress.from_environment(env)
 
     assert connection.tenant_ids == ("<default>", "acme")
     assert connection.tenant_id == "<default>"
@@ -166,12 +166,12 @@ def test_the_default_tenant_comes_first_and_once() -> None:
     [("4194304", 4_194_304), ("10MB", 10_485_760), ("10M", 10_485_760), ("512 kb", 524_288)],
 )
 def test_the_largest_message_may_have_a_unit(text: str, size: int) -> None:
-    assert Connection.from_environment({"ZEEBE_MAX_MESSAGE_SIZE": text}).max_message_bytes == size
+    assert GatewayAddress.from_environment({"ZEEBE_MAX_MESSAGE_SIZE": text}).max_message_bytes == size
 
 
 @pytest.mark.parametrize("env", [OAUTH, BASIC])
 def test_no_secret_is_in_what_is_printed(env: dict[str, str]) -> None:
-    connection = Connection.from_environment(env)
+    connection = GatewayAddress.from_environment(env)
 
     assert "s3cret" not in f"{connection!r} {connection} {connection.credentials!r}"
 
@@ -188,7 +188,7 @@ def test_no_secret_is_in_what_is_printed(env: dict[str, str]) -> None:
     ],
 )
 def test_the_rest_address_is_a_url_as_safe_as_the_channel(env: dict[str, str], url: str | None) -> None:
-    assert Connection.from_environment(env).rest_url == url
+    assert GatewayAddress.from_environment(env).rest_url == url
 
 
 @pytest.mark.parametrize(
@@ -196,6 +196,6 @@ def test_the_rest_address_is_a_url_as_safe_as_the_channel(env: dict[str, str], u
 )
 def test_a_wrong_rest_address_is_refused_without_repeating_it(text: str) -> None:
     with pytest.raises(ContractInvalid) as refused:
-        Connection.from_environment({"ZEEBE_REST_ADDRESS": text})
+        GatewayAddress.from_environment({"ZEEBE_REST_ADDRESS": text})
 
     assert "hunter2" not in str(refused.value)

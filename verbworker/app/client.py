@@ -13,13 +13,13 @@ from verbworker.stores import migrations as _schema
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.starts.direct import Direct
 from verbworker.work.starts.router import Router
 
 
 @dataclass(frozen=True, slots=True)
-class Office:
+class Client:
     """A router and the runbook it writes."""
 
     router: Router
@@ -28,7 +28,7 @@ class Office:
 
 
 @asynccontextmanager
-async def opened_office(settings: Settings, registry: Registry) -> AsyncIterator[Office]:
+async def opened_office(settings: Settings, registry: Registry) -> AsyncIterator[Client]:
     """Open an office. A workflow verb asked for here is started by the next worker that has time."""
     ring = selfcheck.required_ring(registry, settings)
     await _schema.require(settings.database())
@@ -37,6 +37,6 @@ async def opened_office(settings: Settings, registry: Registry) -> AsyncIterator
         threads = stack.enter_context(ThreadPoolExecutor(4, thread_name_prefix="verb"))
         owner = uuid4()
         dispatches = Dispatches(database, engine_id=settings.cluster(), owner=owner)
-        direct = Direct(registry, database, database, Performance(threads), owner)
+        direct = Direct(registry, database, database, VerbRun(threads), owner)
         router = Router(registry, database, dispatches, direct, engine_id=settings.cluster(), ring=ring)
-        yield Office(router, Runbook(database), dispatches)
+        yield Client(router, Runbook(database), dispatches)

@@ -15,7 +15,7 @@ from verbworker.stores.deployments import Deployments
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundEntry:
     """All there is to say about an entry."""
 
     entry: Entry
@@ -26,7 +26,7 @@ class Found:
     stalls: list[Stall]
 
 
-class Reading:
+class EntryView:
     """Reads an entry with everything around it."""
 
     def __init__(self, database: Database) -> None:
@@ -34,7 +34,7 @@ class Reading:
         self._runbook = Runbook(database)
         self._stalls = Stalls(database)
 
-    async def find(self, entry_id: UUID, tenant: str) -> Found:
+    async def find(self, entry_id: UUID, tenant: str) -> FoundEntry:
         """One entry of a tenant; raises `NotFound`."""
         entry = await self._runbook.entry(entry_id, tenant_id=tenant)
         if entry is None:
@@ -43,7 +43,7 @@ class Reading:
         stalls = await self._stalls.of_entry(entry_id)
         trouble = await Dispatches(self._database, engine_id="", owner=uuid4()).trouble(entry_id)
         far = progress(entry, events, waits, stalls, steps=await self._steps(entry))
-        return Found(entry, events, waits, far, trouble, stalls)
+        return FoundEntry(entry, events, waits, far, trouble, stalls)
 
     async def progress(self, entry: Entry) -> Progress:
         """How far an entry is."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from verbworker.job.frame import FrameState, Step
-from verbworker.stores.jobs.histories import Event, History, Told
+from verbworker.job.frame import FrameState, FrameStep
+from verbworker.stores.jobs.histories import FrameEvent, History, Told
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StoryLine:
     """One sentence of a story and the moment it tells of."""
 
     at: datetime
@@ -26,12 +26,12 @@ def headline(frame: Told) -> str:
     )
 
 
-def explain(history: History) -> list[Line]:
+def explain(history: History) -> list[StoryLine]:
     """The whole story, oldest first; its last line says how things stand now."""
     tellers = _Tellers(history)
     lines = [*tellers.beginning(), *tellers.middle(), *tellers.verdict()]
-    told = [*sorted(lines, key=lambda line: line.at), Line(history.frame.now, standing(history))]
-    return [Line(line.at, line.text[:1].upper() + line.text[1:]) for line in told]
+    told = [*sorted(lines, key=lambda line: line.at), StoryLine(history.frame.now, standing(history))]
+    return [StoryLine(line.at, line.text[:1].upper() + line.text[1:]) for line in told]
 
 
 def moment(at: object) -> str:
@@ -48,34 +48,34 @@ class _Tellers:
         self._history = history
         self._frame = history.frame
 
-    def beginning(self) -> Iterator[Line]:
+    def beginning(self) -> Iterator[StoryLine]:
         first = _first_owner(self._history)
-        yield Line(
+        yield StoryLine(
             self._frame.pushed_at,
             f"The engine delivered the job; {self._who(first)} wrote its frame as epoch 1 and began run 1"
             f" ({self._frame.mode} mode).",
         )
 
-    def middle(self) -> Iterator[Line]:
+    def middle(self) -> Iterator[StoryLine]:
         released = False
         for event in self._history.events:
-            yield Line(event.at, self._tell(event, released=released))
+            yield StoryLine(event.at, self._tell(event, released=released))
             released = event.kind == "released" or (released and event.kind not in ("retry", "release"))
         for at in self._history.conflicts:
-            yield Line(
+            yield StoryLine(
                 at,
                 "A delivery carried this key but was another job, as a recreated engine hands out. Nothing was"
                 " replayed; both sides were kept and that job was stopped as an incident.",
             )
 
-    def verdict(self) -> Iterator[Line]:
+    def verdict(self) -> Iterator[StoryLine]:
         frame = self._frame
         if frame.state is FrameState.COMPLETED and frame.popped_at is not None:
-            yield Line(
+            yield StoryLine(
                 frame.popped_at, f"{self._who(frame.owner)} stored the verdict of run {frame.runs}: {_said(frame)}."
             )
         if frame.acked_at is not None:
-            yield Line(frame.acked_at, _acknowledged(frame))
+            yield StoryLine(frame.acked_at, _acknowledged(frame))
 
     def _who(self, owner: object) -> str:
         if isinstance(owner, str):
@@ -84,7 +84,7 @@ class _Tellers:
             return "a worker"
         return f"worker {self._history.boots.get(owner, str(owner)[:8])}"
 
-    def _tell(self, event: Event, *, released: bool) -> str:
+    def _tell(self, event: FrameEvent, *, released: bool) -> str:
         who, facts = self._who(event.owner), event.facts
         match event.kind:
             case "retry" | "takeover" | "release":
@@ -102,7 +102,7 @@ class _Tellers:
             case _:
                 return f"{who} {_PLAIN.get(event.kind, event.kind)}{_reason(event)}."
 
-    def _claim(self, event: Event, *, released: bool) -> str:
+    def _claim(self, event: FrameEvent, *, released: bool) -> str:
         who, before, facts = self._who(event.owner), self._who(event.facts.get("from")), event.facts
         begun = f"as epoch {event.epoch} and began run {facts.get('run', '?')}"
         if event.kind == "takeover":
@@ -118,13 +118,13 @@ class _Tellers:
         why = "a person had released it" if released else "its last run had failed and the pause was over"
         return f"The engine delivered the job again; {who} claimed it {begun}: {why}."
 
-    def _sweep(self, event: Event) -> str:
+    def _sweep(self, event: FrameEvent) -> str:
         who, before, facts = self._who(event.owner), self._who(event.facts.get("from")), event.facts
         over = f"{who} found that the lease of {before} had run out at {moment(facts.get('lease_until'))}"
         match facts.get("decision"):
-            case Step.CLAIM_AGAIN:
+            case FrameStep.CLAIM_AGAIN:
                 then = "gave the run back, so that the engine delivers the job again. It costs no retry"
-            case Step.REPORT_RETRY | Step.REPORT_INCIDENT:
+            case FrameStep.REPORT_RETRY | FrameStep.REPORT_INCIDENT:
                 then = "reported the failure in its place"
             case _:
                 then = (
@@ -132,7 +132,7 @@ class _Tellers:
                 )
         return f"{over} and {then}. What {before} still writes is refused."
 
-    def _failure(self, event: Event) -> str:
+    def _failure(self, event: FrameEvent) -> str:
         who, facts = self._who(event.owner), event.facts
         text = f"{facts.get('code')}: {facts.get('text')}"
         match event.kind:
@@ -174,7 +174,7 @@ _PLAIN: Mapping[str, str] = {
 """What a worker did, by the kind of an event that has no facts of its own."""
 
 
-def _reason(event: Event) -> str:
+def _reason(event: FrameEvent) -> str:
     is_told = event.kind in _PLAIN and not event.kind.startswith("verdict ")
     return "" if is_told or not event.detail else f" ({event.detail})"
 

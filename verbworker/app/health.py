@@ -40,7 +40,7 @@ class Probes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeAnswer:
     """What a request is answered with."""
 
     status: int
@@ -106,7 +106,7 @@ class Health:
             if self._open == 0:
                 self._idle.set()
 
-    async def _respond(self, reader: asyncio.StreamReader) -> tuple[str, Answer]:
+    async def _respond(self, reader: asyncio.StreamReader) -> tuple[str, ProbeAnswer]:
         is_late = self._open > _AT_ONCE
         try:
             async with asyncio.timeout(self._patience):
@@ -130,14 +130,14 @@ class Health:
         except TimeoutError:
             return method, _told(503, "no answer in time")
 
-    async def answer(self, method: str, path: str) -> Answer:
+    async def answer(self, method: str, path: str) -> ProbeAnswer:
         """What a request for `path` is answered with."""
         if path not in ("/live", "/ready", "/metrics"):
             return _told(404, "there are /live, /ready and /metrics")
         if method not in ("GET", "HEAD"):
             return _told(405, "only GET and HEAD")
         if path == "/metrics":
-            return Answer(200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST)
+            return ProbeAnswer(200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST)
         return _judged(self._probes.live() if path == "/live" else await self._probes.ready())
 
 
@@ -150,17 +150,17 @@ async def _swallow(reader: asyncio.StreamReader) -> None:
                 swallowed += len(more)
 
 
-def _judged(troubles: Mapping[str, str | None]) -> Answer:
+def _judged(troubles: Mapping[str, str | None]) -> ProbeAnswer:
     is_well = all(trouble is None for trouble in troubles.values())
     body = {"ok": is_well, "checks": {name: trouble or "ok" for name, trouble in troubles.items()}}
-    return Answer(200 if is_well else 503, json.dumps(body).encode() + b"\n")
+    return ProbeAnswer(200 if is_well else 503, json.dumps(body).encode() + b"\n")
 
 
-def _told(status: int, words: str) -> Answer:
-    return Answer(status, json.dumps({"error": words}).encode() + b"\n")
+def _told(status: int, words: str) -> ProbeAnswer:
+    return ProbeAnswer(status, json.dumps({"error": words}).encode() + b"\n")
 
 
-def _written(answer: Answer, *, with_body: bool) -> bytes:
+def _written(answer: ProbeAnswer, *, with_body: bool) -> bytes:
     allow = "Allow: GET, HEAD\r\n" if answer.status == 405 else ""
     head = (
         f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\nContent-Type: {answer.kind}\r\n"

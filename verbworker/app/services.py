@@ -18,16 +18,16 @@ from verbworker.stores.deployments import Deployments
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.gates.decide import GateRelay
-from verbworker.work.gates.gate_jobs import GateDesk
+from verbworker.work.gates.gate_jobs import GateJobs
 from verbworker.work.jobs.executor import Databases
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.listeners.bridge import Bridge
-from verbworker.work.listeners.compensation import CompensationDesk
+from verbworker.work.listeners.compensation import CompensationJobs
 from verbworker.work.listeners.completion import Completion
-from verbworker.work.listeners.job_handler import Desk
-from verbworker.work.listeners.reception import Reception
-from verbworker.work.messages.delivery import Messenger
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.listeners.job_handler import JobHandler
+from verbworker.work.listeners.reception import ListenerJobs
+from verbworker.work.messages.delivery import MessageDelivery
+from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.reconciler import Reconciler
@@ -35,38 +35,38 @@ from verbworker.work.upkeep.retention import Retention
 
 
 @dataclass(frozen=True, slots=True)
-class Staff:
+class Services:
     """Everybody but the executor of verbs."""
 
     identity: InstanceIdentity
     reconciler: Reconciler
-    desks: Sequence[Desk]
+    desks: Sequence[JobHandler]
     services: Sequence[Service]
 
 
-def hire(
+def build_services(
     settings: Settings,
     registry: Registry,
     engine: Engine,
     databases: Databases,
-    performance: Performance,
+    performance: VerbRun,
     *,
     owner: UUID,
     ring: KeyRing | None,
     tracer: Tracer,
-) -> Staff:
+) -> Services:
     """Everybody who carries entries from their start to their end."""
     control = databases.control
     tenant = settings.tenant_ids[0] if settings.tenant_ids else None
     dispatches = Dispatches(control, engine_id=engine.engine_id, owner=owner)
     dispatcher = Dispatcher(dispatches, Instances(control), engine, tenant=tenant)
     inbox = Inbox(control, engine_id=engine.engine_id, owner=owner)
-    messenger = Messenger(registry, inbox, DeadLetters(control), engine, tenant=tenant)
+    messenger = MessageDelivery(registry, inbox, DeadLetters(control), engine, tenant=tenant)
     identity = InstanceIdentity(Instances(control), engine, dispatches)
-    reception = Reception(control, engine, identity)
-    cancelling = Cancelling(control, dispatches, engine)
+    reception = ListenerJobs(control, engine, identity)
+    cancelling = Cancellation(control, dispatches, engine)
     bridge = Bridge(registry, control, Deployments(control, engine_id=engine.engine_id), inbox, reception)
-    undoing = CompensationDesk(
+    undoing = CompensationJobs(
         *(registry, engine, databases, performance),
         owner=owner,
         lease=settings.lease,
@@ -75,10 +75,10 @@ def hire(
         tracer=tracer,
         identity=identity,
     )
-    desks: list[Desk] = [
+    desks: list[JobHandler] = [
         *bridge.desks(),
         Completion(registry, control, reception, cancelling, ring=ring),
-        GateDesk(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
+        GateJobs(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
         undoing,
     ]
     reconciler = Reconciler(control, engine, cancelling, after=settings.reconcile_after)
@@ -91,7 +91,7 @@ def hire(
         *undoing.services,
         retention(settings, control, owner=owner).service,
     )
-    return Staff(identity, reconciler, desks, services)
+    return Services(identity, reconciler, desks, services)
 
 
 def retention(settings: Settings, database: Database, *, owner: UUID | None = None) -> Retention:

@@ -26,7 +26,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class VerbCard:
     """All there is to say about a verb on one card."""
 
     verb: str
@@ -61,7 +61,7 @@ class Card:
         return ", ".join(places) or ", ".join(self.models) or ", ".join(self.callers)
 
 
-def cards(registry: Registry, outlines: Sequence[Outline] = ()) -> list[Card]:
+def cards(registry: Registry, outlines: Sequence[Outline] = ()) -> list[VerbCard]:
     """A card for every verb, by name; with the outlines of models also where each is used."""
     uses = [use for outline in outlines for use in outline.uses]
     direct = (_direct(verb, registry, uses) for verb in registry)
@@ -69,10 +69,10 @@ def cards(registry: Registry, outlines: Sequence[Outline] = ()) -> list[Card]:
     return sorted([*direct, *workflows], key=lambda card: card.verb)
 
 
-def _direct(verb: Verb, registry: Registry, uses: Iterable[Use]) -> Card:
+def _direct(verb: Verb, registry: Registry, uses: Iterable[Use]) -> VerbCard:
     callers = registry.callers(verb.name)
     policies = {registry.policy_of(verb, caller).name for caller in callers} or {registry.policy_of(verb).name}
-    return Card(
+    return VerbCard(
         verb=verb.name,
         kind=verb.mode.value,
         sentence=verb.sentence,
@@ -84,8 +84,8 @@ def _direct(verb: Verb, registry: Registry, uses: Iterable[Use]) -> Card:
     )
 
 
-def _workflow(verb: WorkflowVerb, outlines: Iterable[Outline]) -> Card:
-    return Card(
+def _workflow(verb: WorkflowVerb, outlines: Iterable[Outline]) -> VerbCard:
+    return VerbCard(
         verb=verb.name,
         kind="workflow",
         sentence=verb.name if verb.sentences is None else verb.sentences.step,

@@ -17,7 +17,7 @@ from uuid import uuid4
 from verbworker.app import selfcheck
 from verbworker.app.health import Health
 from verbworker.app.probes import WorkerProbes
-from verbworker.app.services import hire
+from verbworker.app.services import build_services
 from verbworker.app.settings import Settings
 from verbworker.contract.policy import DEFAULT_POLICY
 from verbworker.contract.registry import Registry
@@ -27,16 +27,16 @@ from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.stores.jobs.frames import Frames
-from verbworker.stores.jobs.leases import Leases
-from verbworker.stores.task_profiles import TermsBook
-from verbworker.work.feeds.leases import Heart
+from verbworker.stores.jobs.leases import ExpiredLeases
+from verbworker.stores.task_profiles import TaskProfileStore
+from verbworker.work.feeds.leases import Leases
 from verbworker.work.feeds.relay import Relay
 from verbworker.work.feeds.worker import Pace, Worker
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import Returns
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.job_results import JobResults
+from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.listeners.serving import Serving
-from verbworker.work.upkeep.archiver import Reaper
+from verbworker.work.upkeep.archiver import Archiver
 from verbworker.work.upkeep.stalls import StallDetector
 from verbworker.work.upkeep.sweep import Sweep
 
@@ -88,10 +88,10 @@ def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:
     match settings.engine:
         case "zeebe":
             # Here and not above: gRPC takes a third of a second to import, and most commands do without.
-            from verbworker.engine.zeebe.connection import Connection
+            from verbworker.engine.zeebe.connection import GatewayAddress
             from verbworker.engine.zeebe.engine import ZeebeEngine
 
-            return ZeebeEngine(Connection.from_environment(os.environ), engine_id=settings.cluster())
+            return ZeebeEngine(GatewayAddress.from_environment(os.environ), engine_id=settings.cluster())
         case "embedded":
             from verbworker.engine.embedded.engine import EmbeddedEngine
 
@@ -143,18 +143,18 @@ async def opened(settings: Settings, registry: Registry, engine: Engine | None =
         await selfcheck.greet(chosen, settings)
         owner = uuid4()
         frames = Frames(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
-        heart = Heart(frames, chosen, engine_timeout_ms=int(settings.engine_timeout / timedelta(milliseconds=1)))
-        performance = Performance(stack.enter_context(_threads(registry)))
+        heart = Leases(frames, chosen, engine_timeout_ms=int(settings.engine_timeout / timedelta(milliseconds=1)))
+        performance = VerbRun(stack.enter_context(_threads(registry)))
         tracer = await stack.enter_async_context(_tracing(settings))
         pools = Databases(control, verbs)
-        staff = hire(settings, registry, chosen, pools, performance, owner=owner, ring=ring, tracer=tracer)
+        staff = build_services(settings, registry, chosen, pools, performance, owner=owner, ring=ring, tracer=tracer)
         executor = Executor(
             registry, chosen, frames, pools, heart, performance, ring=ring, tracer=tracer, identity=staff.identity
         )
-        relay = Relay(frames, Returns(chosen, frames))
-        reaper = Reaper(frames, TermsBook(control, engine_id=chosen.engine_id), after=settings.archive_after)
+        relay = Relay(frames, JobResults(chosen, frames))
+        reaper = Archiver(frames, TaskProfileStore(control, engine_id=chosen.engine_id), after=settings.archive_after)
         deliveries = Deliveries(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
-        leases = Leases(control, frames, grace=settings.sweep_grace)
+        leases = ExpiredLeases(control, frames, grace=settings.sweep_grace)
         sweep = Sweep(chosen, frames, leases, deliveries, staff.reconciler, every=settings.sweep_every)
         stalls = StallDetector(
             control,

@@ -8,12 +8,12 @@ from typing import NoReturn
 
 import typer
 
-from verbworker.cli.lazy_commands import Shelf
+from verbworker.cli.lazy_commands import LazyGroup
 from verbworker.errors import VerbworkerError, exit_code
 
 app = typer.Typer(
     name="verbworker",
-    cls=Shelf,
+    cls=LazyGroup,
     help="Durable verbs for Camunda 8.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

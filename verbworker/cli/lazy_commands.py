@@ -13,7 +13,7 @@ Context = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CommandPlace:
     """Where a command is written, and what the list of commands says of it; a test holds the two together."""
 
     module: str
@@ -39,99 +39,101 @@ def _named(command: Command, name: str) -> Command:
     return command
 
 
-PLACES: Mapping[str, Place] = {
-    "demo": Place(
+PLACES: Mapping[str, CommandPlace] = {
+    "demo": CommandPlace(
         "develop.demo",
         "demo",
         "Play one KYC case of the example from the question to the decision, then leave nothing behind.",
         example="verbworker demo --engine embedded",
     ),
-    "init": Place(
+    "init": CommandPlace(
         "develop.init",
         "init",
         "Write a new project whose tests pass; exit 1 when one of its files is there.",
         example="verbworker init my-app",
     ),
-    "scaffold": Place(
+    "scaffold": CommandPlace(
         "develop.scaffold",
         "scaffold",
         "Write a process whose tests pass; where it is already, only compile it anew.",
         example="verbworker scaffold parcel-return",
     ),
-    "dev": Place(
+    "dev": CommandPlace(
         "develop.dev",
         "dev",
         "Run a database, an engine and a worker here until Ctrl-C, and show what happens.",
         example="verbworker dev --app verbs:registry --processes processes",
     ),
-    "start": Place(
+    "start": CommandPlace(
         "cases.start",
         "start",
         "Have a verb performed; exit 1 when it is refused or ended badly.",
         example="""verbworker start '(document.collect :client "Allianz" :document "passport")' --app verbs:registry""",
     ),
-    "repl": Place(
+    "repl": CommandPlace(
         "cases.repl",
         "repl",
         "Ask for verbs, decide at gates and read the runbook, one sentence at a time.",
         example="verbworker repl --app verbs:registry",
     ),
-    "runbook": Place("cases.runbook", "app", "The runbook: what was asked, what waits for whom, what happened."),
-    "gates": Place("cases.gates", "app", "Gates: what waits for a person to decide."),
-    "message": Place("operate.messages", "message", "Messages to cases that wait for them."),
-    "console": Place(
+    "runbook": CommandPlace("cases.runbook", "app", "The runbook: what was asked, what waits for whom, what happened."),
+    "gates": CommandPlace("cases.gates", "app", "Gates: what waits for a person to decide."),
+    "message": CommandPlace("operate.messages", "message", "Messages to cases that wait for them."),
+    "console": CommandPlace(
         "operate.console",
         "console",
         "Show the runbook in a browser: entries, gates to decide, incidents, dead letters, verbs.",
         example="verbworker console --app verbs:registry --port 8092",
     ),
-    "dead-letters": Place("operate.messages", "dead_letters", "Messages that could not be delivered."),
-    "lint": Place(
+    "dead-letters": CommandPlace("operate.messages", "dead_letters", "Messages that could not be delivered."),
+    "lint": CommandPlace(
         "develop.lint",
         "lint",
         "Check that models are hollow. Takes every option of `verblint check`.",
         settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     ),
-    "verify": Place(
+    "verify": CommandPlace(
         "develop.verify",
         "verify",
         "Prove that models, policies, locks, generated code and verbs agree; exit 1 when they do not.",
         example="verbworker verify --app verbs:registry",
     ),
-    "verbs": Place("develop.verbs", "app", "Verbs: what there is to ask for, and templates for modellers."),
-    "deploy": Place(
+    "verbs": CommandPlace("develop.verbs", "app", "Verbs: what there is to ask for, and templates for modellers."),
+    "deploy": CommandPlace(
         "operate.deploy",
         "deploy",
         "Lint, weave and deploy models; exit 1 when the linter or the engine refuses one.",
         example="verbworker deploy processes --app verbs:registry",
     ),
-    "worker": Place(
+    "worker": CommandPlace(
         "operate.worker",
         "worker",
         "Work for every verb of a registry.",
         example="verbworker worker --app verbs:registry --engine-id kyc-production",
     ),
-    "ingress": Place(
+    "ingress": CommandPlace(
         "operate.messages",
         "ingress",
         "Take messages by HTTP: POST /messages, answered when they are kept.",
         example="verbworker ingress --app verbs:registry --port 8091",
     ),
-    "frames": Place("operate.frames", "app", "The frames of jobs: what happened to each, and those that wait for a person."),
-    "db": Place("operate.db", "app", "The database and its migrations."),
-    "doctor": Place(
+    "frames": CommandPlace(
+        "operate.frames", "app", "The frames of jobs: what happened to each, and those that wait for a person."
+    ),
+    "db": CommandPlace("operate.db", "app", "The database and its migrations."),
+    "doctor": CommandPlace(
         "operate.doctor",
         "doctor",
         "Look at everything a worker stands on; exit 1 when something is wrong.",
         example="verbworker doctor processes --app verbs:registry",
     ),
-    "dev-hand": Place(
+    "dev-hand": CommandPlace(
         "develop.dev", "dev_hand", "Deploy models and work, for `verbworker dev`, until it is gone.", is_hidden=True
     ),
 }
 
 
-class Shelf(TyperGroup):
+class LazyGroup(TyperGroup):
     """The commands by name; only the one that is called is loaded."""
 
     _called: str | None = None

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from verbworker.console.access.authentication import Door, Endpoint
+from verbworker.console.access.authentication import Authentication, Endpoint
 from verbworker.console.settings import Logins
 from verbworker.errors import NotFound, PermanentContract, Refused, RequestConflict, StoreError
 from verbworker.http.body import read_body
@@ -23,7 +23,7 @@ from verbworker.work.gates.decide import Gates
 _log = logging.getLogger(__name__)
 
 
-class Decision(BaseModel):
+class DecisionBody(BaseModel):
     """What is decided, as a program writes it."""
 
     model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
@@ -35,7 +35,7 @@ class Decision(BaseModel):
 class Api:
     """The requests of programs: JSON in, JSON out, and a key in `X-Api-Key`."""
 
-    def __init__(self, door: Door, logins: Logins) -> None:
+    def __init__(self, door: Authentication, logins: Logins) -> None:
         self._door = door
         self._keys = [(bytes.fromhex(key.sha256), (key.name, key.tenant)) for key in logins.api_keys]
 
@@ -88,9 +88,9 @@ class Api:
         return holder
 
 
-def _decision(body: bytes) -> Decision:
+def _decision(body: bytes) -> DecisionBody:
     try:
-        return Decision.model_validate(parse(body, limit=len(body) + 1))
+        return DecisionBody.model_validate(parse(body, limit=len(body) + 1))
     except (PermanentContract, ValidationError):
         raise HTTPException(422, 'send {"decision": "...", "reason": "..."}') from None
 

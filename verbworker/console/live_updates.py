@@ -26,7 +26,7 @@ _REST = 1.0
 Topic = str | UUID
 
 
-class Reader:
+class PageReader:
     """One open page. It keeps whether something changed, never how often: one that does not read cannot grow."""
 
     def __init__(self, topic: Topic) -> None:
@@ -67,7 +67,7 @@ class Reader:
 class Stream(StreamingResponse):
     """The answer to a page that wants to stay as things are."""
 
-    def __init__(self, hub: "Hub", topic: Topic) -> None:
+    def __init__(self, hub: "LiveUpdates", topic: Topic) -> None:
         super().__init__((), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
         self._hub = hub
         self._topic = topic
@@ -79,14 +79,14 @@ class Stream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-class Hub:
+class LiveUpdates:
     """All open pages of one console. One connection listens and one query asks, for however many there are."""
 
     def __init__(self, database: Database, *, most: int, every: float = _EVERY) -> None:
         self._database = database
         self._overview = Overview(database)
         self._most = most
-        self._readers: set[Reader] = set()
+        self._readers: set[PageReader] = set()
         self._seen: dict[Topic, object] = {}
         self._is_over = False
         self._listening = PollLoop("console-hints", self._listen, every=_LISTEN_AGAIN)
@@ -98,9 +98,9 @@ class Hub:
         return self._is_over or len(self._readers) >= self._most
 
     @contextmanager
-    def reading(self, topic: Topic) -> Iterator[Reader]:
+    def reading(self, topic: Topic) -> Iterator[PageReader]:
         """A page that is told of one topic, until the end of the block."""
-        reader = Reader(topic)
+        reader = PageReader(topic)
         self._readers.add(reader)
         try:
             yield reader

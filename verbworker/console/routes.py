@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from verbworker.console.access.authentication import Door, Endpoint, Page
+from verbworker.console.access.authentication import Authentication, Endpoint, Page
 from verbworker.console.access.headers import Safe
 from verbworker.console.access.login import Login
 from verbworker.console.api import Api
@@ -44,7 +44,7 @@ _WRITING: Final[tuple[tuple[str, Page], ...]] = (
 _STATIC: Final = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
-def application(door: Door, login: Login, api: Api) -> Safe:
+def application(door: Authentication, login: Login, api: Api) -> Safe:
     """The application that a server runs."""
     routes = [
         *(Route(path, door.reading(page), methods=["GET"]) for path, page in _READING),
@@ -90,7 +90,7 @@ async def _live(_request: Request) -> Response:
     return JSONResponse({"ok": True})
 
 
-def _ready(door: Door) -> Endpoint:
+def _ready(door: Authentication) -> Endpoint:
     async def ready(_request: Request) -> Response:
         try:
             await door.tools.database.ping()

@@ -8,16 +8,16 @@ from contextlib import closing
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import choose_engine
 from verbworker.background.poll_loop import running
-from verbworker.console.access.authentication import Door
+from verbworker.console.access.authentication import Authentication
 from verbworker.console.access.headers import Addresses
 from verbworker.console.access.login import Login
 from verbworker.console.access.oidc import OidcClient
 from verbworker.console.access.session import Signer
 from verbworker.console.api import Api
-from verbworker.console.live_updates import Hub
-from verbworker.console.pages.page_tools import Tools
+from verbworker.console.live_updates import LiveUpdates
+from verbworker.console.pages.page_tools import PageTools
 from verbworker.console.pages.rendering import Rendering
-from verbworker.console.pages.verb_list import Card
+from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.routes import application
 from verbworker.console.settings import ConsoleSettings, Logins
 from verbworker.errors import ContractInvalid
@@ -30,7 +30,7 @@ _CONNECTIONS = 6
 _LONGEST_STATEMENT = "10s"
 _BESIDE_STREAMS = 256
 
-Catalogue = Callable[[], list[Card] | None]
+Catalogue = Callable[[], list[ListedVerb] | None]
 
 
 async def serve(
@@ -52,7 +52,7 @@ async def serve(
         # A statement that takes long is given up: a page is asked for again, a pool is shared.
         limits = {"statement_timeout": _LONGEST_STATEMENT}
         async with Database(settings.database(), size=_CONNECTIONS, settings=limits, name="console") as database:
-            hub = Hub(database, most=console.streams)
+            hub = LiveUpdates(database, most=console.streams)
             door = _door(settings, console, catalogue, database, hub, listener, Signer(key), is_open=is_open)
             client = None
             if logins.oidc is not None:
@@ -62,7 +62,9 @@ async def serve(
             await _run(app, listener, console, hub, stop)
 
 
-async def _run(app: object, listener: socket.socket, console: ConsoleSettings, hub: Hub, stop: asyncio.Event) -> None:
+async def _run(
+    app: object, listener: socket.socket, console: ConsoleSettings, hub: LiveUpdates, stop: asyncio.Event
+) -> None:
     at_once = console.streams + _BESIDE_STREAMS
     habits = Habits(at_once, console.drain, console.tls_certificate, console.tls_key)
     async with running(hub.services, stop):
@@ -74,16 +76,16 @@ def _door(
     console: ConsoleSettings,
     catalogue: Catalogue,
     database: Database,
-    hub: Hub,
+    hub: LiveUpdates,
     listener: socket.socket,
     signer: Signer,
     *,
     is_open: bool,
-) -> Door:
+) -> Authentication:
     port = listener.getsockname()[1]
     addresses = Addresses.of(console.host, port, console.public_url, tls=console.tls_certificate is not None)
     rendering = Rendering(can_log_out=not is_open)
-    tools = Tools(
+    tools = PageTools(
         database=database,
         overview=Overview(database),
         rendering=rendering,
@@ -97,7 +99,7 @@ def _door(
     )
     # Cookies know no ports: two consoles on one machine must not take each other's.
     cookie = "__Host-vw_session" if addresses.is_secure else f"vw_session_{port}"
-    return Door(tools, rendering, signer, addresses, is_open, cookie)
+    return Authentication(tools, rendering, signer, addresses, is_open, cookie)
 
 
 def _cluster(settings: Settings) -> str | None:

@@ -13,13 +13,13 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
-from verblint.contracts.section import Fault
-from verblint.contracts.strict_yaml import Document, YamlError, load, name_of
+from verblint.contracts.section import ContractFault
 from verblint.contracts.strict_yaml import Path as Steps
+from verblint.contracts.strict_yaml import YamlDocument, YamlError, load, name_of
 from verbworker.errors import ContractInvalid
 
 
-class Written(BaseModel):
+class ContractText(BaseModel):
     """A part of a contract as people write it: no field unknown, nothing coerced, nothing changed later."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -45,7 +45,7 @@ class Like:
         return {**handler(schema), "pattern": f"^(?:{self.expression})$", "description": self.words}
 
 
-Shape = TypeVar("Shape", bound=Written)
+Shape = TypeVar("Shape", bound=ContractText)
 
 _SENTENCES = {
     "missing": "is missing",
@@ -60,17 +60,17 @@ _SENTENCES = {
 }
 
 
-def read(file: Path) -> tuple[Document | None, list[Fault]]:
+def read(file: Path) -> tuple[YamlDocument | None, list[ContractFault]]:
     """The document in a file, or why there is none."""
     try:
         return load(file.read_bytes(), str(file)), []
     except YamlError as error:
-        return None, [Fault.of(error)]
+        return None, [ContractFault.of(error)]
     except OSError as error:
-        return None, [Fault(str(file), 1, 1, "", f"cannot be read: {error.strerror}")]
+        return None, [ContractFault(str(file), 1, 1, "", f"cannot be read: {error.strerror}")]
 
 
-def part(document: Document, at: Steps) -> Any:
+def part(document: YamlDocument, at: Steps) -> Any:
     """The value that stands at some steps of a document."""
     value: Any = document.value
     for step in at:
@@ -78,7 +78,7 @@ def part(document: Document, at: Steps) -> Any:
     return value
 
 
-def validate(shape: type[Shape], document: Document, at: Steps = ()) -> tuple[Shape | None, list[Fault]]:
+def validate(shape: type[Shape], document: YamlDocument, at: Steps = ()) -> tuple[Shape | None, list[ContractFault]]:
     """The part of a document at `at` as a model, or every reason why it is none."""
     try:
         # JSON is where pydantic's strict mode takes a list for a tuple, and still coerces nothing.
@@ -88,18 +88,18 @@ def validate(shape: type[Shape], document: Document, at: Steps = ()) -> tuple[Sh
         return None, [_fault(shape, document, at, problem) for problem in problems]
 
 
-def fault(document: Document, steps: Steps, message: str) -> Fault:
+def fault(document: YamlDocument, steps: Steps, message: str) -> ContractFault:
     """A problem with one field, at the line where it was written."""
-    return Fault(document.file, *document.where(steps), name_of(steps), message)
+    return ContractFault(document.file, *document.where(steps), name_of(steps), message)
 
 
-def invalid(faults: Iterable[Fault]) -> ContractInvalid:
+def invalid(faults: Iterable[ContractFault]) -> ContractInvalid:
     """The error that tells every problem, one a line, in the order of the file."""
     ordered = sorted(faults, key=lambda fault: (fault.file, fault.line, fault.column))
     return ContractInvalid("\n".join(map(str, ordered)))
 
 
-def _fault(shape: type[Written], document: Document, at: Steps, problem: Any) -> Fault:
+def _fault(shape: type[ContractText], document: YamlDocument, at: Steps, problem: Any) -> ContractFault:
     steps: Steps = (*at, *problem["loc"])
     if problem["type"] != "missing":
         # Behind the field pydantic names its own inner steps, such as the member of a union.
@@ -108,7 +108,7 @@ def _fault(shape: type[Written], document: Document, at: Steps, problem: Any) ->
     return fault(document, steps, _sentence(shape, problem))
 
 
-def _sentence(shape: type[Written], problem: Any) -> str:
+def _sentence(shape: type[ContractText], problem: Any) -> str:
     kind, context = problem["type"], problem.get("ctx", {})
     if kind == "extra_forbidden":
         near = get_close_matches(str(problem["loc"][-1]), _known(shape, problem["loc"][:-1]), 1)
@@ -121,7 +121,7 @@ def _sentence(shape: type[Written], problem: Any) -> str:
     return _SENTENCES.get(kind, message.replace("Input should", "must").replace("String should", "must"))
 
 
-def _known(shape: type[Written], steps: Iterable[str | int]) -> list[str]:
+def _known(shape: type[ContractText], steps: Iterable[str | int]) -> list[str]:
     """The names of the fields that may stand at some steps below a shape."""
     schema = shape.model_json_schema()
     here: Any = schema

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from verblint.contracts.strict_yaml import Path as Steps
 from verbworker.contract import contract_file
-from verbworker.contract.contract_file import Like, Written
+from verbworker.contract.contract_file import ContractText, Like
 
 TEN_YEARS = 10 * 366 * 86_400.0
 
@@ -17,7 +17,7 @@ ErrorType = Annotated[str, Like(r"[A-Za-z_][A-Za-z0-9_.]*", "the name of an exce
 PolicyName = Annotated[str, Like(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", "a policy's name, like standard")]
 
 
-class Retry(Written):
+class RetryPolicy(ContractText):
     """How often a verb is tried and how the pauses grow."""
 
     maximum_attempts: int = Field(ge=1, le=1_000_000)
@@ -27,13 +27,13 @@ class Retry(Written):
     non_retryable_error_types: tuple[ErrorType, ...] = ()
 
 
-class Policy(Written):
+class Policy(ContractText):
     """The bounds a verb runs under, as `policies.yaml` names them."""
 
     name: PolicyName
     schedule_to_close_timeout_seconds: Seconds
     start_to_close_timeout_seconds: Seconds
-    retry: Retry
+    retry: RetryPolicy
 
     def delay(self, attempt: int, jitter: float) -> float:
         """The seconds to wait after try number `attempt` (from 1) failed; `jitter` from 0 to 1 spreads them."""
@@ -49,7 +49,7 @@ DEFAULT_POLICY = Policy(
     name="default",
     schedule_to_close_timeout_seconds=86_400,
     start_to_close_timeout_seconds=60,
-    retry=Retry(
+    retry=RetryPolicy(
         maximum_attempts=3,  # what an engine gives a task that names no number
         initial_interval_seconds=1,
         maximum_interval_seconds=60,
@@ -59,7 +59,7 @@ DEFAULT_POLICY = Policy(
 """What applies where neither workflow nor verb names a policy."""
 
 
-class PolicyFile(Written):
+class PolicyFile(ContractText):
     """A `policies.yaml`."""
 
     version: Literal[1]

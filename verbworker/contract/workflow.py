@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from verblint.contracts.contract import FlagType
 from verblint.contracts.contract_files import POLICY_FILE
-from verblint.contracts.section import Fault
-from verblint.contracts.strict_yaml import Document
+from verblint.contracts.section import ContractFault
 from verblint.contracts.strict_yaml import Path as Steps
+from verblint.contracts.strict_yaml import YamlDocument
 from verbworker.contract import contract_file
 from verbworker.contract.flags import Flag, FlagContract
 from verbworker.contract.workflow_fields import Argument, DirectContract, Sentences, WorkflowContract
@@ -175,8 +175,8 @@ class _Loading:
     """Contracts while they are being read, with everything found wrong so far."""
 
     def __init__(self) -> None:
-        self._faults: list[Fault] = []
-        self._places: dict[str, tuple[Document, Steps]] = {}
+        self._faults: list[ContractFault] = []
+        self._places: dict[str, tuple[YamlDocument, Steps]] = {}
         self._workflows: dict[str, WorkflowContract] = {}
         self._directs: dict[str, DirectContract] = {}
 
@@ -198,7 +198,7 @@ class _Loading:
         for index in range(len(value["verbs"])):
             self._add_verb(document, ("verbs", index))
 
-    def _add_verb(self, document: Document, at: Steps) -> None:
+    def _add_verb(self, document: YamlDocument, at: Steps) -> None:
         value = contract_file.part(document, at)
         if not isinstance(value, dict):
             self._fault(document, at, "must be a mapping")
@@ -239,7 +239,7 @@ class _Loading:
         said = {name: contract.sentences for name, contract in self._directs.items() if contract.sentences is not None}
         return Loaded(workflows, said, self._directs)
 
-    def _fault(self, document: Document, steps: Steps, message: str) -> None:
+    def _fault(self, document: YamlDocument, steps: Steps, message: str) -> None:
         self._faults.append(contract_file.fault(document, steps, message))
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from verbworker.contract.contract_file import Like, Written
+from verbworker.contract.contract_file import ContractText, Like
 from verbworker.contract.policy import PolicyName
 from verbworker.contract.verb import ERROR_CODE, MOST_CODE
 from verbworker.payload.envelope import DEFAULT_BUDGET, HARD_LIMIT
@@ -32,7 +32,7 @@ ErrorCode = Annotated[str, Like(ERROR_CODE, f"an error code: 1 to {MOST_CODE} pr
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
-class Sentences(Written):
+class Sentences(ContractText):
     """What people read: the step itself, its summary, and what to ask for an argument that is missing."""
 
     step: Text
@@ -40,7 +40,7 @@ class Sentences(Written):
     clarify: dict[ArgumentName, Text] = Field(default_factory=dict)
 
 
-class Argument(Written):
+class Argument(ContractText):
     """One argument of the caller."""
 
     type: Literal["string", "integer", "number", "boolean", "enum"]
@@ -50,14 +50,14 @@ class Argument(Written):
     summary: Text | None = None
 
 
-class Correlation(Written):
+class CorrelationFields(ContractText):
     """How an instance is found again: a business key, and the keys its messages carry."""
 
     business_key: Template | None = None
     keys: dict[KeyName, Template] = Field(default_factory=dict)
 
 
-class Payload(Written):
+class Payload(ContractText):
     """What the process carries: its schema, its budget in bytes, its seal, and the ways in and out."""
 
     schema_name: SchemaName | None = Field(default=None, alias="schema")
@@ -67,7 +67,7 @@ class Payload(Written):
     outcome: dict[DataField, FromData] = Field(default_factory=dict)
 
 
-class WrittenFlag(Written):
+class WrittenFlag(ContractText):
     """One flag: its type, the value it has at the start, and the values of an enum."""
 
     type: Literal["boolean", "integer", "string", "enum"]
@@ -76,7 +76,7 @@ class WrittenFlag(Written):
     summary: Text | None = None
 
 
-class WrittenGate(Written):
+class WrittenGate(ContractText):
     """A human gate: the user task it stands at, the answers it takes, and whose it is."""
 
     task: ElementId | None = None
@@ -84,7 +84,7 @@ class WrittenGate(Written):
     audience: Text | None = None
 
 
-class _Contract(Written):
+class _Contract(ContractText):
     """What every verb has."""
 
     verb: VerbName
@@ -101,7 +101,7 @@ class WorkflowContract(_Contract):
     strategy: Literal["workflow"]
     process: ElementId
     wait: Literal["fire-and-track", "blocking"] = "fire-and-track"
-    correlation: Correlation = Correlation()
+    correlation: CorrelationFields = CorrelationFields()
     payload: Payload = Payload()
     sub_verbs: tuple[VerbName, ...] = ()
     flags: dict[FlagName, WrittenFlag] = Field(default_factory=dict)

@@ -13,13 +13,13 @@ from uuid import UUID, uuid4
 
 import verbworker
 from verbworker.app import settings as config
-from verbworker.app.client import Office, opened_office
-from verbworker.app.entry_view import Reading
+from verbworker.app.client import Client, opened_office
+from verbworker.app.entry_view import EntryView
 from verbworker.app.wiring import load_app
 from verbworker.contract.message import Message
 from verbworker.dev import worker_process as hands
 from verbworker.dev.dev_session import apply
-from verbworker.dev.event_log import Line, Ticker
+from verbworker.dev.event_log import EventLine, EventLog
 from verbworker.dev.plan import Plan
 from verbworker.dev.postgres import LOOPBACK, LocalPostgres
 from verbworker.errors import CannotRun
@@ -49,7 +49,7 @@ class Stage(Protocol):
     def act(self, sentence: str) -> None:
         """What a person or a machine outside does now."""
 
-    def happen(self, line: Line) -> None:
+    def happen(self, line: EventLine) -> None:
         """What the runbook says."""
 
     def stand(self, words: str) -> None:
@@ -100,8 +100,8 @@ async def _opened_scene(stage: Stage, plan: Plan, dsn: str) -> AsyncIterator["Sc
     settings = config.load(dsn=dsn, engine=plan.engine, engine_id=plan.engine_id, tenant=plan.tenant)
     async with Database(dsn, size=4) as database, opened_office(settings, load_app(plan.app)) as office:
         ingress = Ingress(Inbox(database, engine_id=plan.engine_id, owner=uuid4()), DeadLetters(database))
-        ticker = Ticker(office.runbook, plan.tenant)
-        yield Scene(stage, office, Gates(database), ingress, ticker, Reading(database))
+        ticker = EventLog(office.runbook, plan.tenant)
+        yield Scene(stage, office, Gates(database), ingress, ticker, EntryView(database))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,11 @@ class Scene:
     """Everybody who takes part: who asks, who sends, who decides, and who watches."""
 
     stage: Stage
-    office: Office
+    office: Client
     gates: Gates
     ingress: Ingress
-    ticker: Ticker
-    reading: Reading
+    ticker: EventLog
+    reading: EntryView
 
     async def play(self) -> int:
         """The exit code: 0 when the case was decided as it was meant to be."""
@@ -185,7 +185,7 @@ def screening() -> Iterator[str]:
     """A screening service on loopback that finds nobody on a list; a repeated question gets the same answer."""
     references: dict[str, str] = {}
 
-    class Desk(BaseHTTPRequestHandler):
+    class DemoDesk(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             reference = references.setdefault(self.headers["Idempotency-Key"], f"S-{len(references) + 1}")
@@ -198,7 +198,7 @@ def screening() -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             return
 
-    server = ThreadingHTTPServer((LOOPBACK, 0), Desk)
+    server = ThreadingHTTPServer((LOOPBACK, 0), DemoDesk)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from verbworker.dev import worker_process as hands
 from verbworker.dev.console import beside
-from verbworker.dev.event_log import Ticker
+from verbworker.dev.event_log import EventLog
 from verbworker.dev.files import Files, home_of
 from verbworker.dev.folder import held, write_settings
 from verbworker.dev.plan import Plan
 from verbworker.dev.postgres import LocalPostgres, remembered
-from verbworker.dev.worker_process import Hand
+from verbworker.dev.worker_process import WorkerProcess
 from verbworker.errors import CannotRun, StoreError, StoreUnavailable
 from verbworker.stores import migrations as _schema
 from verbworker.stores.cases.runbook import Runbook
@@ -24,7 +24,7 @@ _TICK = 0.3
 Tell = Callable[[str], None]
 
 
-class Session:
+class DevSession:
     """One person's session; `run` returns the exit code when it is over."""
 
     def __init__(
@@ -93,7 +93,7 @@ class Session:
         models = [Path(model) for model in self._plan.models]
         return [home_of(self._plan.app), *models, *self._plan.sql, *contracts, Path("pyproject.toml")]
 
-    def _explain(self, hand: Hand, dsn: str) -> None:
+    def _explain(self, hand: WorkerProcess, dsn: str) -> None:
         place = write_settings(self._data, self._plan.settings(dsn))
         self._tell(f"working for {hand.greeting.verbs} verbs; what you save is taken up, Ctrl-C ends everything")
         self._tell("in another terminal:")
@@ -103,8 +103,8 @@ class Session:
         self._tell("  verbworker gates list")
         self._tell("  verbworker runbook list")
 
-    async def _follow(self, dsn: str, database: Database, files: Files, hand: Hand) -> int:
-        ticker = Ticker(Runbook(database), self._plan.tenant)
+    async def _follow(self, dsn: str, database: Database, files: Files, hand: WorkerProcess) -> int:
+        ticker = EventLog(Runbook(database), self._plan.tenant)
         is_missed = False
         try:
             await ticker.skip()
@@ -119,7 +119,7 @@ class Session:
         finally:
             await hand.end()
 
-    async def _say_news(self, ticker: Ticker) -> None:
+    async def _say_news(self, ticker: EventLog) -> None:
         try:
             for line in await ticker.news():
                 self._tell(str(line))
@@ -130,7 +130,7 @@ class Session:
     def _sql_among(self, changed: Sequence[str]) -> list[Path]:
         return [path for path in self._plan.sql if os.path.relpath(path) in changed]
 
-    async def _exchange(self, dsn: str, old: Hand, changed: Sequence[str]) -> Hand:
+    async def _exchange(self, dsn: str, old: WorkerProcess, changed: Sequence[str]) -> WorkerProcess:
         """The hand that works from now on: a new one, or the old one while the new verbs do not hold."""
         self._tell(f"changed: {', '.join(changed)}")
         try:

@@ -12,7 +12,7 @@ _OVERLAP = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class EventLine:
     """One thing that happened to one entry."""
 
     at: datetime
@@ -24,7 +24,7 @@ class Line:
         return f"{self.at:%H:%M:%S}  {self.sentence}: {self.words}"
 
 
-class Ticker:
+class EventLog:
     """Reads a tenant's runbook on from where it was."""
 
     def __init__(self, runbook: Runbook, tenant: str) -> None:
@@ -39,15 +39,15 @@ class Ticker:
             self._told[moved.entry_id] = moved.last_seq
             self._since = moved.at - _OVERLAP
 
-    async def news(self) -> list[Line]:
+    async def news(self) -> list[EventLine]:
         """What happened since the last call, each thing once, in order."""
-        lines: list[Line] = []
+        lines: list[EventLine] = []
         for moved in await self._runbook.moved(self._tenant, since=self._since):
             self._since = moved.at - _OVERLAP
             before = self._told.get(moved.entry_id, 0)
             if moved.last_seq <= before:
                 continue
             for event in await self._runbook.events(moved.entry_id, after=before):
-                lines.append(Line(event.at, event.entry_id, moved.sentence, told(event)))
+                lines.append(EventLine(event.at, event.entry_id, moved.sentence, told(event)))
                 self._told[moved.entry_id] = event.seq
         return sorted(lines, key=lambda line: line.at)

@@ -33,7 +33,7 @@ class Greeting:
     example: str | None = None
 
 
-class Hand:
+class WorkerProcess:
     """A worker that is ready. It ends when it is told to, or when whoever started it is gone."""
 
     def __init__(self, process: Process, line: asyncio.StreamWriter, greeting: Greeting) -> None:
@@ -52,7 +52,7 @@ class Hand:
         self._line.close()
 
 
-async def start(words: Sequence[str], settings: Mapping[str, str]) -> Hand | int:
+async def start(words: Sequence[str], settings: Mapping[str, str]) -> WorkerProcess | int:
     """A hand that has deployed its models and works, or the exit code of one that has said why it does not."""
     ours, theirs = socket.socketpair()
     reader, line = await asyncio.open_connection(sock=ours)
@@ -66,7 +66,7 @@ async def start(words: Sequence[str], settings: Mapping[str, str]) -> Hand | int
     try:
         said = await reader.readline()
         if said:
-            return Hand(process, line, Greeting(**json.loads(said)))
+            return WorkerProcess(process, line, Greeting(**json.loads(said)))
         line.close()
         return await process.wait() or 2
     except BaseException:

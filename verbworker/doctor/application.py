@@ -5,8 +5,8 @@ from hashlib import sha256
 
 from verbworker.app import selfcheck
 from verbworker.contract.registry import Registry
-from verbworker.doctor.check_result import Finding, ok, unknown, warn, wrong
-from verbworker.doctor.subject import Patient
+from verbworker.doctor.check_result import CheckResult, ok, unknown, warn, wrong
+from verbworker.doctor.subject import Subject
 from verbworker.engine.protocol import Resource
 from verbworker.errors import Refused, VerbworkerError
 from verbworker.model.outline import Use, outline, verbs_in
@@ -18,7 +18,7 @@ from verbworker.stores.deployments import Deployment, Deployments
 _NAME_IT = "pass --app module:attribute"
 
 
-async def load(patient: Patient) -> Sequence[Finding]:
+async def load(patient: Subject) -> Sequence[CheckResult]:
     """Whether the verbs can be imported."""
     registry = patient.registry()
     if registry is None:
@@ -27,7 +27,7 @@ async def load(patient: Patient) -> Sequence[Finding]:
     return [ok("application", f"{patient.app} has {direct} direct verbs and {workflows} workflow verbs")]
 
 
-async def keys(patient: Patient) -> Sequence[Finding]:
+async def keys(patient: Subject) -> Sequence[CheckResult]:
     """Whether the signing keys are there that signed payloads need. Their secrets are shown to nobody."""
     registry = _loaded(patient)
     ring = patient.settings.key_ring() if registry is None else selfcheck.required_ring(registry, patient.settings)
@@ -39,13 +39,13 @@ async def keys(patient: Patient) -> Sequence[Finding]:
     return [ok("keys", f"{signed} workflow verb(s) are signed; {told}")]
 
 
-async def models(patient: Patient) -> Sequence[Finding]:
+async def models(patient: Subject) -> Sequence[CheckResult]:
     """Whether the newest version of each process was made from the file as it is now."""
     registry, deployments = _loaded(patient), await _deployments(patient)
     files = read_models(patient.models) if patient.models else []
     if not files and registry is None:
         return [unknown("models", "neither files nor a registry were named", "name the folder of the models")]
-    found: list[Finding] = []
+    found: list[CheckResult] = []
     seen: set[str] = set()
     for file in files:
         for process_id in outline(file).processes:
@@ -59,7 +59,7 @@ async def models(patient: Patient) -> Sequence[Finding]:
     return found or [ok("models", "every workflow verb has a deployed model")]
 
 
-def _compared(file: Resource, process_id: str, deployed: Deployment | None, patient: Patient) -> Finding:
+def _compared(file: Resource, process_id: str, deployed: Deployment | None, patient: Subject) -> CheckResult:
     name, registry = f"model {process_id}", _loaded(patient)
     fix = f"deploy it: verbworker deploy {file.name} --app {patient.app or 'module:attribute'}"
     if deployed is None:
@@ -79,7 +79,7 @@ def _is_woven_alike(file: Resource, deployed: Deployment, registry: Registry) ->
         return False
 
 
-async def verbs(patient: Patient) -> Sequence[Finding]:
+async def verbs(patient: Subject) -> Sequence[CheckResult]:
     """Whether somebody serves every job that a deployed model can ask for."""
     registry, deployments = _loaded(patient), await _deployments(patient)
     assert registry is not None, "this check needs the application"
@@ -111,7 +111,7 @@ async def _unserved(deployment: Deployment, deployments: Deployments, registry: 
     return [use for use in verbs_in(uses) if registry.find(use.verb) is None]
 
 
-def _lost(use: Use, deployment: Deployment, registry: Registry) -> Finding:
+def _lost(use: Use, deployment: Deployment, registry: Registry) -> CheckResult:
     where = f"{use.element_id} of {deployment.process_id}, version {deployment.version}"
     found = f"no verb of this registry serves {where}"
     if registry.workflow_of(deployment.process_id) is None:
@@ -119,7 +119,7 @@ def _lost(use: Use, deployment: Deployment, registry: Registry) -> Finding:
     return wrong(f"verb {use.verb}", found, "register the verb, or deploy a model without it and move what runs")
 
 
-def _loaded(patient: Patient) -> Registry | None:
+def _loaded(patient: Subject) -> Registry | None:
     """The registry, or None; that it cannot be imported is the application's own finding."""
     try:
         return patient.registry()
@@ -127,5 +127,5 @@ def _loaded(patient: Patient) -> Registry | None:
         return None
 
 
-async def _deployments(patient: Patient) -> Deployments:
+async def _deployments(patient: Subject) -> Deployments:
     return Deployments(await patient.database(), engine_id=patient.settings.cluster())

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from verbworker.doctor.check_result import Finding, ok, warn
-from verbworker.doctor.subject import Patient
+from verbworker.doctor.check_result import CheckResult, ok, warn
+from verbworker.doctor.subject import Subject
 from verbworker.runbook.event import StallKind
 from verbworker.stores.cases.stalls import Stalls
 from verbworker.stores.checkup import Checkup, Queue
@@ -17,7 +17,7 @@ _LONGEST_WORD = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BacklogPlace:
     """A place where things wait: what they are, how long is usual, and what to do when it takes longer."""
 
     queue: Queue
@@ -26,21 +26,21 @@ class Place:
     fix: str
 
 
-QUEUES: Mapping[str, Place] = {
-    "gates": Place("gates", "gate(s) wait for a person", _A_DAY, "see who is asked: verbworker gates list"),
-    "held frames": Place(
+QUEUES: Mapping[str, BacklogPlace] = {
+    "gates": BacklogPlace("gates", "gate(s) wait for a person", _A_DAY, "see who is asked: verbworker gates list"),
+    "held frames": BacklogPlace(
         "held", "job(s) are held for a person", _AT_ONCE, "hear why: verbworker frames list, then frames explain"
     ),
-    "dispatches": Place(
+    "dispatches": BacklogPlace(
         "dispatches", "start(s) wait for the engine", _A_MINUTE, "see that a worker runs and the model is deployed"
     ),
-    "decisions": Place(
+    "decisions": BacklogPlace(
         "decisions",
         "decision(s) of people wait for the engine",
         _A_MINUTE,
         "see that a worker runs and the engine answers",
     ),
-    "dead letters": Place(
+    "dead letters": BacklogPlace(
         "letters", "message(s) could not be delivered", _AT_ONCE, "redeliver or discard: verbworker dead-letters list"
     ),
 }
@@ -53,7 +53,7 @@ class _Looking:
         self._name = name
         self._place = QUEUES[name]
 
-    async def __call__(self, patient: Patient) -> Sequence[Finding]:
+    async def __call__(self, patient: Subject) -> Sequence[CheckResult]:
         place, engine_id = self._place, patient.settings.cluster()
         checkup = Checkup(await patient.database())
         waiting = await checkup.waiting(place.queue, engine_id, longer_than=place.usual)
@@ -82,7 +82,7 @@ class _LookingAtStalls:
         self._name = name
         self._kind, self._words = STALLS[name]
 
-    async def __call__(self, patient: Patient) -> Sequence[Finding]:
+    async def __call__(self, patient: Subject) -> Sequence[CheckResult]:
         worst = (await Stalls(await patient.database()).worst(patient.settings.cluster())).get(self._kind)
         if worst is None:
             return [ok(self._name, f"0 {self._words}")]

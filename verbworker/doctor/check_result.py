@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """How a thing is: well, worth a look, or in the way of work."""
 
     OK = "ok"
@@ -13,34 +13,34 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """One line of the doctor: what was looked at, how it is, what was found, and what to do unless it is well.
 
     What is not known cannot carry what stands on it: those checks are not made.
     """
 
     check: str
-    verdict: Verdict
+    verdict: CheckVerdict
     found: str
     fix: str = ""
     is_known: bool = True
 
 
-def ok(check: str, found: str) -> Finding:
+def ok(check: str, found: str) -> CheckResult:
     """All is well."""
-    return Finding(check, Verdict.OK, found)
+    return CheckResult(check, CheckVerdict.OK, found)
 
 
-def warn(check: str, found: str, fix: str) -> Finding:
+def warn(check: str, found: str, fix: str) -> CheckResult:
     """It works, and somebody should look."""
-    return Finding(check, Verdict.WARN, found, fix)
+    return CheckResult(check, CheckVerdict.WARN, found, fix)
 
 
-def wrong(check: str, found: str, fix: str) -> Finding:
+def wrong(check: str, found: str, fix: str) -> CheckResult:
     """It does not work until somebody changes something."""
-    return Finding(check, Verdict.WRONG, found, fix)
+    return CheckResult(check, CheckVerdict.WRONG, found, fix)
 
 
-def unknown(check: str, why: str, fix: str) -> Finding:
+def unknown(check: str, why: str, fix: str) -> CheckResult:
     """Nobody could look."""
-    return Finding(check, Verdict.WARN, f"not checked: {why}", fix, is_known=False)
+    return CheckResult(check, CheckVerdict.WARN, f"not checked: {why}", fix, is_known=False)

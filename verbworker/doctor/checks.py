@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from verbworker.doctor import application, backlog, database, engine, retention
-from verbworker.doctor.check_result import Finding, Verdict, unknown, wrong
-from verbworker.doctor.subject import Patient
+from verbworker.doctor.check_result import CheckResult, CheckVerdict, unknown, wrong
+from verbworker.doctor.subject import Subject
 from verbworker.errors import VerbworkerError
 
-Look = Callable[[Patient], Awaitable[Sequence[Finding]]]
+Look = Callable[[Subject], Awaitable[Sequence[CheckResult]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +55,20 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-async def examine(patient: Patient, *, timeout: float, tell: Callable[[str], None]) -> list[Finding]:
+async def examine(patient: Subject, *, timeout: float, tell: Callable[[str], None]) -> list[CheckResult]:
     """Make every check and return what each came to; `tell` hears what is looked at."""
-    findings: list[Finding] = []
+    findings: list[CheckResult] = []
     ill: set[str] = set()
     for check in CHECKS:
         tell(f"looking at {check.name}")
         found = await _made(check, patient, ill, timeout)
-        if any(finding.verdict is Verdict.WRONG or not finding.is_known for finding in found):
+        if any(finding.verdict is CheckVerdict.WRONG or not finding.is_known for finding in found):
             ill.add(check.name)
         findings += found
     return findings
 
 
-async def _made(check: Check, patient: Patient, ill: set[str], timeout: float) -> Sequence[Finding]:
+async def _made(check: Check, patient: Subject, ill: set[str], timeout: float) -> Sequence[CheckResult]:
     missing = next((name for name in check.needs if name in ill), None)
     if missing is not None:
         return [unknown(check.name, f"it needs {missing}, which is not well", f"see to {missing} first")]
@@ -87,10 +87,10 @@ def _split(sentence: str, fix: str) -> tuple[str, str]:
     return (found, advice) if found else (advice, fix)
 
 
-def worst(findings: Sequence[Finding]) -> Verdict:
+def worst(findings: Sequence[CheckResult]) -> CheckVerdict:
     """The verdict over all of them."""
-    return max(_ranked(findings), key=list(Verdict).index, default=Verdict.OK)
+    return max(_ranked(findings), key=list(CheckVerdict).index, default=CheckVerdict.OK)
 
 
-def _ranked(findings: Sequence[Finding]) -> Iterator[Verdict]:
+def _ranked(findings: Sequence[CheckResult]) -> Iterator[CheckVerdict]:
     return (finding.verdict for finding in findings)

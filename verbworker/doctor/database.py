@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
-from verbworker.doctor.check_result import Finding, ok, warn, wrong
-from verbworker.doctor.subject import Patient
+from verbworker.doctor.check_result import CheckResult, ok, warn, wrong
+from verbworker.doctor.subject import Subject
 from verbworker.stores import durability as _server
 from verbworker.stores import migrations as _schema
 from verbworker.stores.checkup import Checkup
@@ -17,7 +17,7 @@ _SOME_SECONDS = timedelta(seconds=2)
 _MOST_NAMED = 5
 
 
-async def reach(patient: Patient) -> Sequence[Finding]:
+async def reach(patient: Subject) -> Sequence[CheckResult]:
     """Whether the database answers, and to whom."""
     server = await Checkup(await patient.database()).server()
     # Never the address as it was given: it may hold a password.
@@ -25,7 +25,7 @@ async def reach(patient: Patient) -> Sequence[Finding]:
     return [ok("database", f"{address} answers, we are {server.role}")]
 
 
-async def version(patient: Patient) -> Sequence[Finding]:
+async def version(patient: Subject) -> Sequence[CheckResult]:
     """Whether it is a Postgres this version is tested with."""
     server = await Checkup(await patient.database()).server()
     major, name = server.number // 10_000, "postgres version"
@@ -37,13 +37,13 @@ async def version(patient: Patient) -> Sequence[Finding]:
     return [ok(name, f"Postgres {server.version}")]
 
 
-async def durability(patient: Patient) -> Sequence[Finding]:
+async def durability(patient: Subject) -> Sequence[CheckResult]:
     """Whether a confirmed commit survives a crash of the server; a worker refuses to start where it does not."""
     await _server.require_durable(await patient.database())
     return [ok("durability", "it is a primary, and what it confirms is on disk")]
 
 
-async def migrations(patient: Patient) -> Sequence[Finding]:
+async def migrations(patient: Subject) -> Sequence[CheckResult]:
     """Whether the schema is exactly the one this version needs."""
     states = await _schema.status(patient.settings.database())
     by_state: dict[str, list[str]] = {}
@@ -60,7 +60,7 @@ async def migrations(patient: Patient) -> Sequence[Finding]:
     return [ok("migrations", f"all {len(states)} are applied as shipped")]
 
 
-async def permissions(patient: Patient) -> Sequence[Finding]:
+async def permissions(patient: Subject) -> Sequence[CheckResult]:
     """Whether our role may do to each table what a worker does."""
     checkup = Checkup(await patient.database())
     role = (await checkup.server()).role
@@ -75,7 +75,7 @@ async def permissions(patient: Patient) -> Sequence[Finding]:
     return [ok("permissions", f"{role} may do all that a worker does")]
 
 
-async def clock(patient: Patient) -> Sequence[Finding]:
+async def clock(patient: Subject) -> Sequence[CheckResult]:
     """How far this machine's clock is from the database's, which leases go by."""
     checkup = Checkup(await patient.database())
     looks = [await _look(checkup) for _ in range(_LOOKS)]
@@ -91,7 +91,7 @@ async def _look(checkup: Checkup) -> tuple[timedelta, timedelta]:
     return timedelta(seconds=there - (before + after) / 2), timedelta(seconds=(after - before) / 2)
 
 
-def judged(name: str, whose: str, ahead: timedelta, doubt: timedelta, lease: timedelta) -> Finding:
+def judged(name: str, whose: str, ahead: timedelta, doubt: timedelta, lease: timedelta) -> CheckResult:
     """What a difference of clocks means: deadlines are off by it, and beyond a lease nothing can be trusted."""
     apart = max(abs(ahead) - doubt, timedelta(0))
     way = "ahead of" if ahead > timedelta(0) else "behind"

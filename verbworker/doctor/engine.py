@@ -8,9 +8,9 @@ from contextlib import aclosing
 from datetime import timedelta
 
 from verbworker.app.selfcheck import NOBODY
-from verbworker.doctor.check_result import Finding, ok, warn, wrong
+from verbworker.doctor.check_result import CheckResult, ok, warn, wrong
 from verbworker.doctor.database import judged
-from verbworker.doctor.subject import Patient
+from verbworker.doctor.subject import Subject
 from verbworker.engine.known_faults import lost_timeouts
 from verbworker.engine.protocol import Ask, TellsTime
 from verbworker.errors import EngineError
@@ -26,12 +26,12 @@ _TO_THE_SECOND = timedelta(seconds=1)
 _NO_STREAM = "let proxies pass HTTP/2 streams of a quarter of a minute, or set VERBWORKER_STREAMING=false"
 
 
-async def name(patient: Patient) -> Sequence[Finding]:
+async def name(patient: Subject) -> Sequence[CheckResult]:
     """Whether the engine has a name of its own, under which everything it does is kept."""
     return [ok("engine id", f"{patient.settings.cluster()} ({patient.settings.engine})")]
 
 
-async def reach(patient: Patient) -> Sequence[Finding]:
+async def reach(patient: Subject) -> Sequence[CheckResult]:
     """Whether the engine answers, and lets us ask for jobs."""
     engine = await patient.engine()
     facts = await engine.facts()
@@ -41,7 +41,7 @@ async def reach(patient: Patient) -> Sequence[Finding]:
     return [ok("engine", f"{engine.engine_id} answers and lets us in{size}")]
 
 
-async def version(patient: Patient) -> Sequence[Finding]:
+async def version(patient: Subject) -> Sequence[CheckResult]:
     """What the engine is, and which of the things we use it can do."""
     check, facts = "engine version", await (await patient.engine()).facts()
     if patient.settings.engine == "embedded":
@@ -62,7 +62,7 @@ async def version(patient: Patient) -> Sequence[Finding]:
     return [ok(check, features), *_faults(facts.version)]
 
 
-def _faults(version: str) -> Sequence[Finding]:
+def _faults(version: str) -> Sequence[CheckResult]:
     """A line for what this version is known to do wrong."""
     fault, check = lost_timeouts(version), "engine timeouts"
     if fault is None:
@@ -70,14 +70,14 @@ def _faults(version: str) -> Sequence[Finding]:
     return [warn(check, fault.words, fault.fix) if fault.is_certain else ok(check, f"{fault.words}; {fault.fix}")]
 
 
-def _cancelling(patient: Patient, number: tuple[int, int]) -> str:
+def _cancelling(patient: Subject, number: tuple[int, int]) -> str:
     if number >= _CANCEL_LISTENERS:
         return "cancel listeners yes"
     after = patient.settings.reconcile_after
     return f"cancel listeners no (what is cancelled in the cluster is found within {after})"
 
 
-async def streaming(patient: Patient) -> Sequence[Finding]:
+async def streaming(patient: Subject) -> Sequence[CheckResult]:
     """Whether jobs can be pushed: a stream is opened for a job type that nobody has."""
     if not patient.settings.streaming:
         return [ok("streaming", "off by VERBWORKER_STREAMING; jobs are polled")]
@@ -94,7 +94,7 @@ async def streaming(patient: Patient) -> Sequence[Finding]:
     return [warn("streaming", "the engine's stream ended at once", _NO_STREAM)]
 
 
-async def clock(patient: Patient) -> Sequence[Finding]:
+async def clock(patient: Subject) -> Sequence[CheckResult]:
     """How far the engine's clock is from this machine's, where the engine tells it."""
     check, lease = "engine clock", patient.settings.lease
     if patient.settings.engine == "embedded":
@@ -116,6 +116,6 @@ async def clock(patient: Patient) -> Sequence[Finding]:
     return [judged(check, "the engine's", ahead, timedelta(seconds=doubt) + _TO_THE_SECOND, lease)]
 
 
-def _nobodys(patient: Patient) -> Ask:
+def _nobodys(patient: Subject) -> Ask:
     settings = patient.settings
     return Ask(NOBODY, settings.worker_name, 1000, (), settings.tenant_ids)

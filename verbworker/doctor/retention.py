@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from verbworker.app.export_directory import ExportDirectory
 from verbworker.app.services import retention
-from verbworker.doctor.check_result import Finding, ok, warn
-from verbworker.doctor.subject import Patient
+from verbworker.doctor.check_result import CheckResult, ok, warn
+from verbworker.doctor.subject import Subject
 from verbworker.stores.checkup import Checkup
 from verbworker.work.upkeep.retention import COUNTED, ENTRIES, Standing
 
@@ -17,7 +17,7 @@ _LATE = timedelta(days=1)
 _MANY = 1_000_000
 
 
-async def look(patient: Patient) -> Sequence[Finding]:
+async def look(patient: Subject) -> Sequence[CheckResult]:
     """Say what is due, what is behind, and what is kept for ever."""
     settings, database = patient.settings, await patient.database()
     standing = await retention(settings, database).standing(most=COUNTED)
@@ -31,7 +31,7 @@ async def look(patient: Patient) -> Sequence[Finding]:
     return found or [ok(_NAME, _summary(standing))]
 
 
-def _behind(late: Sequence[Standing], has_export: bool) -> Sequence[Finding]:
+def _behind(late: Sequence[Standing], has_export: bool) -> Sequence[CheckResult]:
     found = []
     for one in late:
         many = "or more " if one.due.rows >= COUNTED else ""
@@ -43,7 +43,7 @@ def _behind(late: Sequence[Standing], has_export: bool) -> Sequence[Finding]:
     return found
 
 
-def _growing(kept: Sequence[Standing]) -> Sequence[Finding]:
+def _growing(kept: Sequence[Standing]) -> Sequence[CheckResult]:
     large = [one for one in kept if one.size.rows >= _MANY]
     return [
         warn(

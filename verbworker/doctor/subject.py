@@ -12,7 +12,7 @@ from verbworker.engine.protocol import Engine
 from verbworker.stores.database import Database
 
 
-class Patient:
+class Subject:
     """The settings of one worker, and behind them its database, its engine, its verbs and its models."""
 
     def __init__(self, settings: Settings, *, app: str | None, models: Sequence[str]) -> None:

@@ -74,7 +74,7 @@ class Claim:
     now: datetime
     lease_until: datetime
     deliveries: int = 1
-    instance: "Correlation | None" = None
+    instance: "InstanceFacts | None" = None
     input_known: bool = False
     input_is_head: bool = False
     # Whether another job of the same step may have a frame: only then is it worth a look.
@@ -93,7 +93,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Correlation:
+class InstanceFacts:
     """What the database knows of the instance a job says it belongs to."""
 
     tenant_id: str
@@ -151,7 +151,7 @@ class Frame:
     archived: bool = False
 
 
-class Step(StrEnum):
+class FrameStep(StrEnum):
     """What to do with a delivery that was not claimed."""
 
     CONTINUE = "continue"  # it is our own claim whose answer was lost
@@ -167,10 +167,10 @@ class Step(StrEnum):
     QUARANTINE = "quarantine"  # another job of a recreated engine under an old key
 
 
-def decide(frame: Frame, job: Job, instance_uid: UUID | None, owner: UUID) -> Step:
+def decide(frame: Frame, job: Job, instance_uid: UUID | None, owner: UUID) -> FrameStep:
     """Decide about a delivery of `job` to `owner`, given the frame that stands."""
     if not is_same_job(frame, job, instance_uid):
-        return Step.QUARANTINE
+        return FrameStep.QUARANTINE
     match frame.state:
         case FrameState.COMPLETED:
             return _decide_completed(frame)
@@ -193,49 +193,49 @@ def is_same_job(frame: Frame, job: Job, instance_uid: UUID | None) -> bool:
     )
 
 
-def _decide_completed(frame: Frame) -> Step:
+def _decide_completed(frame: Frame) -> FrameStep:
     # An acknowledged job that comes back was restored from a backup, unless nothing of ours vouches for it.
     if frame.acked_at is not None and frame.instance_uid is None:
-        return Step.QUARANTINE
-    return Step.REPLAY
+        return FrameStep.QUARANTINE
+    return FrameStep.REPLAY
 
 
-def _decide_started(frame: Frame, job: Job, owner: UUID) -> Step:
+def _decide_started(frame: Frame, job: Job, owner: UUID) -> FrameStep:
     is_live = frame.lease_until >= frame.now
     if is_live and frame.owner == owner and frame.activated_ms == job.activated_ms:
-        return Step.CONTINUE
+        return FrameStep.CONTINUE
     # Before "busy": an older delivery must not set the timeout of the activation that followed it.
     if job.activated_ms <= frame.activated_ms:
-        return Step.SUPERSEDED
-    return Step.BUSY if is_live else decide_abandoned(frame)
+        return FrameStep.SUPERSEDED
+    return FrameStep.BUSY if is_live else decide_abandoned(frame)
 
 
-def decide_abandoned(frame: Frame) -> Step:
+def decide_abandoned(frame: Frame) -> FrameStep:
     """Decide about a started frame whose lease is over: a run once more, or a hold for a person.
 
     A redelivery and the sweep ask the same question, so both ask it here.
     """
     if frame.runs >= frame.max_runs:
-        return Step.HOLD_POISON
+        return FrameStep.HOLD_POISON
     if frame.mode == "external" and _is_unrepeatable(frame):
-        return Step.HOLD_UNKNOWN
-    return Step.CLAIM_AGAIN
+        return FrameStep.HOLD_UNKNOWN
+    return FrameStep.CLAIM_AGAIN
 
 
-def decide_swept(frame: Frame) -> Step:
+def decide_swept(frame: Frame) -> FrameStep:
     """Decide about a frame that the sweep took: its owner can neither finish the run nor report it any more."""
     match frame.state:
         case FrameState.STARTED:
             return decide_abandoned(frame)
         case FrameState.INCIDENT:
-            return Step.REPORT_INCIDENT
+            return FrameStep.REPORT_INCIDENT
         case _:  # failed: a completed frame is the relay's
-            return Step.REPORT_RETRY
+            return FrameStep.REPORT_RETRY
 
 
-def incident_of(step: Step, frame: Frame) -> Incident:
+def incident_of(step: FrameStep, frame: Frame) -> Incident:
     """Return the incident that holds an abandoned frame, for a step that holds one."""
-    if step is Step.HOLD_POISON:
+    if step is FrameStep.HOLD_POISON:
         text = f"the verb was begun {frame.runs} times and its worker never answered"
         return Incident(PermanentContract.kind, "CrashLoop", text)
     text = "a worker vanished during an external call, and repeating it is not allowed"
@@ -246,22 +246,22 @@ def _is_unrepeatable(frame: Frame) -> bool:
     return frame.on_unknown == "hold" or frame.keyed_at <= frame.now - frame.idempotency_window
 
 
-def _decide_failed(frame: Frame, job: Job) -> Step:
+def _decide_failed(frame: Frame, job: Job) -> FrameStep:
     if job.activated_ms <= frame.activated_ms:
-        return Step.SUPERSEDED
+        return FrameStep.SUPERSEDED
     # Closed as gone, and not claimable any more: the engine was restored, or it took back what it had answered.
     if frame.acked_at is not None:
-        return Step.QUARANTINE
+        return FrameStep.QUARANTINE
     if frame.next_retry_at is not None and frame.next_retry_at > frame.now:
-        return Step.REPORT_RETRY
-    return Step.CLAIM_AGAIN
+        return FrameStep.REPORT_RETRY
+    return FrameStep.CLAIM_AGAIN
 
 
-def _decide_incident(frame: Frame, job: Job) -> Step:
+def _decide_incident(frame: Frame, job: Job) -> FrameStep:
     if job.activated_ms <= frame.activated_ms:
-        return Step.SUPERSEDED
+        return FrameStep.SUPERSEDED
     if frame.reported_at is None:
-        return Step.REPORT_INCIDENT
+        return FrameStep.REPORT_INCIDENT
     if job.activated_ms > (frame.reported_at + RELEASE_GRACE).timestamp() * 1000:
-        return Step.CLAIM_AGAIN
-    return Step.WAIT
+        return FrameStep.CLAIM_AGAIN
+    return FrameStep.WAIT

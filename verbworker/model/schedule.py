@@ -20,36 +20,36 @@ class ScheduleInvalid(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueTime:
     """The next time of a timer, and how often it comes again afterwards; None is for ever."""
 
     at: datetime
     again: int | None
 
 
-def first(kind: TimerKind, text: object, now: datetime) -> Due:
+def first(kind: TimerKind, text: object, now: datetime) -> DueTime:
     """When a timer that is set `now` is due first; raises `ScheduleInvalid`."""
     # A flag may hold less than nothing, which a model may not write: the engine takes it and is late at once.
     if not isinstance(text, str) or not is_literal(kind, text.replace("-", "") if kind is TimerKind.DURATION else text):
         raise ScheduleInvalid(f"{kind.value} is no time of ISO 8601")
     if kind is TimerKind.DURATION:
-        return Due(_later(now, text), 0)
+        return DueTime(_later(now, text), 0)
     if kind is TimerKind.DATE:
-        return Due(_date(text), 0)
+        return DueTime(_date(text), 0)
     repetition, _, interval = text.partition("/")
     begin, _, duration = interval.rpartition("/")
     times = int(repetition[1:]) if len(repetition) > 1 else None
     at = _date(begin) if begin else _later(now, duration)
-    return Due(at, None if times is None else times - 1)
+    return DueTime(at, None if times is None else times - 1)
 
 
-def following(text: str, before: Due, now: datetime) -> Due | None:
+def following(text: str, before: DueTime, now: datetime) -> DueTime | None:
     """The time after `before` of a cycle, or None when it was the last. Times that were missed are left out."""
     if before.again == 0:
         return None
     interval = text.rpartition("/")[2]
     at = _later(before.at, interval)
-    return Due(at if at > now else _later(now, interval), None if before.again is None else before.again - 1)
+    return DueTime(at if at > now else _later(now, interval), None if before.again is None else before.again - 1)
 
 
 def _later(now: datetime, duration: str) -> datetime:

@@ -14,7 +14,7 @@ from verbworker.payload.signature import KeyRing, Seal
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class StartVariables:
     """An instance as it begins: known to the database first, then to the engine."""
 
     instance_uid: UUID
@@ -36,11 +36,11 @@ def begin(
     at: datetime,
     args: Mapping[str, object] | None = None,
     ring: KeyRing | None = None,
-) -> Beginning:
+) -> StartVariables:
     """Pack and seal the first data and set every declared flag; raises `PermanentContract` when it does not fit."""
     content = pack(workflow.schema, dict(data), by=workflow.name, at=at).to_bytes(budget=workflow.budget)
     correlation = workflow.keys_of(data, args)
-    return Beginning(
+    return StartVariables(
         instance_uid=instance_uid,
         entry_id=entry_id,
         tenant_id=tenant_id,

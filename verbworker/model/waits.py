@@ -15,26 +15,26 @@ from verblint.bpmn.event_cause import (
     Escalation,
     EventDefinition,
     Link,
-    Message,
+    MessageEvent,
     Timer,
     TimerKind,
 )
-from verblint.bpmn.model import Definitions, FlowNode, Kind, Process, Scope
+from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope
 from verblint.flow.job_nodes import is_job
 from verblint.names import OWN_JOBS
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.model import schedule
-from verbworker.runbook.event import Due, Wait
+from verbworker.runbook.event import DueBy, Wait
 
 ERROR = "error"
 ESCALATION = "escalation"
 
 _PASSED = (Compensate, Link)
-_STARTS = (Kind.START_EVENT,)
+_STARTS = (NodeKind.START_EVENT,)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class ModelWait:
     """What stands at one element: what can keep it there, or what it catches, and whose waits end with it.
 
     `kind` is a word of `Wait`, or `error` or `escalation` for what only interrupts. `attached_to` is the element or
@@ -53,7 +53,7 @@ class Waiting:
     timers: tuple[str, ...] = ()
 
 
-Waits = Mapping[str, Waiting]
+Waits = Mapping[str, ModelWait]
 
 
 def ends(waits: Waits, element_id: str, other: str) -> bool:
@@ -77,16 +77,16 @@ def as_json(waits: Waits) -> dict[str, Any]:
     return {element_id: asdict(waiting) for element_id, waiting in waits.items()}
 
 
-def from_json(kept: Mapping[str, Mapping[str, Any]]) -> dict[str, Waiting]:
+def from_json(kept: Mapping[str, Mapping[str, Any]]) -> dict[str, ModelWait]:
     """The waits as `as_json` wrote them."""
     lists = ("inside", "timers")
     return {
-        key: Waiting(**{**written, **{name: tuple(written.get(name, ())) for name in lists}})
+        key: ModelWait(**{**written, **{name: tuple(written.get(name, ())) for name in lists}})
         for key, written in kept.items()
     }
 
 
-def due(waits: Waits, element_id: str, variables: Mapping[str, object], now: datetime) -> Due:
+def due(waits: Waits, element_id: str, variables: Mapping[str, object], now: datetime) -> DueBy:
     """Say when the first timer at an element is due; of a cycle or an unknown flag it is not known."""
     delays: list[timedelta] = []
     dates: list[datetime] = []
@@ -102,10 +102,10 @@ def due(waits: Waits, element_id: str, variables: Mapping[str, object], now: dat
         elif kind == TimerKind.DATE:
             dates.append(at)
     beside = (other.name for other in waits.values() if other.attached_to == element_id and not other.interrupting)
-    return Due(min(delays, default=None), min(dates, default=None), tuple(beside))
+    return DueBy(min(delays, default=None), min(dates, default=None), tuple(beside))
 
 
-def read_waits(model: Definitions, process: Process, workflow: WorkflowVerb) -> dict[str, Waiting]:
+def read_waits(model: Definitions, process: Process, workflow: WorkflowVerb) -> dict[str, ModelWait]:
     """What stands at each element of a process that can wait, fail or interrupt."""
     found = _Reading(model, workflow).scope(process.scope, (process.id,))
     waits = {element_id: waiting for element_id, waiting in found if element_id}
@@ -134,7 +134,7 @@ def count_steps(scope: Scope) -> int:
 def _steps_of(node: FlowNode) -> int:
     if node.scope is not None:
         return count_steps(node.scope)
-    is_step = node.kind is Kind.USER_TASK or is_job(node)
+    is_step = node.kind is NodeKind.USER_TASK or is_job(node)
     return int(is_step and not node.binding.job_type.startswith(OWN_JOBS))
 
 
@@ -145,7 +145,7 @@ class _Reading:
         self._model = model
         self._gates = {gate.task: name for name, gate in workflow.gates.items()}
 
-    def scope(self, scope: Scope, inside: tuple[str, ...]) -> Iterator[tuple[str, Waiting]]:
+    def scope(self, scope: Scope, inside: tuple[str, ...]) -> Iterator[tuple[str, ModelWait]]:
         """Every element of a scope and of those in it."""
         for node in scope.nodes:
             waiting = self._waiting(scope, node, inside)
@@ -154,49 +154,49 @@ class _Reading:
             if node.scope is not None:
                 yield from self.scope(node.scope, (*inside, node.id))
 
-    def _waiting(self, scope: Scope, node: FlowNode, inside: tuple[str, ...]) -> Waiting | None:
+    def _waiting(self, scope: Scope, node: FlowNode, inside: tuple[str, ...]) -> ModelWait | None:
         name = node.name or node.id
         match node.kind:
-            case Kind.USER_TASK:
-                return Waiting(Wait.HUMAN_GATE, name, gate=self._gate(node))
-            case Kind.RECEIVE_TASK:
-                return Waiting(Wait.EXTERNAL_SIGNAL, name, message=self._message(node.message))
-            case Kind.EVENT_BASED_GATEWAY:
+            case NodeKind.USER_TASK:
+                return ModelWait(Wait.HUMAN_GATE, name, gate=self._gate(node))
+            case NodeKind.RECEIVE_TASK:
+                return ModelWait(Wait.EXTERNAL_SIGNAL, name, message=self._message(node.message))
+            case NodeKind.EVENT_BASED_GATEWAY:
                 return self._choice(scope, node)
-            case Kind.CATCH_EVENT if node.event is not None and not isinstance(node.event, _PASSED):
+            case NodeKind.CATCH_EVENT if node.event is not None and not isinstance(node.event, _PASSED):
                 return replace(self._event(node.event, name), behind=gateway_before(scope, node))
-            case Kind.BOUNDARY_EVENT if node.event is not None and not isinstance(node.event, _PASSED):
+            case NodeKind.BOUNDARY_EVENT if node.event is not None and not isinstance(node.event, _PASSED):
                 caught = self._event(node.event, name)
                 return replace(caught, attached_to=node.attached_to, interrupting=node.is_interrupting)
-            case Kind.START_EVENT if node.event is not None and len(inside) > 1:
+            case NodeKind.START_EVENT if node.event is not None and len(inside) > 1:
                 caught = self._event(node.event, name)
                 return replace(caught, attached_to=inside[-2], interrupting=node.is_interrupting)
             case _:
-                return Waiting(Wait.INCIDENT, name) if is_job(node) else None
+                return ModelWait(Wait.INCIDENT, name) if is_job(node) else None
 
-    def _event(self, event: EventDefinition, name: str) -> Waiting:
+    def _event(self, event: EventDefinition, name: str) -> ModelWait:
         match event:
             case Timer(kind=TimerKind() as kind) if event.when is not None:
-                return Waiting(Wait.TIMER, name, timers=(f"{kind.value} {event.when.text}",))
+                return ModelWait(Wait.TIMER, name, timers=(f"{kind.value} {event.when.text}",))
             case Timer():
-                return Waiting(Wait.TIMER, name)
-            case Message():
-                return Waiting(Wait.EXTERNAL_SIGNAL, name, message=self._message(event.ref))
+                return ModelWait(Wait.TIMER, name)
+            case MessageEvent():
+                return ModelWait(Wait.EXTERNAL_SIGNAL, name, message=self._message(event.ref))
             case Error():
-                return Waiting(ERROR, name)
+                return ModelWait(ERROR, name)
             case Escalation():
-                return Waiting(ESCALATION, name)
+                return ModelWait(ESCALATION, name)
             case _:
-                return Waiting(Wait.EXTERNAL_SIGNAL, name)
+                return ModelWait(Wait.EXTERNAL_SIGNAL, name)
 
-    def _choice(self, scope: Scope, gateway: FlowNode) -> Waiting:
+    def _choice(self, scope: Scope, gateway: FlowNode) -> ModelWait:
         """The wait at a gateway that takes what happens first; without a name it is called by its events."""
         targets = (scope.by_id.get(flow.target) for flow in scope.outgoing(gateway))
         events = [self._event(node.event, node.name or node.id) for node in targets if node is not None and node.event]
         signals = [event for event in events if event.kind == Wait.EXTERNAL_SIGNAL]
         name = gateway.name or " or ".join(event.name for event in events) or gateway.id
         kind = Wait.EXTERNAL_SIGNAL if signals else Wait.TIMER
-        return Waiting(kind, name, message=signals[0].message if len(signals) == 1 else None)
+        return ModelWait(kind, name, message=signals[0].message if len(signals) == 1 else None)
 
     def _message(self, reference: str) -> str | None:
         declared = self._model.messages.get(reference)
@@ -210,5 +210,5 @@ class _Reading:
 def gateway_before(scope: Scope, node: FlowNode) -> str | None:
     """The event-based gateway that waits in the place of an event behind it."""
     sources = (scope.by_id.get(flow.source) for flow in scope.incoming(node))
-    found = (source.id for source in sources if source is not None and source.kind is Kind.EVENT_BASED_GATEWAY)
+    found = (source.id for source in sources if source is not None and source.kind is NodeKind.EVENT_BASED_GATEWAY)
     return next(found, None)

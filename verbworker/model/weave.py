@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from verblint.bpmn.assembly import assemble
 from verblint.bpmn.element import ZEEBE, Element
-from verblint.bpmn.event_cause import Compensate, Link, Message
-from verblint.bpmn.model import Definitions, FlowNode, Kind, Process, Scope
+from verblint.bpmn.event_cause import Compensate, Link, MessageEvent
+from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope
 from verblint.bpmn.reader import ModelError, read
 from verblint.fixes.edits import apply
 from verblint.flow.job_nodes import is_job
@@ -22,7 +22,7 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import Refused
 from verbworker.model.catches import StepCatches, read_catches
-from verbworker.model.waits import Waiting, count_steps, gateway_before, read_waits
+from verbworker.model.waits import ModelWait, count_steps, gateway_before, read_waits
 from verbworker.profile.compile import Compiled, compile_process, only_process, owner_of
 from verbworker.profile.task_profile import HEADER
 
@@ -47,7 +47,7 @@ class Woven:
     content: bytes
     process_id: str
     verb: str
-    waits: dict[str, Waiting]
+    waits: dict[str, ModelWait]
     catches: dict[str, StepCatches]
     steps: int
     compiled: Compiled
@@ -117,7 +117,7 @@ def _refuse_own_headers(process: Process) -> None:
 def _refuse_native_gates(process: Process) -> None:
     """A task that the engine keeps to itself would wait for ever: nobody hears of it, so nobody is asked."""
     for _, node in process.walk():
-        if node.kind is Kind.USER_TASK and node.binding.is_user_task:
+        if node.kind is NodeKind.USER_TASK and node.binding.is_user_task:
             raise Refused(
                 f"line {node.element.line} has the user task {node.id} with zeebe:userTask, of which the runtime does"
                 " not hear; remove zeebe:userTask, and the task becomes a job"
@@ -135,18 +135,18 @@ def _listening(process: Process) -> Iterator[Edit]:
 def _listeners_of(scope: Scope, node: FlowNode, *, is_inner: bool) -> _Listeners:
     """The listeners of an element; a gate needs none, because its job says that it waits."""
     match node.kind:
-        case Kind.RECEIVE_TASK:
+        case NodeKind.RECEIVE_TASK:
             return ("start", PARK), ("end", UNPARK)
-        case Kind.EVENT_BASED_GATEWAY:
+        case NodeKind.EVENT_BASED_GATEWAY:
             return (("start", PARK),)
-        case Kind.CATCH_EVENT if not isinstance(node.event, Link):
+        case NodeKind.CATCH_EVENT if not isinstance(node.event, Link):
             parks = gateway_before(scope, node) is None
             return (*((("start", PARK),) if parks else ()), ("end", UNPARK))
-        case Kind.BOUNDARY_EVENT if not isinstance(node.event, Compensate):
+        case NodeKind.BOUNDARY_EVENT if not isinstance(node.event, Compensate):
             return (("end", FIRED),)
-        case Kind.START_EVENT if is_inner and node.event is not None:
+        case NodeKind.START_EVENT if is_inner and node.event is not None:
             return (("end", FIRED),)
-        case Kind.START_EVENT if isinstance(node.event, Message):
+        case NodeKind.START_EVENT if isinstance(node.event, MessageEvent):
             # Only a message starts an instance that the runtime has not heard of. Before this event ends the engine
             # has the process, but not yet what the message brought.
             return (("end", START),)

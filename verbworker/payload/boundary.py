@@ -15,7 +15,7 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Decision, ReceivedMessage, Result, Verb
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import PayloadIntegrityError, PermanentContract
-from verbworker.job.frame import Claim, Correlation
+from verbworker.job.frame import Claim, InstanceFacts
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID, Job
 from verbworker.job.outcome import Completed
 from verbworker.model.start_variables import seal_of
@@ -24,11 +24,11 @@ from verbworker.payload.envelope import DomainPayload, received, unpack
 from verbworker.payload.merge import Changes, apply, changes, enforce_writes, merge
 from verbworker.payload.signature import KeyRing, Seal
 from verbworker.payload.upgrade import Upgrades
-from verbworker.profile.task_profile import NO_TERMS, TaskTerms
+from verbworker.profile.task_profile import NO_TERMS, TaskProfile
 
 
 @dataclass(frozen=True, slots=True)
-class Luggage:
+class JobVariables:
     """What a job carries for us, read without judging it: a frame must exist before anything can fail."""
 
     content: bytes
@@ -38,7 +38,7 @@ class Luggage:
     tenant_id: object
 
     @classmethod
-    def of(cls, job: Job) -> "Luggage":
+    def of(cls, job: Job) -> "JobVariables":
         """Read the reserved variables; what is missing or odd is left for `enter` to refuse."""
         text = job.variables.get(PAYLOAD)
         return cls(
@@ -56,14 +56,14 @@ class Luggage:
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class AdmittedJob:
     """A job that may run: its verb, its case, and the payload both came from."""
 
     job: Job
     verb: Verb
     workflow: WorkflowVerb
     seal: Seal
-    instance: Correlation
+    instance: InstanceFacts
     instance_uid: UUID
     payload: DomainPayload
     input_hash: bytes
@@ -71,7 +71,7 @@ class Entered:
     case: BaseModel
     before: dict[str, Any]
     at: datetime
-    terms: TaskTerms = NO_TERMS
+    terms: TaskProfile = NO_TERMS
     upgrades: Upgrades = field(default_factory=Upgrades)
     decisions: tuple[Decision, ...] = ()
     messages: tuple[ReceivedMessage, ...] = ()
@@ -79,14 +79,14 @@ class Entered:
 
 def enter(
     job: Job,
-    luggage: Luggage,
+    luggage: JobVariables,
     claim: Claim,
     registry: Registry,
     *,
     ring: KeyRing | None,
     head: bytes | None,
-    terms: TaskTerms = NO_TERMS,
-) -> Entered:
+    terms: TaskProfile = NO_TERMS,
+) -> AdmittedJob:
     """Check everything a job promises before its verb sees the case; raises `PermanentContract`.
 
     `head` is the payload of record when it is newer than what the engine carried. `terms` are what the task's profile
@@ -106,7 +106,7 @@ def enter(
     payload = opened(content, workflow, registry.upgrades)
     case = _case(verb, payload, terms)
     input_hash = luggage.hash
-    return Entered(
+    return AdmittedJob(
         job=job,
         verb=verb,
         workflow=workflow,
@@ -141,7 +141,7 @@ def _identified(job: Job, registry: Registry) -> Verb:
     raise PermanentContract(f"no verb is registered under {job.type}", code="VerbUnknown")
 
 
-def correlated(job: Job, luggage: Luggage, instance: Correlation | None) -> tuple[Correlation, UUID]:
+def correlated(job: Job, luggage: JobVariables, instance: InstanceFacts | None) -> tuple[InstanceFacts, UUID]:
     """The instance a job belongs to, when all it says of itself agrees; raises `PermanentContract`."""
     if instance is None or luggage.instance_uid is None:
         raise PermanentContract(
@@ -156,7 +156,7 @@ def correlated(job: Job, luggage: Luggage, instance: Correlation | None) -> tupl
     return instance, luggage.instance_uid
 
 
-def owner(job: Job, instance: Correlation, registry: Registry) -> WorkflowVerb:
+def owner(job: Job, instance: InstanceFacts, registry: Registry) -> WorkflowVerb:
     """The workflow verb whose process a job belongs to; raises `PermanentContract`."""
     workflow = registry.workflows.get(instance.verb)
     if workflow is None or workflow.process != job.process_id:
@@ -166,14 +166,14 @@ def owner(job: Job, instance: Correlation, registry: Registry) -> WorkflowVerb:
     return workflow
 
 
-def _allowed(job: Job, verb: Verb, instance: Correlation, registry: Registry) -> WorkflowVerb:
+def _allowed(job: Job, verb: Verb, instance: InstanceFacts, registry: Registry) -> WorkflowVerb:
     workflow = owner(job, instance, registry)
     if verb.name not in workflow.sub_verbs and verb.name not in workflow.compensation.values():
         raise PermanentContract(f"{verb.name} is not on the allow-list of {workflow.name}", code="SubVerbForbidden")
     return workflow
 
 
-def _case(verb: Verb, payload: DomainPayload, terms: TaskTerms) -> BaseModel:
+def _case(verb: Verb, payload: DomainPayload, terms: TaskProfile) -> BaseModel:
     content = payload.content if terms.mapping is None else canonical(terms.mapping.request(payload.data))
     try:
         return verb.model.model_validate_json(content, strict=True)
@@ -196,18 +196,18 @@ def _dumped(case: BaseModel) -> dict[str, Any]:
     return case.model_dump(mode="json", by_alias=True, round_trip=True, warnings=False)
 
 
-def afresh(entered: Entered) -> Entered:
+def afresh(entered: AdmittedJob) -> AdmittedJob:
     """The same job with its case as it came: whoever saw it before may have changed it in place."""
     case = _case(entered.verb, entered.payload, entered.terms)
     return replace(entered, case=case, before=_dumped(case))
 
 
-def overtaken(entered: Entered, correlation: Mapping[str, str]) -> Entered:
+def overtaken(entered: AdmittedJob, correlation: Mapping[str, str]) -> AdmittedJob:
     """The same job after another branch wrote: the correlation keys that stand now are the ones to respect."""
     return replace(entered, instance=replace(entered.instance, correlation=correlation))
 
 
-def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Completed:
+def leave(entered: AdmittedJob, answer: object, *, head: bytes | None = None) -> Completed:
     """Check a verb's answer and turn it into what is stored and sent; raises `PermanentContract`.
 
     With `head` the verb's changes are merged onto a payload that another branch wrote in the meantime.
@@ -232,7 +232,7 @@ def leave(entered: Entered, answer: object, *, head: bytes | None = None) -> Com
     return Completed(content, seal, dict(result.flags), correlation)
 
 
-def _keys(entered: Entered, result: Result[Any], data: Mapping[str, Any]) -> dict[str, str]:
+def _keys(entered: AdmittedJob, result: Result[Any], data: Mapping[str, Any]) -> dict[str, str]:
     """The correlation keys this step writes: those the verb names, and those whose parts the data has by now."""
     existing, declared = entered.instance.correlation, entered.workflow.correlation
     if entered.terms is not NO_TERMS:
@@ -259,7 +259,7 @@ def _result(verb: Verb, answer: Any) -> Result[Any]:
     return result
 
 
-def _changes(entered: Entered, case: BaseModel) -> Changes:
+def _changes(entered: AdmittedJob, case: BaseModel) -> Changes:
     """What the verb changed; a change that its own model would not take back is refused."""
     verb = entered.verb
     try:

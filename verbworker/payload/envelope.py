@@ -26,7 +26,7 @@ _AFTER_DATA = b',"last_modified_by":'
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PayloadStep:
     """One entry of the trail: which verb ran, when, and how it ended."""
 
     verb: str
@@ -43,7 +43,7 @@ class DomainPayload:
     last_modified_by: str
     data: Mapping[str, Any]
     content: bytes = field(repr=False)  # the canonical bytes of `data`
-    sub_verb_trail: tuple[Step, ...] = ()
+    sub_verb_trail: tuple[PayloadStep, ...] = ()
     trail_ref: str | None = None
 
     @property
@@ -53,7 +53,7 @@ class DomainPayload:
 
     def with_step(self, data: Mapping[str, Any], *, verb: str, at: datetime, outcome: str) -> "DomainPayload":
         """The payload after `verb` left `data` behind; the trail keeps the newest steps only."""
-        step = Step(_checked(verb, _TEXT, "verb"), instant(at), _checked(outcome, _TEXT, "outcome"))
+        step = PayloadStep(_checked(verb, _TEXT, "verb"), instant(at), _checked(outcome, _TEXT, "outcome"))
         return replace(
             self,
             last_modified_by=verb,
@@ -170,16 +170,16 @@ def _checked_instant(value: object, name: str) -> str:
     return text
 
 
-def _checked_trail(value: object) -> tuple[Step, ...]:
+def _checked_trail(value: object) -> tuple[PayloadStep, ...]:
     if not isinstance(value, list) or len(value) > TRAIL_LENGTH:
         raise _invalid(f"the envelope's field 'sub_verb_trail' is not a list of at most {TRAIL_LENGTH} steps")
     return tuple(map(_checked_step, value))
 
 
-def _checked_step(value: object) -> Step:
+def _checked_step(value: object) -> PayloadStep:
     if not isinstance(value, dict) or value.keys() != _STEP_FIELDS:
         raise _invalid("a step of 'sub_verb_trail' must have exactly 'verb', 'at' and 'outcome'")
-    return Step(
+    return PayloadStep(
         verb=_checked(value["verb"], _TEXT, "sub_verb_trail.verb"),
         at=_checked_instant(value["at"], "sub_verb_trail.at"),
         outcome=_checked(value["outcome"], _TEXT, "sub_verb_trail.outcome"),

@@ -18,12 +18,12 @@ from verblint.bpmn.event_cause import (
     Escalation,
     EventDefinition,
     Link,
-    Message,
-    Signal,
+    MessageEvent,
+    SignalEvent,
     Terminate,
     Timer,
 )
-from verblint.bpmn.model import Definitions, FlowNode, Kind, Process, Scope, SequenceFlow
+from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope, SequenceFlow
 from verblint.bpmn.reader import ModelError, read
 from verblint.flow.job_nodes import is_job
 from verblint.flow.message_waits import correlation_name
@@ -35,7 +35,7 @@ from verbworker.payload.canonical import canonical
 from verbworker.payload.signature import digest
 from verbworker.profile.last_writers import approach
 
-_CATCHING = (Kind.CATCH_EVENT, Kind.BOUNDARY_EVENT, Kind.START_EVENT)
+_CATCHING = (NodeKind.CATCH_EVENT, NodeKind.BOUNDARY_EVENT, NodeKind.START_EVENT)
 
 Json = dict[str, Any]
 
@@ -183,15 +183,15 @@ class _Reading:
         told: Json = {"id": node.id, "name": node.name, "type": node.element.local, "scope": around}
         if is_job(node):
             told |= self._job(node)
-        if node.kind is Kind.USER_TASK:
+        if node.kind is NodeKind.USER_TASK:
             told["gate"] = self._gate(node)
-        if node.kind is Kind.RECEIVE_TASK:
+        if node.kind is NodeKind.RECEIVE_TASK:
             told["message"] = self._message_name(node.message)
         for event in node.events:
             told |= self._event(event)
-        if node.kind is Kind.BOUNDARY_EVENT:
+        if node.kind is NodeKind.BOUNDARY_EVENT:
             told |= {"attached_to": node.attached_to, "interrupting": node.is_interrupting}
-        if node.kind is Kind.START_EVENT and not node.is_interrupting:
+        if node.kind is NodeKind.START_EVENT and not node.is_interrupting:
             told["interrupting"] = False
         if node.default:
             told["default"] = node.default
@@ -234,7 +234,7 @@ class _Reading:
 
     def _event(self, event: EventDefinition) -> Json:
         match event:
-            case Message():
+            case MessageEvent():
                 return {"message": self._message_name(event.ref)}
             case Timer():
                 when = "" if event.when is None else event.when.text
@@ -243,7 +243,7 @@ class _Reading:
                 return {"error": _code(event.ref, self._model.errors)}
             case Escalation():
                 return {"escalation": _code(event.ref, self._model.escalations)}
-            case Signal():
+            case SignalEvent():
                 return {"signal": _code(event.ref, self._model.signals)}
             case Link():
                 return {"link": event.name}
@@ -269,9 +269,9 @@ class _Reading:
                     self._ripe.setdefault(job, set()).add(key)
 
     def _keys_of(self, node: FlowNode) -> Iterator[str]:
-        references = [node.message] if node.kind is Kind.RECEIVE_TASK else []
+        references = [node.message] if node.kind is NodeKind.RECEIVE_TASK else []
         if node.kind in _CATCHING:
-            references += [event.ref for event in node.events if isinstance(event, Message)]
+            references += [event.ref for event in node.events if isinstance(event, MessageEvent)]
         for reference in references:
             message = self._model.messages.get(reference)
             written = None if message is None else message.correlation_key

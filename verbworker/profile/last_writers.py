@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from verblint.bpmn.event_cause import Link
-from verblint.bpmn.model import FlowNode, Kind, Process, Scope
+from verblint.bpmn.model import FlowNode, NodeKind, Process, Scope
 from verblint.flow.job_nodes import is_job
 from verblint.names import OWN_JOBS
 
-_JOINING = (Kind.PARALLEL_GATEWAY, Kind.INCLUSIVE_GATEWAY)
+_JOINING = (NodeKind.PARALLEL_GATEWAY, NodeKind.INCLUSIVE_GATEWAY)
 
 
 @dataclass(frozen=True, slots=True)
-class Approach:
+class LastWriters:
     """The last jobs before a wait, by id: those that certainly are the last, and those of which one will be.
 
     `at_start` is true when a token can come there without any job before it.
@@ -27,11 +27,11 @@ class Approach:
     at_start: bool
 
 
-def approach(process: Process, scope: Scope, wait: FlowNode) -> Approach:
+def approach(process: Process, scope: Scope, wait: FlowNode) -> LastWriters:
     """Who comes last before a node that waits for a message."""
     way = _Way(process)
     way.go_back(scope, wait, is_certain=True)
-    return Approach(frozenset(way.certain - way.possible), frozenset(way.possible), way.at_start)
+    return LastWriters(frozenset(way.certain - way.possible), frozenset(way.possible), way.at_start)
 
 
 class _Way:
@@ -56,7 +56,7 @@ class _Way:
                 if is_job(source) and not source.binding.job_type.startswith(OWN_JOBS):
                     (self.certain if certain else self.possible).add(source.id)
                 elif source.scope is not None and not source.is_event_sub_process:
-                    ends = [end for end in source.scope.nodes if end.kind is Kind.END_EVENT]
+                    ends = [end for end in source.scope.nodes if end.kind is NodeKind.END_EVENT]
                     pending += [(source.scope, end, certain) for end in ends if not self._count(end, certain=certain)]
                 else:
                     # Of several branches that meet, nobody can say beforehand which one is the last.
@@ -70,19 +70,19 @@ class _Way:
         return is_job(end)
 
     def _before(self, scope: Scope, node: FlowNode) -> Iterator[tuple[Scope, FlowNode]]:
-        if node.kind is Kind.BOUNDARY_EVENT:
+        if node.kind is NodeKind.BOUNDARY_EVENT:
             # It listens from the moment its host begins, and what the host did until then may be undone.
             host = scope.by_id.get(node.attached_to)
             if host is not None:
                 yield from self._before(scope, host)
             return
-        if node.kind is Kind.CATCH_EVENT and isinstance(node.event, Link):
+        if node.kind is NodeKind.CATCH_EVENT and isinstance(node.event, Link):
             for other in scope.nodes:
                 if node in scope.link_targets(other):
                     yield scope, other
         sources = [scope.by_id.get(flow.source) for flow in scope.incoming(node)]
         yield from ((scope, source) for source in sources if source is not None)
-        if node.kind is Kind.START_EVENT:
+        if node.kind is NodeKind.START_EVENT:
             yield from self._outside(scope)
 
     def _outside(self, scope: Scope) -> Iterator[tuple[Scope, FlowNode]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from verbworker.contract.contract_file import Written
+from verbworker.contract.contract_file import ContractText
 from verbworker.errors import ContractInvalid
 from verbworker.payload.canonical import canonical
 from verbworker.profile.compile import Compiled
@@ -21,7 +21,7 @@ _FORMAT = 1
 _ABSENT = object()
 
 
-class Lock(Written):
+class Lock(ContractText):
     """One compiled process as its lock file tells it."""
 
     lock: int = Field(default=_FORMAT, ge=_FORMAT, le=_FORMAT)

@@ -24,7 +24,7 @@ _STEP_INSTANCE = "step_instance_id"
 
 
 @dataclass(frozen=True, slots=True)
-class TaskTerms:
+class TaskProfile:
     """What one task promised. What is None is left to the runtime's own rules."""
 
     policy: Policy | None = None
@@ -58,19 +58,19 @@ class TaskTerms:
         return made
 
 
-NO_TERMS = TaskTerms()
+NO_TERMS = TaskProfile()
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ProcessProfile:
     """The terms of one definition of a process, by the ids of its tasks."""
 
     digest: str
     definition_id: str
-    tasks: Mapping[str, TaskTerms]
+    tasks: Mapping[str, TaskProfile]
 
     @classmethod
-    def of(cls, digest: str, ir: Mapping[str, Any], policies: Mapping[str, Any]) -> "Terms":
+    def of(cls, digest: str, ir: Mapping[str, Any], policies: Mapping[str, Any]) -> "ProcessProfile":
         """The terms in a compiled process."""
         # By way of JSON, where pydantic's strict mode takes a list for a tuple.
         resolved = {
@@ -84,7 +84,7 @@ class Terms:
         tasks = {node["id"]: _task(node, resolved, templates) for node in ir["nodes"] if "task" in node}
         return cls(digest, ir["process"]["definition_id"], tasks)
 
-    def task(self, element_id: str) -> TaskTerms:
+    def task(self, element_id: str) -> TaskProfile:
         """The terms of a task; a task the profile says nothing about has none."""
         return self.tasks.get(element_id, NO_TERMS)
 
@@ -113,9 +113,9 @@ def evaluated(template: Template, state: Mapping[str, Any], known: Mapping[str, 
     return made
 
 
-def _task(node: Mapping[str, Any], policies: Mapping[str, Policy], templates: Mapping[str, Template]) -> TaskTerms:
+def _task(node: Mapping[str, Any], policies: Mapping[str, Policy], templates: Mapping[str, Template]) -> TaskProfile:
     task, mapping = node["task"], node.get("mapping")
-    return TaskTerms(
+    return TaskProfile(
         policy=policies.get(task.get("policy", "")),
         key=_parsed(task["idempotency_key_template"]) if "idempotency_key_template" in task else None,
         mapping=None if mapping is None else IoMapping.of(tuple(step) for step in mapping),

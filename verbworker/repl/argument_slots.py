@@ -5,17 +5,17 @@ from collections.abc import Mapping
 
 from verbworker.contract.invocation import Value, parse
 from verbworker.errors import InvocationInvalid
-from verbworker.repl.shapes import Shape, Slot
+from verbworker.repl.shapes import ArgumentSlot, VerbShape
 
 CANCEL = "cancel"
 _YES = ("true", "yes", "y")
 _NO = ("false", "no", "n")
 
 
-def open_slots(shape: Shape, args: Mapping[str, object]) -> list[tuple[Slot, str | None]]:
+def open_slots(shape: VerbShape, args: Mapping[str, object]) -> list[tuple[ArgumentSlot, str | None]]:
     """The arguments to ask for: those that must be there and are not, and those that do not fit, with the reason."""
     given = {name.replace("_", "-"): value for name, value in args.items()}
-    found: list[tuple[Slot, str | None]] = []
+    found: list[tuple[ArgumentSlot, str | None]] = []
     for slot in shape.slots:
         if slot.name not in given:
             if slot.is_required:
@@ -25,13 +25,13 @@ def open_slots(shape: Shape, args: Mapping[str, object]) -> list[tuple[Slot, str
     return found
 
 
-def filled(args: Mapping[str, Value], slot: Slot, value: Value) -> dict[str, Value]:
+def filled(args: Mapping[str, Value], slot: ArgumentSlot, value: Value) -> dict[str, Value]:
     """The arguments with one of them answered."""
     others = {name: given for name, given in args.items() if name.replace("_", "-") != slot.name}
     return {**others, slot.name: value}
 
 
-def read_answer(slot: Slot, text: str) -> Value:
+def read_answer(slot: ArgumentSlot, text: str) -> Value:
     """The value that an answer stands for; raises `InvocationInvalid` with one sentence on what would fit."""
     value = _value(slot, text.strip())
     if (misfit := slot.misfit(value)) is not None:
@@ -39,7 +39,7 @@ def read_answer(slot: Slot, text: str) -> Value:
     return value
 
 
-def _value(slot: Slot, text: str) -> Value:
+def _value(slot: ArgumentSlot, text: str) -> Value:
     if not text:
         raise InvocationInvalid(f"{slot.name} is needed; write {CANCEL} to leave")
     match slot.kind:
@@ -57,21 +57,21 @@ def _value(slot: Slot, text: str) -> Value:
             return _written(text)
 
 
-def _yes_or_no(slot: Slot, text: str) -> bool:
+def _yes_or_no(slot: ArgumentSlot, text: str) -> bool:
     word = text.lower()
     if word not in (*_YES, *_NO):
         raise InvocationInvalid(f"{slot.name} must be yes or no")
     return word in _YES
 
 
-def _choice(slot: Slot, text: str) -> str:
+def _choice(slot: ArgumentSlot, text: str) -> str:
     near = [value for value in slot.values if value.lower() == text.lower()]
     if text in slot.values or len(near) != 1:
         return text
     return near[0]
 
 
-def _number(slot: Slot, text: str, wanted: str) -> Value:
+def _number(slot: ArgumentSlot, text: str, wanted: str) -> Value:
     value = _written(text)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvocationInvalid(f"{slot.name} must be {wanted}")

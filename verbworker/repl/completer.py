@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from verbworker.repl.lines import split
-from verbworker.repl.shapes import Shape, Shapes, Slot
+from verbworker.repl.shapes import ArgumentSlot, Shapes, VerbShape
 
 _BARE = re.compile(r'[^\s()":]+')
 _READ_OTHERWISE = re.compile(r"true|false|null|-?[0-9].*")
@@ -37,14 +37,14 @@ def suggest(text: str, shapes: Shapes, known: Known) -> list[Suggestion]:
     return [Suggestion(word, len(begun), meta) for word, meta in following if word.startswith(begun)]
 
 
-def suggest_answer(text: str, slot: Slot) -> list[Suggestion]:
+def suggest_answer(text: str, slot: ArgumentSlot) -> list[Suggestion]:
     """How the question for one argument may be answered."""
     begun = text.lstrip()
     values = ("yes", "no") if slot.kind == "boolean" else slot.values
     return [Suggestion(value, len(begun)) for value in values if value.lower().startswith(begun.lower())]
 
 
-def shape_at(text: str, shapes: Shapes) -> Shape | None:
+def shape_at(text: str, shapes: Shapes) -> VerbShape | None:
     """The verb whose arguments are being written."""
     words, begun = split(text)
     named = [word for word in (*words, begun) if word != "("][:1]
@@ -77,7 +77,7 @@ def _verbs(shapes: Shapes) -> Iterator[tuple[str, str]]:
     return ((shape.name, shape.summary) for shape in shapes.values())
 
 
-def _arguments(shape: Shape, given: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _arguments(shape: VerbShape, given: Sequence[str]) -> Iterator[tuple[str, str]]:
     if given and given[-1].startswith(":"):
         slot = shape.slot(given[-1][1:])
         if slot is not None:
@@ -90,7 +90,7 @@ def _arguments(shape: Shape, given: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield f":{slot.name}", slot.hint
 
 
-def _values(slot: Slot) -> Iterator[str]:
+def _values(slot: ArgumentSlot) -> Iterator[str]:
     if slot.kind == "boolean":
         yield from ("true", "false")
     for value in slot.values:

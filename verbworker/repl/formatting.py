@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from verbworker.app.entry_view import Found
-from verbworker.repl.shapes import Shape, Shapes
+from verbworker.app.entry_view import FoundEntry
+from verbworker.repl.shapes import Shapes, VerbShape
 from verbworker.runbook.event import Entry, Event, Kind, Status, told
 from verbworker.stores.cases.gates import HumanGate
 
@@ -53,7 +53,7 @@ def tell_verbs(shapes: Shapes) -> list[str]:
     return _table(rows) or ["There is no verb."]
 
 
-def tell_verb(shape: Shape) -> list[str]:
+def tell_verb(shape: VerbShape) -> list[str]:
     """One verb with everything it takes."""
     rows = [(f":{slot.name}", slot.hint) for slot in shape.slots]
     return [f"{shape.name}: {shape.summary}", *(_table(rows) or ["  It takes nothing."])]
@@ -101,7 +101,7 @@ def tell_entries(entries: Sequence[tuple[Entry, str]], number: Number) -> list[s
     return _table(rows) or ["Nothing was asked for yet."]
 
 
-def tell_entry(found: Found, number: Number) -> list[str]:
+def tell_entry(found: FoundEntry, number: Number) -> list[str]:
     """One entry with everything around it."""
     entry = found.entry
     lines = [

@@ -8,8 +8,8 @@ from verbworker.app.output import complain, say
 from verbworker.errors import InvocationInvalid
 from verbworker.repl.formatting import plain
 from verbworker.repl.lines import is_open
-from verbworker.repl.session import Session
-from verbworker.repl.shapes import Slot
+from verbworker.repl.session import ReplSession
+from verbworker.repl.shapes import ArgumentSlot
 
 _LONGEST = 1024 * 1024
 
@@ -20,7 +20,7 @@ class Nobody:
     def __init__(self, *, agrees: bool) -> None:
         self._agrees = agrees
 
-    async def ask(self, question: str, slot: Slot) -> str | None:
+    async def ask(self, question: str, slot: ArgumentSlot) -> str | None:
         """Refused with the question itself, so that the next try can answer it."""
         raise InvocationInvalid(f"{slot.name} is open, and nobody is here to answer: {question}")
 
@@ -52,7 +52,7 @@ class Pipe:
         return text
 
 
-async def run_lines(session: Session, pipe: Pipe) -> int:
+async def run_lines(session: ReplSession, pipe: Pipe) -> int:
     """Do what each line asks for; the worst that happened is the exit code."""
     worst = 0
     while (line := await pipe.read()) is not None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from verbworker.app.entry_view import Reading
+from verbworker.app.entry_view import EntryView
 from verbworker.contract.invocation import Invocation, Value
 from verbworker.errors import InvocationInvalid, NotFound, Refused, StoreUnavailable, VerbworkerError
 from verbworker.repl import formatting as telling
 from verbworker.repl.argument_slots import CANCEL, filled, open_slots, read_answer
 from verbworker.repl.lines import Order, read
-from verbworker.repl.shapes import Kind, Shape, Shapes, Slot
-from verbworker.repl.short_ids import Numbers
+from verbworker.repl.shapes import ArgumentSlot, Kind, Shapes, VerbShape
+from verbworker.repl.short_ids import ShortIds
 from verbworker.repl.status_line import AWAY
 from verbworker.runbook.event import Status
 from verbworker.stores.cases.gates import HumanGate
@@ -32,7 +32,7 @@ _NOTHING_DONE = "Nothing was done."
 class Person(Protocol):
     """Who sits there: asked for what is missing, and whether to go on."""
 
-    async def ask(self, question: str, slot: Slot) -> str | None:
+    async def ask(self, question: str, slot: ArgumentSlot) -> str | None:
         """An answer, or None to leave; raises `Refused` when nobody is there."""
 
     async def agrees(self, sentence: str) -> bool | None:
@@ -40,7 +40,7 @@ class Person(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReplAnswer:
     """What is said to a line: lines to read, or a sentence why not, and how much that weighs."""
 
     said: Sequence[str] = ()
@@ -54,7 +54,7 @@ class _Cancelled(Exception):
     """Somebody changed their mind while they were asked."""
 
 
-class Session:
+class ReplSession:
     """What a person can do, one line at a time. Whatever is typed, the session goes on."""
 
     def __init__(
@@ -70,16 +70,16 @@ class Session:
     ) -> None:
         self._router = router
         self._runbook = Runbook(database)
-        self._reading = Reading(database)
+        self._reading = EntryView(database)
         self._gates = Gates(database)
         self._shapes = shapes
         self._person = person
         self._tenant = tenant
         self._by = by
         self._past = past
-        self.numbers = Numbers()
+        self.numbers = ShortIds()
         self.takes: dict[str, tuple[str, ...]] = {}
-        self._orders: Mapping[str, Callable[[Order], Awaitable[Answer]]] = {
+        self._orders: Mapping[str, Callable[[Order], Awaitable[ReplAnswer]]] = {
             "verbs": self._verbs,
             "gates": self._list_gates,
             "decide": self._decide,
@@ -89,12 +89,12 @@ class Session:
             "help": self._help,
         }
 
-    async def evaluate(self, line: str) -> Answer:
+    async def evaluate(self, line: str) -> ReplAnswer:
         """Do what a line asks for; every error becomes one sentence."""
         try:
             return await self._evaluate(line)
         except _Cancelled:
-            return Answer([_NOTHING_DONE], code=REFUSED)
+            return ReplAnswer([_NOTHING_DONE], code=REFUSED)
         except Refused as error:
             return _complaint(str(error), REFUSED)
         except StoreUnavailable as error:
@@ -107,16 +107,16 @@ class Session:
             # The top of a loop: a mistake of ours, or of a verb's author, ends one line and not the session.
             return _complaint(f"a bug ended this ({type(error).__name__}); --debug shows where", COULD_NOT_RUN)
 
-    async def _evaluate(self, line: str) -> Answer:
+    async def _evaluate(self, line: str) -> ReplAnswer:
         if not line.strip():
-            return Answer()
+            return ReplAnswer()
         if any(letter == "\x00" or "\ud800" <= letter <= "\udfff" for letter in line):
             raise InvocationInvalid("this line holds characters that cannot be kept")
         asked = read(line, self._shapes)
         if isinstance(asked, Invocation):
             return await self._perform(asked)
         if asked.word in _LEAVING:
-            return Answer(leaves=True)
+            return ReplAnswer(leaves=True)
         order = self._orders.get(asked.word)
         if order is None:
             raise InvocationInvalid(f"{asked.word[:60]!a} is no verb and no word of mine; help tells what there is")
@@ -124,18 +124,18 @@ class Session:
 
     # ---- verbs ----------------------------------------------------------------------------------------------------
 
-    async def _perform(self, asked: Invocation) -> Answer:
+    async def _perform(self, asked: Invocation) -> ReplAnswer:
         shape = self._shapes.get(asked.verb)
         if shape is not None:
             asked = await self._completed(shape, asked)
             if not await self._agreed(shape.playback(asked.args)):
-                return Answer([_NOTHING_DONE], code=REFUSED)
+                return ReplAnswer([_NOTHING_DONE], code=REFUSED)
         # A verb that does not exist goes the same way: the router says which one it may have been.
         entry = await self._router.invoke(asked.verb, asked.args, caller=Caller(self._tenant, self._by))
         code = REFUSED if entry.status in (Status.FAILED, Status.CANCELLED) else 0
-        return Answer(telling.tell_asked(entry, self.numbers), code=code, entry_id=entry.entry_id)
+        return ReplAnswer(telling.tell_asked(entry, self.numbers), code=code, entry_id=entry.entry_id)
 
-    async def _completed(self, shape: Shape, asked: Invocation) -> Invocation:
+    async def _completed(self, shape: VerbShape, asked: Invocation) -> Invocation:
         """The same with every gap filled, one question each."""
         unknown = [name for name in asked.args if shape.slots and shape.slot(name) is None]
         if unknown:
@@ -146,7 +146,7 @@ class Session:
             args = filled(args, slot, await self._asked(slot, question))
         return Invocation(asked.verb, args)
 
-    async def _asked(self, slot: Slot, question: str) -> Value:
+    async def _asked(self, slot: ArgumentSlot, question: str) -> Value:
         while True:
             said = await self._person.ask(f"{question} ({slot.takes})", slot)
             if said is None or said.strip().lower() == CANCEL:
@@ -164,13 +164,13 @@ class Session:
 
     # ---- gates ----------------------------------------------------------------------------------------------------
 
-    async def _list_gates(self, _order: Order) -> Answer:
+    async def _list_gates(self, _order: Order) -> ReplAnswer:
         gates = await self._gates.list(self._tenant)
         lines = telling.tell_gates(gates[:_LATEST], self.numbers)
         self.takes = {name: gate.decisions for name, gate in telling.names_of(gates, self.numbers).items()}
-        return Answer([*lines, *_more(len(gates) - _LATEST)])
+        return ReplAnswer([*lines, *_more(len(gates) - _LATEST)])
 
-    async def _decide(self, order: Order) -> Answer:
+    async def _decide(self, order: Order) -> ReplAnswer:
         where, *words = order.words(3) or [""]
         if not where:
             raise InvocationInvalid("say at which gate: decide <number> <decision> [reason]; gates shows the numbers")
@@ -182,9 +182,9 @@ class Session:
         about = f"decide {decision} at {gate.gate} of {self.numbers(gate.entry_id)}, {gate.sentence or gate.verb}"
         is_open = gate.closed_at is None  # else deciding says what became of it, and there is nothing to agree to
         if is_open and not await self._agreed(about + (f", because: {reason}" if reason else "")):
-            return Answer([_NOTHING_DONE], code=REFUSED)
+            return ReplAnswer([_NOTHING_DONE], code=REFUSED)
         decided = await self._gates.decide(gate.token_id, decision, reason=reason, by=self._by, tenant_id=self._tenant)
-        return Answer(telling.tell_decided(decided, self.numbers), entry_id=decided.entry_id)
+        return ReplAnswer(telling.tell_decided(decided, self.numbers), entry_id=decided.entry_id)
 
     async def _gate(self, where: str) -> HumanGate:
         short, _, name = where.partition("/")
@@ -198,38 +198,38 @@ class Session:
             fits = not gate.decisions or value in gate.decisions
             return None if fits else f"must be one of {', '.join(gate.decisions)}"
 
-        slot = Slot("the decision", kind, question, is_required=True, values=gate.decisions, misfit=misfit)
+        slot = ArgumentSlot("the decision", kind, question, is_required=True, values=gate.decisions, misfit=misfit)
         return str(await self._asked(slot, question))
 
     # ---- reading --------------------------------------------------------------------------------------------------
 
-    async def _show_runbook(self, order: Order) -> Answer:
+    async def _show_runbook(self, order: Order) -> ReplAnswer:
         if not order.rest:
             entries = await self._runbook.entries(self._tenant, limit=_LATEST)
             far = [(entry, (await self._reading.progress(entry)).detailed) for entry in entries]
-            return Answer(telling.tell_entries(far, self.numbers))
+            return ReplAnswer(telling.tell_entries(far, self.numbers))
         found = await self._reading.find(self.numbers.find(_only(order)), self._tenant)
-        return Answer(telling.tell_entry(found, self.numbers))
+        return ReplAnswer(telling.tell_entry(found, self.numbers))
 
-    async def _show_events(self, order: Order) -> Answer:
+    async def _show_events(self, order: Order) -> ReplAnswer:
         if not order.rest:
             raise InvocationInvalid("say of which entry: events <number>; runbook shows the numbers")
         found = await self._reading.find(self.numbers.find(_only(order)), self._tenant)
-        return Answer(telling.tell_events(found.events))
+        return ReplAnswer(telling.tell_events(found.events))
 
-    async def _verbs(self, order: Order) -> Answer:
+    async def _verbs(self, order: Order) -> ReplAnswer:
         if not order.rest:
-            return Answer(telling.tell_verbs(self._shapes))
+            return ReplAnswer(telling.tell_verbs(self._shapes))
         shape = self._shapes.get(_only(order))
         if shape is None:
             raise NotFound(f"there is no verb {_only(order)[:60]!a}; verbs lists them")
-        return Answer(telling.tell_verb(shape))
+        return ReplAnswer(telling.tell_verb(shape))
 
-    async def _history(self, _order: Order) -> Answer:
-        return Answer(list(self._past())[-_LATEST:])
+    async def _history(self, _order: Order) -> ReplAnswer:
+        return ReplAnswer(list(self._past())[-_LATEST:])
 
-    async def _help(self, _order: Order) -> Answer:
-        return Answer(telling.tell_help())
+    async def _help(self, _order: Order) -> ReplAnswer:
+        return ReplAnswer(telling.tell_help())
 
 
 def _only(order: Order) -> str:
@@ -240,5 +240,5 @@ def _more(count: int) -> list[str]:
     return [f"and {count} more"] if count > 0 else []
 
 
-def _complaint(sentence: str, code: int) -> Answer:
-    return Answer(complaint=" ".join(sentence.split()), code=code)
+def _complaint(sentence: str, code: int) -> ReplAnswer:
+    return ReplAnswer(complaint=" ".join(sentence.split()), code=code)

@@ -31,7 +31,7 @@ def _anything(_value: object) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class ArgumentSlot:
     """One argument: how it is called, what fits it, and how to ask for it."""
 
     name: str
@@ -55,16 +55,16 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class VerbShape:
     """One verb: its sentence and its arguments. Nobody can tell from it how the verb is carried out."""
 
     name: str
     says: Callable[[Mapping[str, object]], str]
     summary: str
     step: str
-    slots: tuple[Slot, ...] = ()
+    slots: tuple[ArgumentSlot, ...] = ()
 
-    def slot(self, name: str) -> Slot | None:
+    def slot(self, name: str) -> ArgumentSlot | None:
         """The argument of that name; a line below the letters is as good as one between them."""
         return next((slot for slot in self.slots if slot.name == name.replace("_", "-")), None)
 
@@ -80,20 +80,20 @@ class Shape:
         return "  ".join(f":{slot.name} {slot.takes}{'' if slot.is_required else ' (optional)'}" for slot in ordered)
 
 
-Shapes = Mapping[str, Shape]
+Shapes = Mapping[str, VerbShape]
 
 
-def shapes_of(registry: Registry) -> dict[str, Shape]:
+def shapes_of(registry: Registry) -> dict[str, VerbShape]:
     """Every verb of a registry, by name."""
     found = [_workflow(registry, verb) for verb in registry.workflows.values()]
     found += [_direct(registry, verb) for verb in registry]
     return {shape.name: shape for shape in sorted(found, key=lambda shape: shape.name)}
 
 
-def _workflow(registry: Registry, verb: WorkflowVerb) -> Shape:
+def _workflow(registry: Registry, verb: WorkflowVerb) -> VerbShape:
     sentences = verb.sentences
     slots = tuple(
-        Slot(
+        ArgumentSlot(
             name=name,
             kind=argument.type,
             question=_question(sentences, name, argument.summary or ""),
@@ -105,13 +105,13 @@ def _workflow(registry: Registry, verb: WorkflowVerb) -> Shape:
         for name, argument in verb.args.items()
     )
     step = verb.name if sentences is None else sentences.step
-    return Shape(verb.name, partial(registry.say, verb.name), verb.summary or _unfilled(step), step, slots)
+    return VerbShape(verb.name, partial(registry.say, verb.name), verb.summary or _unfilled(step), step, slots)
 
 
-def _direct(registry: Registry, verb: Verb) -> Shape:
+def _direct(registry: Registry, verb: Verb) -> VerbShape:
     sentences = registry.sentences_of(verb.name)
     step = verb.sentence if sentences is None else sentences.step
-    return Shape(
+    return VerbShape(
         verb.name, partial(registry.say, verb.name), _unfilled(step), step, tuple(_fields(verb.model, sentences))
     )
 
@@ -126,7 +126,7 @@ def _question(sentences: Sentences | None, name: str, note: str) -> str:
     return asked or (f"Which {name} ({note})?" if note else f"Which {name}?")
 
 
-def _fields(model: type[BaseModel], sentences: Sentences | None) -> Iterator[Slot]:
+def _fields(model: type[BaseModel], sentences: Sentences | None) -> Iterator[ArgumentSlot]:
     """The arguments that a verb's model stands for."""
     try:
         schema = model.model_json_schema()
@@ -137,7 +137,7 @@ def _fields(model: type[BaseModel], sentences: Sentences | None) -> Iterator[Slo
         name = field.replace("_", "-")
         kind, values = _kind(part, schema.get("$defs", {}))
         note = str(part.get("description", ""))
-        yield Slot(
+        yield ArgumentSlot(
             name=name,
             kind=kind,
             question=_question(sentences, name, note),

@@ -8,7 +8,7 @@ from verbworker.errors import NotFound
 _MOST_DIGITS = 9
 
 
-class Numbers:
+class ShortIds:
     """A number for each entry that was shown; it stays the entry's own as long as the session lasts."""
 
     def __init__(self) -> None:

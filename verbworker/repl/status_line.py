@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from uuid import UUID
 
-from verbworker.app.entry_view import Reading
+from verbworker.app.entry_view import EntryView
 from verbworker.errors import StoreError
 from verbworker.repl.formatting import names_of, plain
-from verbworker.repl.short_ids import Numbers
+from verbworker.repl.short_ids import ShortIds
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
 from verbworker.work.gates.decide import Gates
@@ -19,12 +19,12 @@ _PATIENCE = 5.0
 _MOST = 1000
 
 
-class Watch:
+class StatusLine:
     """What stands at the bottom: how many entries are parked, and what the last one asked for waits for."""
 
-    def __init__(self, database: Database, tenant: str, numbers: Numbers) -> None:
+    def __init__(self, database: Database, tenant: str, numbers: ShortIds) -> None:
         self._runbook = Runbook(database)
-        self._reading = Reading(database)
+        self._reading = EntryView(database)
         self._gates = Gates(database)
         self._tenant = tenant
         self._numbers = numbers

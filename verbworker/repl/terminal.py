@@ -20,9 +20,9 @@ from prompt_toolkit.output import Output
 from verbworker.repl.completer import Known, Suggestion, shape_at, suggest, suggest_answer
 from verbworker.repl.formatting import ORDERS, plain
 from verbworker.repl.lines import is_open
-from verbworker.repl.session import Answer, Session
-from verbworker.repl.shapes import Shapes, Slot
-from verbworker.repl.status_line import Watch
+from verbworker.repl.session import ReplAnswer, ReplSession
+from verbworker.repl.shapes import ArgumentSlot, Shapes
+from verbworker.repl.status_line import StatusLine
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ class Terminal:
             task.cancel()
         return None if task.cancelled() else task.result()
 
-    async def ask(self, question: str, slot: Slot) -> str | None:
+    async def ask(self, question: str, slot: ArgumentSlot) -> str | None:
         """The answer to a question; Ctrl-C and Ctrl-D leave it."""
         _say(question)
         return await self._answer(f"{plain(slot.name)}> ", Suggesting(lambda text: suggest_answer(text, slot)))
@@ -141,7 +141,7 @@ class Terminal:
         return FormattedText([("", "\n".join([*hint, plain(self._standing())]))])
 
 
-async def converse(session: Session, terminal: Terminal, watch: Watch) -> None:
+async def converse(session: ReplSession, terminal: Terminal, watch: StatusLine) -> None:
     """Take one line after the other until somebody leaves."""
 
     def known() -> Known:
@@ -165,7 +165,7 @@ async def converse(session: Session, terminal: Terminal, watch: Watch) -> None:
             watching.cancel()
 
 
-def _tell(answer: Answer) -> None:
+def _tell(answer: ReplAnswer) -> None:
     for line in answer.said:
         _say(line)
     if answer.complaint is not None:

@@ -101,7 +101,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueBy:
     """When a timer should fire at a wait: so long after it begins, or at a date, whichever is first.
 
     `beside` names timers that do not end the wait: once one of them fired, when the next is due is not known.
@@ -113,7 +113,7 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class ParkedToken:
     """One thing an entry waits for, or waited for."""
 
     tenant_id: str
@@ -130,7 +130,7 @@ class Token:
     correlation_key: str | None = None
     job_key: int | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
-    due: Due = Due()
+    due: DueBy = DueBy()
     input_hash: bytes | None = None
 
 

@@ -82,7 +82,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class BlockedSession:
     """How much waits in one place, how much of it for long, the longest wait, and a word on what waits longest."""
 
     number: int
@@ -142,11 +142,11 @@ class Checkup:
         rows = await self._database.fetch(query("checkup", "pinned"), engine_id)
         return {row["definition_key"] for row in rows}
 
-    async def waiting(self, queue: Queue, engine_id: str, *, longer_than: timedelta) -> Waiting:
+    async def waiting(self, queue: Queue, engine_id: str, *, longer_than: timedelta) -> BlockedSession:
         """What waits in one place of one engine."""
         row = await self._database.fetchrow(query("checkup", queue), engine_id, longer_than)
         assert row is not None, "an aggregate has one row"
-        return Waiting(**row)
+        return BlockedSession(**row)
 
 
 def _kind(privilege: str) -> str:

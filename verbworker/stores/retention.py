@@ -13,7 +13,7 @@ _PAYLOAD = "payload"
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class RetiredCount:
     """How many rows are due to go, and since when the oldest is of no use."""
 
     rows: int
@@ -43,14 +43,14 @@ class RetiredRows:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def due(self, kind: str, kept: timedelta, *, most: int) -> Due:
+    async def due(self, kind: str, kept: timedelta, *, most: int) -> RetiredCount:
         """Count the rows of one kind that retired longer ago than `kept`; counting stops at `most`."""
         if kind == _ARCHIVE:
             row = await self._database.fetchrow(query("retention", "count_archive"), kept, most)
         else:
             row = await self._database.fetchrow(query("retention", "count"), kind, kept, most)
         assert row is not None, "an aggregate has one row"
-        return Due(row["due"], row["oldest"])
+        return RetiredCount(row["due"], row["oldest"])
 
     async def drop(self, kind: str, kept: timedelta, *, limit: int) -> int:
         """Drop at most `limit` rows of one kind that retired longer ago than `kept`; return how many went."""

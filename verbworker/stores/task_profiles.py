@@ -4,20 +4,20 @@ import json
 from datetime import timedelta
 
 from verbworker.job.job import Job
-from verbworker.profile.task_profile import HEADER, Terms
+from verbworker.profile.task_profile import HEADER, ProcessProfile
 from verbworker.stores.database import Database
 from verbworker.stores.sql import query
 
 
-class TermsBook:
+class TaskProfileStore:
     """What models were deployed with. Terms never change, so what was read once is kept."""
 
     def __init__(self, database: Database, *, engine_id: str) -> None:
         self._database = database
         self._engine_id = engine_id
-        self._known: dict[str, Terms] = {}
+        self._known: dict[str, ProcessProfile] = {}
 
-    async def of(self, job: Job) -> Terms | None:
+    async def of(self, job: Job) -> ProcessProfile | None:
         """The terms a job names; None when it names none, or none that are known here."""
         digest = job.headers.get(HEADER)
         if digest is None:
@@ -26,7 +26,7 @@ class TermsBook:
             row = await self._database.fetchrow(query("terms", "find"), digest)
             if row is None:
                 return None
-            self._known[digest] = Terms.of(digest, json.loads(row["ir"]), json.loads(row["policies"]))
+            self._known[digest] = ProcessProfile.of(digest, json.loads(row["ir"]), json.loads(row["policies"]))
         return self._known[digest]
 
     async def definition_of(self, definition_key: int) -> str | None:

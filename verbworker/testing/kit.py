@@ -25,9 +25,9 @@ from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.sql import query
 from verbworker.testing.memory import JobState, MemoryEngine, MemoryJob
-from verbworker.work.feeds.leases import Heart
+from verbworker.work.feeds.leases import Leases
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.perform import VerbRun
 
 _MOST_DELIVERIES = 10
 _SETTLED = (JobState.COMPLETED, JobState.INCIDENT, JobState.THROWN)
@@ -80,9 +80,9 @@ class Kit:
         self._stop()
         frames = Frames(self.database, engine_id=self.engine.engine_id, owner=uuid4(), lease=timedelta(seconds=30))
         self._boot = self._tasks.create_task(frames.run())
-        heart = Heart(frames, self.engine, engine_timeout_ms=60_000)
+        heart = Leases(frames, self.engine, engine_timeout_ms=60_000)
         databases = Databases(control=self.database, verbs=self.database)
-        performance = Performance(self._threads)
+        performance = VerbRun(self._threads)
         self._executor = Executor(self._registry, self.engine, frames, databases, heart, performance)
 
     def _stop(self) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from verblint.report.render import render
 from verbworker.app import wiring as app
-from verbworker.app.client import Office, opened_office
+from verbworker.app.client import Client, opened_office
 from verbworker.app.settings import Settings
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
@@ -28,7 +28,7 @@ from verbworker.stores.deployments import Deployments
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.gates.decide import Gates
-from verbworker.work.messages.delivery import Messenger
+from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.messages.ingress import Ingress
 from verbworker.work.starts.deploy import Deploy, prepare
 from verbworker.work.starts.dispatcher import Dispatcher
@@ -50,11 +50,11 @@ class Play:
 
     engine: Engine
     database: Database
-    _office: Office
+    _office: Client
     _gates: Gates
     _ingress: Ingress
     _dispatcher: Dispatcher
-    _messenger: Messenger
+    _messenger: MessageDelivery
 
     @classmethod
     @asynccontextmanager
@@ -89,7 +89,7 @@ class Play:
                 Gates(database, found),
                 Ingress(inbox, letters),
                 Dispatcher(office.dispatches, Instances(database), found),
-                Messenger(registry, inbox, letters, found),
+                MessageDelivery(registry, inbox, letters, found),
             )
             # An engine in memory has one door; a worker comes to the others by its own, as it does in production.
             async with _working(settings, registry, found if engine == "inline" else None):

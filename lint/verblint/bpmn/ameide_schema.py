@@ -16,7 +16,7 @@ WORK = ("serviceTask", "sendTask", "intermediateThrowEvent")
 
 
 @value
-class Shape:
+class AmeideShape:
     """One element of the extension: where it stands, what it must and may have."""
 
     parents: tuple[str, ...]
@@ -25,16 +25,16 @@ class Shape:
     is_repeatable: bool = False
 
 
-SHAPES: Mapping[str, Shape] = {
-    "workflowDefinition": Shape(("process",), ("definitionId", "workflowIdTemplate"), ("workflowType",)),
-    "taskDefinition": Shape((*WORK, "endEvent"), ("type", "policyRef"), ("idempotencyKeyTemplate",)),
-    "taskHeaders": Shape((*WORK, "endEvent")),
-    "header": Shape(("ameide:taskHeaders",), ("key", "value"), is_repeatable=True),
-    "ioMapping": Shape((*WORK, "endEvent")),
-    "input": Shape(("ameide:ioMapping",), ("source", "target"), is_repeatable=True),
-    "output": Shape(("ameide:ioMapping",), ("source", "target"), is_repeatable=True),
-    "subscription": Shape(("message",), ("correlationKeyTemplate", "messageIdPath")),
-    "updateDefinition": Shape(("userTask",), (), ("name",)),
+SHAPES: Mapping[str, AmeideShape] = {
+    "workflowDefinition": AmeideShape(("process",), ("definitionId", "workflowIdTemplate"), ("workflowType",)),
+    "taskDefinition": AmeideShape((*WORK, "endEvent"), ("type", "policyRef"), ("idempotencyKeyTemplate",)),
+    "taskHeaders": AmeideShape((*WORK, "endEvent")),
+    "header": AmeideShape(("ameide:taskHeaders",), ("key", "value"), is_repeatable=True),
+    "ioMapping": AmeideShape((*WORK, "endEvent")),
+    "input": AmeideShape(("ameide:ioMapping",), ("source", "target"), is_repeatable=True),
+    "output": AmeideShape(("ameide:ioMapping",), ("source", "target"), is_repeatable=True),
+    "subscription": AmeideShape(("message",), ("correlationKeyTemplate", "messageIdPath")),
+    "updateDefinition": AmeideShape(("userTask",), (), ("name",)),
 }
 # Roots of the paths in a mapping: (of the source, of the target).
 ROOTS = {"input": ("state", "request"), "output": ("result", "state")}

@@ -9,16 +9,16 @@ from verblint.bpmn.model import (
     Declaration,
     Definitions,
     FlowNode,
-    Kind,
     MessageDeclaration,
     MultiInstance,
+    NodeKind,
     Process,
     Scope,
     SequenceFlow,
 )
 
-_NODE_KINDS = {kind.value: kind for kind in Kind if kind is not Kind.UNKNOWN}
-_NESTED = (Kind.SUB_PROCESS, Kind.TRANSACTION, Kind.AD_HOC_SUB_PROCESS)
+_NODE_KINDS = {kind.value: kind for kind in NodeKind if kind is not NodeKind.UNKNOWN}
+_NESTED = (NodeKind.SUB_PROCESS, NodeKind.TRANSACTION, NodeKind.AD_HOC_SUB_PROCESS)
 # What stands in a process or subprocess and is neither node nor flow nor association.
 _NOT_NODES = frozenset(
     """
@@ -67,17 +67,17 @@ def _scope(element: Element) -> Scope:
         elif child.local == "association":
             associations.append(_association(child))
         elif child.local not in _NOT_NODES:
-            nodes.append(_node(child, Kind.UNKNOWN))
+            nodes.append(_node(child, NodeKind.UNKNOWN))
     return Scope(tuple(nodes), tuple(flows), tuple(associations))
 
 
-def _node(element: Element, kind: Kind) -> FlowNode:
+def _node(element: Element, kind: NodeKind) -> FlowNode:
     values = element.values
     written = values.get
-    is_unknown = kind is Kind.UNKNOWN
+    is_unknown = kind is NodeKind.UNKNOWN
     # An unknown kind might be anything, so that nothing written in it is overlooked.
     loop = element.find("multiInstanceLoopCharacteristics") if kind.is_activity or is_unknown else None
-    interrupting = "cancelActivity" if kind is Kind.BOUNDARY_EVENT else "isInterrupting"
+    interrupting = "cancelActivity" if kind is NodeKind.BOUNDARY_EVENT else "isInterrupting"
     # By place and not by name: that takes half as long, and a file has hundreds.
     return FlowNode(
         written("id", ""),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 
 from verblint.bpmn.element import BPMN, Element
-from verblint.bpmn.element_group import Alike
+from verblint.bpmn.element_group import ElementGroup
 from verblint.startup.value import value
 
 # name: base | children in order | attributes. A child with ? stands at most once, with * any number of times, otherwise
@@ -166,7 +166,7 @@ _MIXED = ("Expression", "Word", "documentation", "text", "script")
 
 
 @value(guarded=False)
-class Slot:
+class ChildSlot:
     """One place in the order of children: the names that fit, and how often."""
 
     names: frozenset[str]
@@ -178,7 +178,7 @@ class Slot:
 class Content:
     """What an element may have: children in order, attributes with their types, text or none."""
 
-    slots: tuple[Slot, ...]
+    slots: tuple[ChildSlot, ...]
     attributes: Mapping[str, str]
     required: tuple[str, ...]
     has_text: bool
@@ -191,7 +191,7 @@ class Content:
         return {name: number for number, slot in slots for name in slot.names}
 
     @cached_property
-    def required_slots(self) -> tuple[Slot, ...]:
+    def required_slots(self) -> tuple[ChildSlot, ...]:
         """The children it cannot be without."""
         return tuple(slot for slot in self.slots if slot.is_required)
 
@@ -215,7 +215,7 @@ def content(local: str) -> Content | None:
     return _content(name, _types()) if name is not None else None
 
 
-def known_elements(elements: Mapping[tuple[str, str], Alike]) -> Iterator[tuple[Content, Alike]]:
+def known_elements(elements: Mapping[tuple[str, str], ElementGroup]) -> Iterator[tuple[Content, ElementGroup]]:
     """The BPMN elements among some, those of one name together with what they may have."""
     for (namespace, local), alike in elements.items():
         known = content(local) if namespace == BPMN else None
@@ -249,9 +249,9 @@ def _lineage(name: str, types: Mapping[str, tuple[str, list[str], list[str]]]) -
 
 
 @cache
-def _slot(child: str) -> Slot:
+def _slot(child: str) -> ChildSlot:
     name = child.rstrip("?*")
-    return Slot(frozenset(_GROUPS.get(name, name).split()), name == child, child.endswith("*"))
+    return ChildSlot(frozenset(_GROUPS.get(name, name).split()), name == child, child.endswith("*"))
 
 
 def _bare(attribute: str) -> str:

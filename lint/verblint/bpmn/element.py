@@ -6,7 +6,7 @@ from itertools import islice, takewhile
 from pyexpat import ParserCreate
 from re import Match
 
-from verblint.bpmn.element_group import Alike
+from verblint.bpmn.element_group import ElementGroup
 from verblint.bpmn.source import Position, Source
 from verblint.startup.pattern import pattern
 from verblint.startup.value import field, value
@@ -148,7 +148,7 @@ class Document:
     source: Source
     chunks: list[str] = field(default_factory=list)
     interruptions: list[int] = field(default_factory=list)
-    elements: dict[tuple[str, str], Alike] = field(default_factory=dict)
+    elements: dict[tuple[str, str], ElementGroup] = field(default_factory=dict)
 
     def take_apart(self) -> None:
         """Cut the tree into pieces, so that it goes at once and not when the garbage collector comes round."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from verblint.bpmn.element import Element
 
 
-class Alike(list["Element"]):
+class ElementGroup(list["Element"]):
     """The elements of one name, in document order. Ask when the file is read: answers are kept."""
 
     __slots__ = ("_columns", "_keys", "_rows")

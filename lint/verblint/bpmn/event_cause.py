@@ -25,7 +25,7 @@ class Timer:
 
 
 @value(guarded=False)
-class Message:
+class MessageEvent:
     """A message arrives, or leaves; `ref` is the id of the message."""
 
     ref: str
@@ -49,7 +49,7 @@ class Escalation:
 
 
 @value
-class Signal:
+class SignalEvent:
     """A signal is broadcast or heard."""
 
     ref: str
@@ -95,7 +95,7 @@ class UnknownEvent:
 
 
 EventDefinition = (
-    Timer | Message | Error | Escalation | Signal | Terminate | Compensate | Link | Conditional | UnknownEvent
+    Timer | MessageEvent | Error | Escalation | SignalEvent | Terminate | Compensate | Link | Conditional | UnknownEvent
 )
 
 
@@ -113,13 +113,13 @@ def _event_definition(element: Element) -> EventDefinition:
         case "timerEventDefinition":
             return _timer(element)
         case "messageEventDefinition":
-            return Message(element.get("messageRef") or "", element)
+            return MessageEvent(element.get("messageRef") or "", element)
         case "errorEventDefinition":
             return Error(element.get("errorRef") or "", element)
         case "escalationEventDefinition":
             return Escalation(element.get("escalationRef") or "", element)
         case "signalEventDefinition":
-            return Signal(element.get("signalRef") or "", element)
+            return SignalEvent(element.get("signalRef") or "", element)
         case "terminateEventDefinition":
             return Terminate(element)
         case "compensateEventDefinition":

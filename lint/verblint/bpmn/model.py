@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Key = TypeVar("Key")
 
 
-class Kind(StrEnum):
+class NodeKind(StrEnum):
     """What a flow node is; the values are the names of the BPMN elements."""
 
     START_EVENT = "startEvent"
@@ -59,9 +59,9 @@ class Kind(StrEnum):
         self.is_activity = bool(local) and not self.is_event and not self.is_gateway
 
 
-EVENTS = tuple(kind for kind in Kind if kind.is_event)
+EVENTS = tuple(kind for kind in NodeKind if kind.is_event)
 # What is unknown may be an event.
-EVENTFUL = (*EVENTS, Kind.UNKNOWN)
+EVENTFUL = (*EVENTS, NodeKind.UNKNOWN)
 
 
 @value(guarded=False)
@@ -99,7 +99,7 @@ class FlowNode:
 
     id: str
     name: str
-    kind: Kind
+    kind: NodeKind
     element: Element
     binding: Binding = field(default_factory=Binding)
     default: str = ""
@@ -120,7 +120,7 @@ class FlowNode:
     @property
     def is_compensation_boundary(self) -> bool:
         """True for a boundary event that only names a compensation handler."""
-        return self.kind is Kind.BOUNDARY_EVENT and isinstance(self.event, Compensate)
+        return self.kind is NodeKind.BOUNDARY_EVENT and isinstance(self.event, Compensate)
 
 
 @value(slots=False, eq=False, guarded=False)
@@ -151,7 +151,7 @@ class Scope:
 
     @cached_property
     def _boundaries(self) -> dict[str, list[FlowNode]]:
-        return _grouped((n.attached_to, n) for n in self.nodes if n.kind is Kind.BOUNDARY_EVENT)
+        return _grouped((n.attached_to, n) for n in self.nodes if n.kind is NodeKind.BOUNDARY_EVENT)
 
     def outgoing(self, node: FlowNode) -> list[SequenceFlow]:
         """The flows that leave a node, in document order."""
@@ -172,7 +172,7 @@ class Scope:
 
     @cached_property
     def _catching_links(self) -> dict[str, list[FlowNode]]:
-        caught = ((n.event.name, n) for n in self.nodes if n.kind is Kind.CATCH_EVENT and isinstance(n.event, Link))
+        caught = ((n.event.name, n) for n in self.nodes if n.kind is NodeKind.CATCH_EVENT and isinstance(n.event, Link))
         return _grouped(caught)
 
     def compensation_handler(self, boundary: FlowNode) -> FlowNode | None:
@@ -192,7 +192,7 @@ class Scope:
 
     def link_targets(self, node: FlowNode) -> list[FlowNode]:
         """The events at which a token comes out that a link event throws."""
-        if node.kind is not Kind.THROW_EVENT or not isinstance(node.event, Link):
+        if node.kind is not NodeKind.THROW_EVENT or not isinstance(node.event, Link):
             return []
         return self._catching_links.get(node.event.name, [])
 
@@ -227,10 +227,10 @@ class Process:
         return list(self.scope.walk())
 
     @cached_property
-    def _by_kind(self) -> dict[Kind, list[tuple[Scope, FlowNode]]]:
+    def _by_kind(self) -> dict[NodeKind, list[tuple[Scope, FlowNode]]]:
         return _grouped((place[1].kind, place) for place in self._nodes)
 
-    def walk(self, *kinds: Kind) -> Iterator[tuple[Scope, FlowNode]]:
+    def walk(self, *kinds: NodeKind) -> Iterator[tuple[Scope, FlowNode]]:
         """Every node at every depth, each with the scope it stands in; with kinds, those of each kind together."""
         if not kinds:
             return iter(self._nodes)

@@ -18,7 +18,7 @@ from verblint.startup.value import value
 Predicate = Callable[[str], bool]
 
 
-class Policy(Enum):
+class EvaluationPolicy(Enum):
     """What may be written in a place."""
 
     LITERAL = "a literal"
@@ -26,7 +26,7 @@ class Policy(Enum):
 
 
 @value
-class Written:
+class WrittenText:
     """A value in a place: the element, the name of the attribute (empty for text), and what is written there."""
 
     element: Element
@@ -42,30 +42,30 @@ class Written:
 
 # Every place without a rule of its own. An attribute of a BPMN or zeebe element that is not here must not be evaluated
 # either, but then some other rule says so: the element is forbidden, or the attribute unknown.
-POLICIES: Mapping[tuple[str, str], Policy] = {
-    ("header", "key"): Policy.LITERAL,
-    ("header", "value"): Policy.LITERAL,
-    ("property", "name"): Policy.LITERAL,
-    ("property", "value"): Policy.LITERAL,
-    ("formDefinition", "formId"): Policy.LITERAL,
-    ("formDefinition", "externalReference"): Policy.LITERAL,
-    ("formDefinition", "bindingType"): Policy.LITERAL,
-    ("formDefinition", "versionTag"): Policy.LITERAL,
-    ("versionTag", "value"): Policy.LITERAL,
-    ("jobPriorityDefinition", "priority"): Policy.LITERAL,
-    ("executionListener", "type"): Policy.LITERAL,
-    ("executionListener", "retries"): Policy.LITERAL,
-    ("taskListener", "type"): Policy.LITERAL,
-    ("taskListener", "retries"): Policy.LITERAL,
-    ("error", "errorCode"): Policy.LITERAL,
-    ("escalation", "escalationCode"): Policy.LITERAL,
-    ("assignmentDefinition", "assignee"): Policy.FLAG_OR_LITERAL,
+POLICIES: Mapping[tuple[str, str], EvaluationPolicy] = {
+    ("header", "key"): EvaluationPolicy.LITERAL,
+    ("header", "value"): EvaluationPolicy.LITERAL,
+    ("property", "name"): EvaluationPolicy.LITERAL,
+    ("property", "value"): EvaluationPolicy.LITERAL,
+    ("formDefinition", "formId"): EvaluationPolicy.LITERAL,
+    ("formDefinition", "externalReference"): EvaluationPolicy.LITERAL,
+    ("formDefinition", "bindingType"): EvaluationPolicy.LITERAL,
+    ("formDefinition", "versionTag"): EvaluationPolicy.LITERAL,
+    ("versionTag", "value"): EvaluationPolicy.LITERAL,
+    ("jobPriorityDefinition", "priority"): EvaluationPolicy.LITERAL,
+    ("executionListener", "type"): EvaluationPolicy.LITERAL,
+    ("executionListener", "retries"): EvaluationPolicy.LITERAL,
+    ("taskListener", "type"): EvaluationPolicy.LITERAL,
+    ("taskListener", "retries"): EvaluationPolicy.LITERAL,
+    ("error", "errorCode"): EvaluationPolicy.LITERAL,
+    ("escalation", "escalationCode"): EvaluationPolicy.LITERAL,
+    ("assignmentDefinition", "assignee"): EvaluationPolicy.FLAG_OR_LITERAL,
     # An expression here must give a list, which no flag is.
-    ("assignmentDefinition", "candidateGroups"): Policy.LITERAL,
-    ("assignmentDefinition", "candidateUsers"): Policy.LITERAL,
-    ("taskSchedule", "dueDate"): Policy.FLAG_OR_LITERAL,
-    ("taskSchedule", "followUpDate"): Policy.FLAG_OR_LITERAL,
-    ("priorityDefinition", "priority"): Policy.FLAG_OR_LITERAL,
+    ("assignmentDefinition", "candidateGroups"): EvaluationPolicy.LITERAL,
+    ("assignmentDefinition", "candidateUsers"): EvaluationPolicy.LITERAL,
+    ("taskSchedule", "dueDate"): EvaluationPolicy.FLAG_OR_LITERAL,
+    ("taskSchedule", "followUpDate"): EvaluationPolicy.FLAG_OR_LITERAL,
+    ("priorityDefinition", "priority"): EvaluationPolicy.FLAG_OR_LITERAL,
 }
 
 _EVALUATED_TEXT = (
@@ -76,7 +76,7 @@ _EVALUATED_TEXT = (
 _NAMED_BY_EXPRESSION = ("message", "signal")
 
 
-def places(context: Context, policy: Policy) -> Iterator[Written]:
+def places(context: Context, policy: EvaluationPolicy) -> Iterator[WrittenText]:
     """Everything written in the places under a policy."""
     for (local, name), found in POLICIES.items():
         if found is not policy:
@@ -85,14 +85,14 @@ def places(context: Context, policy: Policy) -> Iterator[Written]:
             for element in context.every(local, namespace=namespace):
                 attribute = element.attribute(name)
                 if attribute is not None:
-                    yield Written(element, name, Expression.of(attribute))
+                    yield WrittenText(element, name, Expression.of(attribute))
 
 
-def flag_places(context: Context) -> Iterator[Written]:
+def flag_places(context: Context) -> Iterator[WrittenText]:
     """Everything written where one flag may stand instead of a literal: the places under that policy, and timers."""
-    yield from places(context, Policy.FLAG_OR_LITERAL)
+    yield from places(context, EvaluationPolicy.FLAG_OR_LITERAL)
     for element in context.every(*TimerKind):
-        yield Written(element, "", Expression.of(element))
+        yield WrittenText(element, "", Expression.of(element))
 
 
 def is_evaluated(element: Element) -> bool:

@@ -11,7 +11,7 @@ from pyexpat import ErrorString, ExpatError, ParserCreate
 from verblint.bpmn.diagram import TAG as DIAGRAM_TAG
 from verblint.bpmn.diagram import end_of_inside, ends_with_root
 from verblint.bpmn.element import SEPARATOR, Document, Element, name_of
-from verblint.bpmn.element_group import Alike
+from verblint.bpmn.element_group import ElementGroup
 from verblint.bpmn.source import Position, Source
 from verblint.startup.value import value
 
@@ -233,14 +233,14 @@ class _Reading:
         raise ModelError(code, message, self._source.position(at)) from None
 
 
-class _Names(dict[str, tuple[str, str, Alike]]):
+class _Names(dict[str, tuple[str, str, ElementGroup]]):
     """Element names as expat writes them, each with its namespace, its local name and all elements of that name."""
 
-    def __init__(self, elements: dict[tuple[str, str], Alike]) -> None:
+    def __init__(self, elements: dict[tuple[str, str], ElementGroup]) -> None:
         self._elements = elements
 
-    def __missing__(self, name: str) -> tuple[str, str, Alike]:
+    def __missing__(self, name: str) -> tuple[str, str, ElementGroup]:
         namespace, local = name_of(name)
-        alike = self._elements.setdefault((namespace, local), Alike())
+        alike = self._elements.setdefault((namespace, local), ElementGroup())
         self[name] = resolved = (namespace, local, alike)
         return resolved

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from verblint.bpmn.element import Element, Place
-from verblint.bpmn.event_cause import Compensate, Error, Escalation, Message, Signal
+from verblint.bpmn.event_cause import Compensate, Error, Escalation, MessageEvent, SignalEvent
 from verblint.bpmn.model import Definitions, FlowNode, Process, Scope
 from verblint.startup.value import value
 
@@ -98,13 +98,13 @@ def _of_events(model: Definitions, node: FlowNode) -> Iterator[Reference]:
     for event in node.events:
         known: Collection[str]
         match event:
-            case Message(ref, element):
+            case MessageEvent(ref, element):
                 name, wanted, known = "messageRef", "a message", model.messages
             case Error(ref, element):
                 name, wanted, known = "errorRef", "an error", model.errors
             case Escalation(ref, element):
                 name, wanted, known = "escalationRef", "an escalation", model.escalations
-            case Signal(ref, element):
+            case SignalEvent(ref, element):
                 name, wanted, known = "signalRef", "a signal", model.signals
             case _:
                 continue

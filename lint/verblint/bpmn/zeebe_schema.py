@@ -7,7 +7,7 @@ refused. What a rule of its own forbids is listed all the same: it shall be refu
 from collections.abc import Iterator, Mapping
 
 from verblint.bpmn.element import ZEEBE
-from verblint.bpmn.element_group import Alike
+from verblint.bpmn.element_group import ElementGroup
 from verblint.startup.value import value
 
 Version = tuple[int, int]
@@ -23,7 +23,7 @@ _CONFIGURATIONS = ("modelerConfigurationTemplate", "modelerConfigurationName")
 
 
 @value(guarded=False)
-class Shape:
+class ZeebeShape:
     """One element of the extension: its attributes, its parents, the first engine that knows it.
 
     A parent is a BPMN element, in whose extension elements it stands, or `zeebe:` and an element of the extension.
@@ -40,57 +40,59 @@ class Shape:
         return not self.parents or parent in self.parents
 
 
-SHAPES: Mapping[str, Shape] = {
-    "taskDefinition": Shape(("type", "retries"), (*_JOBS, "adHocSubProcess")),
-    "taskHeaders": Shape((), (*_JOBS, "userTask", "adHocSubProcess")),
-    "header": Shape(("id", "key", "value"), ("zeebe:taskHeaders",), is_repeatable=True),
-    "ioMapping": Shape((), (*_ACTIVITIES, *_EVENTS)),
-    "input": Shape(("source", "target", *_CONFIGURATIONS), ("zeebe:ioMapping",), is_repeatable=True),
-    "output": Shape(("source", "target"), ("zeebe:ioMapping",), is_repeatable=True),
-    "subscription": Shape(("correlationKey",), ("message",)),
-    "userTask": Shape((), ("userTask",)),
-    "assignmentDefinition": Shape(("assignee", "candidateGroups", "candidateUsers"), ("userTask",)),
-    "taskSchedule": Shape(("dueDate", "followUpDate"), ("userTask",)),
-    "priorityDefinition": Shape(("priority",), ("userTask",)),
-    "formDefinition": Shape(("formId", "formKey", "externalReference", *_BINDING), ("userTask", "startEvent")),
-    "jobPriorityDefinition": Shape(("priority",), ("process", *_JOBS), (8, 10)),
-    "versionTag": Shape(("value",), ("process",)),
-    "properties": Shape(),
-    "property": Shape(("name", "value", *_CONFIGURATIONS), ("zeebe:properties",), is_repeatable=True),
-    "executionListeners": Shape((), ("process", *_ACTIVITIES, *_EVENTS, *_GATEWAYS)),
-    "executionListener": Shape(("eventType", "retries", "type"), ("zeebe:executionListeners",), is_repeatable=True),
-    "taskListeners": Shape((), ("userTask",), (8, 8)),
-    "taskListener": Shape(("eventType", "retries", "type"), ("zeebe:taskListeners",), (8, 8), is_repeatable=True),
+SHAPES: Mapping[str, ZeebeShape] = {
+    "taskDefinition": ZeebeShape(("type", "retries"), (*_JOBS, "adHocSubProcess")),
+    "taskHeaders": ZeebeShape((), (*_JOBS, "userTask", "adHocSubProcess")),
+    "header": ZeebeShape(("id", "key", "value"), ("zeebe:taskHeaders",), is_repeatable=True),
+    "ioMapping": ZeebeShape((), (*_ACTIVITIES, *_EVENTS)),
+    "input": ZeebeShape(("source", "target", *_CONFIGURATIONS), ("zeebe:ioMapping",), is_repeatable=True),
+    "output": ZeebeShape(("source", "target"), ("zeebe:ioMapping",), is_repeatable=True),
+    "subscription": ZeebeShape(("correlationKey",), ("message",)),
+    "userTask": ZeebeShape((), ("userTask",)),
+    "assignmentDefinition": ZeebeShape(("assignee", "candidateGroups", "candidateUsers"), ("userTask",)),
+    "taskSchedule": ZeebeShape(("dueDate", "followUpDate"), ("userTask",)),
+    "priorityDefinition": ZeebeShape(("priority",), ("userTask",)),
+    "formDefinition": ZeebeShape(("formId", "formKey", "externalReference", *_BINDING), ("userTask", "startEvent")),
+    "jobPriorityDefinition": ZeebeShape(("priority",), ("process", *_JOBS), (8, 10)),
+    "versionTag": ZeebeShape(("value",), ("process",)),
+    "properties": ZeebeShape(),
+    "property": ZeebeShape(("name", "value", *_CONFIGURATIONS), ("zeebe:properties",), is_repeatable=True),
+    "executionListeners": ZeebeShape((), ("process", *_ACTIVITIES, *_EVENTS, *_GATEWAYS)),
+    "executionListener": ZeebeShape(
+        ("eventType", "retries", "type"), ("zeebe:executionListeners",), is_repeatable=True
+    ),
+    "taskListeners": ZeebeShape((), ("userTask",), (8, 8)),
+    "taskListener": ZeebeShape(("eventType", "retries", "type"), ("zeebe:taskListeners",), (8, 8), is_repeatable=True),
     # Refused by rules of their own, whatever the engine.
-    "script": Shape(("expression", "resultVariable"), ("scriptTask",)),
-    "calledDecision": Shape(("decisionId", "resultVariable", *_BINDING), ("businessRuleTask",)),
-    "calledElement": Shape(
+    "script": ZeebeShape(("expression", "resultVariable"), ("scriptTask",)),
+    "calledDecision": ZeebeShape(("decisionId", "resultVariable", *_BINDING), ("businessRuleTask",)),
+    "calledElement": ZeebeShape(
         (
             *("processId", "processIdExpression", "businessId"),
             *("propagateAllChildVariables", "propagateAllParentVariables", *_BINDING),
         ),
         ("callActivity",),
     ),
-    "loopCharacteristics": Shape(
+    "loopCharacteristics": ZeebeShape(
         ("inputCollection", "inputElement", "outputCollection", "outputElement"),
         ("multiInstanceLoopCharacteristics",),
     ),
-    "adHoc": Shape(("activeElementsCollection", "outputCollection", "outputElement"), ("adHocSubProcess",)),
-    "conditionalFilter": Shape(("variableNames", "variableEvents"), ("conditionalEventDefinition",)),
-    "publishMessage": Shape(("correlationKey", "messageId", "timeToLive"), ("sendTask", "messageEventDefinition")),
-    "userTaskForm": Shape(("id",), ("process",), is_repeatable=True),
-    "linkedResources": Shape((), ("serviceTask", "sendTask")),
-    "linkedResource": Shape(
+    "adHoc": ZeebeShape(("activeElementsCollection", "outputCollection", "outputElement"), ("adHocSubProcess",)),
+    "conditionalFilter": ZeebeShape(("variableNames", "variableEvents"), ("conditionalEventDefinition",)),
+    "publishMessage": ZeebeShape(("correlationKey", "messageId", "timeToLive"), ("sendTask", "messageEventDefinition")),
+    "userTaskForm": ZeebeShape(("id",), ("process",), is_repeatable=True),
+    "linkedResources": ZeebeShape((), ("serviceTask", "sendTask")),
+    "linkedResource": ZeebeShape(
         ("resourceId", "resourceType", "linkName", *_BINDING), ("zeebe:linkedResources",), is_repeatable=True
     ),
-    "agentDefinition": Shape(("agentType",), ("serviceTask", "adHocSubProcess")),
+    "agentDefinition": ZeebeShape(("agentType",), ("serviceTask", "adHocSubProcess")),
 }
 
 # What the extension adds to BPMN elements themselves; each is refused by a rule of its own.
 ATTRIBUTES = (*_TEMPLATES, "retryCounter")
 
 
-def known_elements(elements: Mapping[tuple[str, str], Alike]) -> Iterator[tuple[Shape, Alike]]:
+def known_elements(elements: Mapping[tuple[str, str], ElementGroup]) -> Iterator[tuple[ZeebeShape, ElementGroup]]:
     """The elements of the extension among some, those of one name together with their shape."""
     for (namespace, local), alike in elements.items():
         shape = SHAPES.get(local) if namespace == ZEEBE else None

@@ -27,7 +27,7 @@ class Origin:
 
 
 @value
-class Flag:
+class FlagField:
     """One `orch_*` flag: its type, the values of an enum, and the value it has at the start."""
 
     name: str
@@ -38,7 +38,7 @@ class Flag:
 
 
 @value
-class Gate:
+class GateField:
     """A human gate: the user task it stands at and the answers it takes."""
 
     name: str
@@ -48,7 +48,7 @@ class Gate:
 
 
 @value(kw_only=True)
-class WorkflowVerb:
+class WorkflowVerbFields:
     """A verb that is performed by a process.
 
     `errors` are the codes each sub-verb may end with. One that is not in it may end with any.
@@ -59,14 +59,14 @@ class WorkflowVerb:
     process: str
     origin: Origin
     sub_verbs: tuple[str, ...] = ()
-    flags: Mapping[str, Flag] = field(default_factory=dict)
+    flags: Mapping[str, FlagField] = field(default_factory=dict)
     policy: str = ""
     policies: Mapping[str, str] = field(default_factory=dict)
     compensation: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     correlation: tuple[str, ...] = ()
     messages: Mapping[str, str] = field(default_factory=dict)
-    gates: Mapping[str, Gate] = field(default_factory=dict)
+    gates: Mapping[str, GateField] = field(default_factory=dict)
 
     def policy_of(self, sub_verb: str) -> str:
         """The name of the policy a sub-verb runs under, or an empty string when none is declared."""
@@ -87,7 +87,7 @@ class DirectVerb:
 
 
 @value
-class Policy:
+class PolicyFields:
     """How often a sub-verb is tried; the engine calls the same number retries."""
 
     name: str
@@ -99,10 +99,10 @@ class Policy:
 class Contracts:
     """Every contract of a project. An empty one means that the linter was given no verbs."""
 
-    workflows: Mapping[str, WorkflowVerb] = field(default_factory=dict)
+    workflows: Mapping[str, WorkflowVerbFields] = field(default_factory=dict)
     directs: Mapping[str, DirectVerb] = field(default_factory=dict)
-    policies: Mapping[str, Policy] = field(default_factory=dict)
+    policies: Mapping[str, PolicyFields] = field(default_factory=dict)
 
-    def of_process(self, process: str) -> WorkflowVerb | None:
+    def of_process(self, process: str) -> WorkflowVerbFields | None:
         """The workflow verb that a process performs, by process key."""
         return next((verb for verb in self.workflows.values() if verb.process == process), None)

@@ -40,30 +40,32 @@ from pathlib import Path
 from verblint.contracts.contract import (
     Contracts,
     DirectVerb,
-    Flag,
+    FlagField,
     FlagType,
     FlagValue,
-    Gate,
+    GateField,
     Origin,
-    Policy,
-    WorkflowVerb,
+    PolicyFields,
+    WorkflowVerbFields,
 )
 from verblint.contracts.policies import policies_of
-from verblint.contracts.section import Fault, Section, Shape
+from verblint.contracts.section import ContractFault, FieldShape, Section
 from verblint.contracts.strict_yaml import YamlError, load
 
 POLICY_FILE = "policies.yaml"
 
-_VERB = Shape(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*(?:\.[a-z][a-z0-9]*(?:-[a-z0-9]+)*)+", "a verb's name, like kyc.open-case")
-_FLAG = Shape(r"orch_[a-z0-9]+(?:_[a-z0-9]+)*", "a flag's name, like orch_docs_received")
-_KEY = Shape(r"corr_[a-z0-9]+(?:_[a-z0-9]+)*", "a correlation key's name, like corr_documents")
-_ELEMENT = Shape(r"[A-Za-z_][A-Za-z0-9_.-]*", "an element id of BPMN")
-_FIELD = Shape(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*", "a payload field, like documents_requested")
+_VERB = FieldShape(
+    r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*(?:\.[a-z][a-z0-9]*(?:-[a-z0-9]+)*)+", "a verb's name, like kyc.open-case"
+)
+_FLAG = FieldShape(r"orch_[a-z0-9]+(?:_[a-z0-9]+)*", "a flag's name, like orch_docs_received")
+_KEY = FieldShape(r"corr_[a-z0-9]+(?:_[a-z0-9]+)*", "a correlation key's name, like corr_documents")
+_ELEMENT = FieldShape(r"[A-Za-z_][A-Za-z0-9_.-]*", "an element id of BPMN")
+_FIELD = FieldShape(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*", "a payload field, like documents_requested")
 # What a condition can write between its quotes.
-_WORD = Shape(r"[ !#-\[\]-~]+", "plain ASCII without quotes and backslashes")
-_CODE = Shape(r"[!-~](?:[ -~]{0,198}[!-~])?", "an error code: 1 to 200 printable ASCII characters")
-_STRATEGY = Shape("direct|workflow", "direct or workflow")
-_FLAG_TYPE = Shape("|".join(FlagType), "boolean, integer, string or enum")
+_WORD = FieldShape(r"[ !#-\[\]-~]+", "plain ASCII without quotes and backslashes")
+_CODE = FieldShape(r"[!-~](?:[ -~]{0,198}[!-~])?", "an error code: 1 to 200 printable ASCII characters")
+_STRATEGY = FieldShape("direct|workflow", "direct or workflow")
+_FLAG_TYPE = FieldShape("|".join(FlagType), "boolean, integer, string or enum")
 
 _SHARED_FIELDS = ("verb", "version", "strategy", "sentences", "args", "summary", "owner")
 _WORKFLOW_FIELDS = (
@@ -76,7 +78,7 @@ _DIRECT_FIELDS = ("mode", "writes", "on_unknown", "idempotency_window", "policy"
 class ContractError(Exception):
     """Contracts that cannot be trusted; `faults` names every place that is wrong."""
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
+    def __init__(self, faults: Iterable[ContractFault]) -> None:
         self.faults = tuple(faults)
         super().__init__("\n".join(map(str, self.faults)))
 
@@ -84,7 +86,7 @@ class ContractError(Exception):
 def read_contracts(
     verbs: Path,
     policies: Iterable[Path] = (),
-    known: Mapping[str, Policy] | None = None,
+    known: Mapping[str, PolicyFields] | None = None,
     *,
     is_exact: bool = False,
 ) -> Contracts:
@@ -105,7 +107,7 @@ def read_contracts(
     return catalogue.finish()
 
 
-def read_policies(file: Path, *, is_exact: bool = False) -> Mapping[str, Policy]:
+def read_policies(file: Path, *, is_exact: bool = False) -> Mapping[str, PolicyFields]:
     """The policies of one file by name, or ContractError."""
     catalogue = _Catalogue(is_exact)
     catalogue.add_policies(file)
@@ -117,10 +119,10 @@ class _Catalogue:
 
     def __init__(self, is_exact: bool = False) -> None:
         self._is_exact = is_exact
-        self._workflows: dict[str, tuple[WorkflowVerb, Section]] = {}
+        self._workflows: dict[str, tuple[WorkflowVerbFields, Section]] = {}
         self._directs: dict[str, DirectVerb] = {}
-        self._policies: dict[str, Policy] = {}
-        self._faults: list[Fault] = []
+        self._policies: dict[str, PolicyFields] = {}
+        self._faults: list[ContractFault] = []
 
     def add_verbs(self, file: Path) -> None:
         """Read the verb or the verbs of a file."""
@@ -144,7 +146,7 @@ class _Catalogue:
                 entry.fault(f"the policy {policy.name} is declared twice", "name")
             self._policies[policy.name] = policy
 
-    def add_known(self, policies: Mapping[str, Policy]) -> None:
+    def add_known(self, policies: Mapping[str, PolicyFields]) -> None:
         """Take policies that somebody else has read."""
         self._policies = {**policies, **self._policies}
 
@@ -165,10 +167,10 @@ class _Catalogue:
         try:
             document = load(file.read_bytes(), str(file))
         except YamlError as error:
-            self._faults.append(Fault.of(error))
+            self._faults.append(ContractFault.of(error))
             return None
         except OSError as error:
-            self._faults.append(Fault(str(file), 1, 1, "", f"cannot be read: {error.strerror}"))
+            self._faults.append(ContractFault(str(file), 1, 1, "", f"cannot be read: {error.strerror}"))
             return None
         section = Section(document, (), self._faults)
         if not section.members:
@@ -185,7 +187,7 @@ class _Catalogue:
         else:
             self._directs[name] = _direct(section, name)
 
-    def _check_references(self, verb: WorkflowVerb, section: Section) -> None:
+    def _check_references(self, verb: WorkflowVerbFields, section: Section) -> None:
         for index, name in enumerate(verb.sub_verbs):
             if name in self._workflows:
                 message = f"{name} is a workflow verb; a process calls direct verbs only and hands over by message"
@@ -200,11 +202,11 @@ class _Catalogue:
                 section.fault(f"no policy is called {policy}", "policies", step)
 
 
-def _workflow(section: Section, name: str) -> WorkflowVerb:
+def _workflow(section: Section, name: str) -> WorkflowVerbFields:
     section.only((*_SHARED_FIELDS, *_WORKFLOW_FIELDS))
     sub_verbs = section.texts("sub_verbs", like=_VERB)
     keys = _keys(section.section("correlation"))
-    return WorkflowVerb(
+    return WorkflowVerbFields(
         name=name,
         version=section.integer("version", least=1),
         process=section.text("process", like=_ELEMENT),
@@ -244,7 +246,7 @@ def _messages(section: Section, keys: tuple[str, ...]) -> dict[str, str]:
     return messages
 
 
-def _of_steps(section: Section, name: str, steps: tuple[str, ...], like: Shape | None) -> dict[str, str]:
+def _of_steps(section: Section, name: str, steps: tuple[str, ...], like: FieldShape | None) -> dict[str, str]:
     pairs = section.pairs(name, like=like)
     for step in pairs:
         if step not in steps:
@@ -262,22 +264,22 @@ def _errors(section: Section, steps: tuple[str, ...]) -> dict[str, tuple[str, ..
     return {step: errors.texts(step, like=_CODE) for step in errors.members}
 
 
-def _gates(section: Section) -> Iterator[Gate]:
+def _gates(section: Section) -> Iterator[GateField]:
     for name in section.members:
         gate = section.section(name)
         gate.only(["task", "decisions", "audience"])
         task = gate.text("task", default=name, like=_ELEMENT)
-        yield Gate(name, task, gate.texts("decisions", like=_WORD), _origin(gate))
+        yield GateField(name, task, gate.texts("decisions", like=_WORD), _origin(gate))
 
 
-def _flags(section: Section) -> Iterator[Flag]:
+def _flags(section: Section) -> Iterator[FlagField]:
     for name in section.members:
         if not _FLAG.fits(name):
             section.fault(f"{name!r} is not {_FLAG.description}", name)
         yield _flag(name, section.section(name))
 
 
-def _flag(name: str, section: Section) -> Flag:
+def _flag(name: str, section: Section) -> FlagField:
     section.only(["type", "values", "initial", "summary"])
     written = section.text("type", like=_FLAG_TYPE)
     kind = FlagType(written) if _FLAG_TYPE.fits(written) else FlagType.STRING
@@ -286,7 +288,7 @@ def _flag(name: str, section: Section) -> Flag:
         section.fault("an enum needs values", "values")
     if kind is not FlagType.ENUM and values:
         section.fault(f"a flag of type {kind} has no values", "values")
-    return Flag(name, kind, values, _initial(section, kind, values), _origin(section))
+    return FlagField(name, kind, values, _initial(section, kind, values), _origin(section))
 
 
 def _initial(section: Section, kind: FlagType, values: tuple[str, ...]) -> FlagValue:

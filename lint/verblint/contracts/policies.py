@@ -15,12 +15,12 @@ policies:
 
 from collections.abc import Iterator
 
-from verblint.contracts.contract import Origin, Policy
-from verblint.contracts.section import Section, Shape
+from verblint.contracts.contract import Origin, PolicyFields
+from verblint.contracts.section import FieldShape, Section
 from verblint.startup.value import replace, value
 
-_NAME = Shape(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", "a policy's name, like standard")
-_ERROR_TYPE = Shape(r"[A-Za-z_][A-Za-z0-9_.]*", "the name of an exception")
+_NAME = FieldShape(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", "a policy's name, like standard")
+_ERROR_TYPE = FieldShape(r"[A-Za-z_][A-Za-z0-9_.]*", "the name of an exception")
 _TIMEOUTS = ("schedule_to_close_timeout_seconds", "start_to_close_timeout_seconds")
 _FIRST, _LAST = _INTERVALS = ("initial_interval_seconds", "maximum_interval_seconds")
 _ERRORS = "non_retryable_error_types"
@@ -54,7 +54,7 @@ _COEFFICIENT = _Bounds(1, 1_000)
 _SECONDS = _Bounds(0, 10 * 366 * 86_400, above=True)
 
 
-def policies_of(section: Section, *, is_exact: bool = False) -> Iterator[tuple[Policy, Section]]:
+def policies_of(section: Section, *, is_exact: bool = False) -> Iterator[tuple[PolicyFields, Section]]:
     """The policies of a file, each with its section; what is wrong becomes a fault.
 
     With `is_exact` seconds are whole numbers and the list of error types is there, even when it is empty.
@@ -68,17 +68,17 @@ def policies_of(section: Section, *, is_exact: bool = False) -> Iterator[tuple[P
         yield _policy(entry, is_exact), entry
 
 
-def _policy(section: Section, is_exact: bool) -> Policy:
+def _policy(section: Section, is_exact: bool) -> PolicyFields:
     section.only(["name", *_TIMEOUTS, "retry"])
     name = section.text("name", like=_NAME)
     for timeout in _TIMEOUTS:
         _number(section, timeout, replace(_SECONDS, whole=is_exact))
     if section.value("retry") is None:
         section.fault("is missing", "retry")
-        return Policy(name, 1, _origin(section))
+        return PolicyFields(name, 1, _origin(section))
     retry = section.section("retry")
     _check_retry(retry, is_exact)
-    return Policy(name, int(_number(retry, "maximum_attempts", _ATTEMPTS)), _origin(section))
+    return PolicyFields(name, int(_number(retry, "maximum_attempts", _ATTEMPTS)), _origin(section))
 
 
 def _check_retry(section: Section, is_exact: bool) -> None:

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 from re import compile as pattern
 
 from verblint.bpmn.source import Position
-from verblint.contracts.strict_yaml import Document, Path, Value, YamlError, name_of
+from verblint.contracts.strict_yaml import Path, Value, YamlDocument, YamlError, name_of
 from verblint.names import nearest
 from verblint.startup.value import field, value
 
 
 @value
-class Fault:
+class ContractFault:
     """One thing that is wrong in a contract: the file, the place, the field and a sentence."""
 
     file: str
@@ -20,7 +20,7 @@ class Fault:
     message: str
 
     @classmethod
-    def of(cls, error: YamlError) -> "Fault":
+    def of(cls, error: YamlError) -> "ContractFault":
         """A refusal of the YAML reader as a fault."""
         return cls(error.file, error.line, error.column, name_of(error.path), error.message)
 
@@ -30,7 +30,7 @@ class Fault:
 
 
 @value
-class Shape:
+class FieldShape:
     """How a text must be written: an expression for us and a description for people."""
 
     expression: str
@@ -49,9 +49,9 @@ class Section:
     everything at once.
     """
 
-    document: Document
+    document: YamlDocument
     path: Path
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[ContractFault] = field(default_factory=list)
 
     @property
     def members(self) -> dict[str, Value]:
@@ -80,7 +80,7 @@ class Section:
         """Note what is wrong with a field."""
         path = (*self.path, *steps)
         line, column = self.document.where(path)
-        self.faults.append(Fault(self.document.file, line, column, name_of(path), message))
+        self.faults.append(ContractFault(self.document.file, line, column, name_of(path), message))
 
     def only(self, known: Iterable[str]) -> None:
         """Note every field that is not known; a typo must not silently switch off a check."""
@@ -90,7 +90,7 @@ class Section:
                 near = nearest(name, known)
                 self.fault(f"unknown field; did you mean {near}?" if near else "unknown field", name)
 
-    def text(self, name: str, *, default: str | None = None, like: Shape | None = None) -> str:
+    def text(self, name: str, *, default: str | None = None, like: FieldShape | None = None) -> str:
         """A text, required unless there is a default."""
         return self._checked_text(self.value(name), default, like, name)
 
@@ -104,7 +104,7 @@ class Section:
             return least
         return value
 
-    def texts(self, name: str, *, like: Shape | None = None) -> tuple[str, ...]:
+    def texts(self, name: str, *, like: FieldShape | None = None) -> tuple[str, ...]:
         """A list of different texts; empty when the field is missing."""
         value = self.value(name)
         if value is None:
@@ -118,7 +118,7 @@ class Section:
                 self.fault(f"{text} is listed twice", name, index)
         return tuple(texts)
 
-    def pairs(self, name: str, *, like: Shape | None = None) -> dict[str, str]:
+    def pairs(self, name: str, *, like: FieldShape | None = None) -> dict[str, str]:
         """A mapping from text to text; empty when the field is missing."""
         section = self.section(name)
         return {key: section.text(key, like=like) for key in section.members}
@@ -142,7 +142,7 @@ class Section:
             else:
                 self.fault("must be a mapping", name, index)
 
-    def _checked_text(self, value: Value, default: str | None, like: Shape | None, *steps: str | int) -> str:
+    def _checked_text(self, value: Value, default: str | None, like: FieldShape | None, *steps: str | int) -> str:
         if value is None and default is not None:
             return default
         if not isinstance(value, str) or not value:

@@ -41,7 +41,7 @@ class YamlError(Exception):
 
 
 @value
-class Document:
+class YamlDocument:
     """One YAML document: its value, and where each part of it was written.
 
     The place of a mapping's entry is its key, the place of a list's item is the item.
@@ -58,7 +58,7 @@ class Document:
         return self.positions[path]
 
 
-def load(content: bytes, file: str = "<bytes>") -> Document:
+def load(content: bytes, file: str = "<bytes>") -> YamlDocument:
     """The single document in a file, or YamlError."""
     if len(content) > MAX_SIZE:
         raise YamlError(f"the file has {len(content):,} bytes; {MAX_SIZE:,} is the most", file, Position(1, 1))
@@ -84,11 +84,11 @@ class _Loading:
         self._events: Iterator[yaml.Event] = iter(())
         self._resolver = yaml.resolver.Resolver()
 
-    def run(self, text: str) -> Document:
+    def run(self, text: str) -> YamlDocument:
         """Read the document and make sure that it is the only one."""
         try:
             self._events = yaml.parse(text, Loader=yaml.SafeLoader)
-            return Document(self._file, self._document(), self._positions)
+            return YamlDocument(self._file, self._document(), self._positions)
         except yaml.MarkedYAMLError as error:
             place = _marked(error.problem_mark)
             raise YamlError(f"not YAML: {error.problem}", self._file, place) from None

@@ -28,7 +28,7 @@ _ORDERS: Mapping[str, Callable[[int, int], bool]] = {"<": lt, "<=": le, ">": gt,
 
 
 @value(guarded=False)
-class Flag:
+class FlagRead:
     """A flag by name, with its place in the text."""
 
     name: str
@@ -49,14 +49,14 @@ class Literal:
 class Bare:
     """A flag that stands alone: true or false when it holds a boolean, an incident when it does not."""
 
-    flag: Flag
+    flag: FlagRead
 
 
 @value(guarded=False)
 class Comparison:
     """A flag against a literal; the operator is one of = != < <= > >=."""
 
-    flag: Flag
+    flag: FlagRead
     operator: str
     literal: Literal
 
@@ -65,7 +65,7 @@ class Comparison:
 class Membership:
     """A flag against a list of literals of one type."""
 
-    flag: Flag
+    flag: FlagRead
     literals: tuple[Literal, ...]
 
 
@@ -106,7 +106,7 @@ def walk(test: Test) -> Iterator[Test]:
             return
 
 
-def flags(test: Test) -> Iterator[Flag]:
+def flags(test: Test) -> Iterator[FlagRead]:
     """Every mention of a flag, in the order they are written."""
     return (part.flag for part in walk(test) if isinstance(part, Bare | Comparison | Membership))
 

@@ -1,10 +1,10 @@
 """The parser of conditions: recursive descent that stops at the first token that is not a condition's."""
 
 from verblint.feel import syntax_errors as reason
-from verblint.feel.condition import And, Bare, Comparison, Flag, Literal, Membership, Not, Or, Test
+from verblint.feel.condition import And, Bare, Comparison, FlagRead, Literal, Membership, Not, Or, Test
 from verblint.feel.grammar import LITERAL_WORDS, MAX_DEPTH, MAX_INTEGER, MAX_LENGTH, ConditionError, is_flag
 from verblint.feel.syntax_errors import Reason
-from verblint.feel.tokenizer import KEYWORDS, Token, TokenKind, mentions, tokenize
+from verblint.feel.tokenizer import KEYWORDS, FeelToken, TokenKind, mentions, tokenize
 from verblint.startup.pattern import pattern
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ def _check_text(text: str) -> None:
         raise ConditionError(reason.of_text(text), 0, len(text))
 
 
-def _check_payload(text: str, tokens: list[Token]) -> None:
+def _check_payload(text: str, tokens: list[FeelToken]) -> None:
     if _PAYLOAD not in "".join(text.split()):
         return
     for token in tokens:
@@ -48,9 +48,9 @@ def _check_payload(text: str, tokens: list[Token]) -> None:
             _refuse(token, reason.PAYLOAD, message, reason.LET_A_VERB_DECIDE)
 
 
-def _check_tokens(tokens: list[Token]) -> None:
+def _check_tokens(tokens: list[FeelToken]) -> None:
     """What no place in a condition excuses: a comment, and words without a space between them."""
-    before: Token | None = None
+    before: FeelToken | None = None
     for token in tokens:
         if token.kind is TokenKind.COMMENT:
             hint = "Remove it; the name of the flow is the place for words"
@@ -61,15 +61,15 @@ def _check_tokens(tokens: list[Token]) -> None:
         before = token
 
 
-def _refuse(token: Token | Literal, code: str, message: str, hint: str) -> "NoReturn":
+def _refuse(token: FeelToken | Literal, code: str, message: str, hint: str) -> "NoReturn":
     raise ConditionError(Reason(code, message, hint), token.start, token.end)
 
 
 class _Parser:
     """One pass over the tokens of one text."""
 
-    def __init__(self, text: str, tokens: list[Token]) -> None:
-        self._end = Token(TokenKind.UNKNOWN, "", len(text), len(text))
+    def __init__(self, text: str, tokens: list[FeelToken]) -> None:
+        self._end = FeelToken(TokenKind.UNKNOWN, "", len(text), len(text))
         self._tokens = tokens
         self._stream = [*tokens, self._end]
         self._at = 0
@@ -108,7 +108,7 @@ class _Parser:
             self._stop(reason.of_start(self._tokens, self._at))
         return self._flag_test()
 
-    def _group(self, opening: Token) -> Test:
+    def _group(self, opening: FeelToken) -> Test:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             message = f"parentheses are nested more than {MAX_DEPTH} deep; some hundreds stop a broker for good"
@@ -131,7 +131,7 @@ class _Parser:
             return Membership(flag, self._list())
         return Bare(flag)
 
-    def _flag(self) -> Flag:
+    def _flag(self) -> FlagRead:
         token = self._token
         misuse = reason.of_name(self._tokens, self._at)
         if misuse is not None:
@@ -139,9 +139,9 @@ class _Parser:
         if not is_flag(token.text):
             self._stop(reason.of_flag_name(token.text))
         self._at += 1
-        return Flag(token.text, token.start, token.end)
+        return FlagRead(token.text, token.start, token.end)
 
-    def _comparand(self, operator: Token) -> Literal:
+    def _comparand(self, operator: FeelToken) -> Literal:
         literal = self._literal()
         if operator.text not in ("=", "!=") and type(literal.value) is not int:
             _refuse(literal, reason.SYNTAX, f"`{operator.text}` compares integers only", "Write = or != instead")
@@ -183,7 +183,7 @@ class _Parser:
         self._stop(reason.of_comparand(self._tokens, self._at))
 
     @property
-    def _token(self) -> Token:
+    def _token(self) -> FeelToken:
         return self._stream[self._at]
 
     def _takes(self, operator: str) -> bool:
@@ -202,7 +202,7 @@ class _Parser:
         raise ConditionError(why, self._token.start, self._token.end)
 
 
-def _string(token: Token) -> Literal:
+def _string(token: FeelToken) -> Literal:
     value = token.text[1:-1]
     if "\\" in value or not value.isprintable():
         hint = "Let the flag hold a plain word: the engine does not translate every escape"
@@ -210,7 +210,7 @@ def _string(token: Token) -> Literal:
     return Literal(value, token.start, token.end)
 
 
-def _integer(token: Token, sign: int, start: int) -> Literal:
+def _integer(token: FeelToken, sign: int, start: int) -> Literal:
     if not _INTEGER.fullmatch(token.text):
         hint = "Write decimal digits without a leading zero"
         _refuse(token, reason.SYNTAX, f"{token.text} is not an integer", hint)

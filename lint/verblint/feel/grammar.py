@@ -4,7 +4,7 @@ Nearly every condition compares one flag with one literal, and is understood at 
 parser, which is loaded for them.
 """
 
-from verblint.feel.condition import Comparison, Flag, Literal, Test, Value
+from verblint.feel.condition import Comparison, FlagRead, Literal, Test, Value
 from verblint.startup.pattern import pattern
 
 TYPE_CHECKING = False
@@ -58,4 +58,4 @@ def plain_comparison(text: str) -> Comparison | None:
         value: Value = literal[1:-1]
     else:
         value = LITERAL_WORDS[literal] if literal in LITERAL_WORDS else int(literal)
-    return Comparison(Flag(match[1], *match.span(1)), match[2], Literal(value, *match.span(3)))
+    return Comparison(FlagRead(match[1], *match.span(1)), match[2], Literal(value, *match.span(3)))

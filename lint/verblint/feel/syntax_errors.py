@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from unicodedata import name as unicode_name
 
-from verblint.feel.tokenizer import KEYWORDS, Token, TokenKind
+from verblint.feel.tokenizer import KEYWORDS, FeelToken, TokenKind
 from verblint.startup.value import value
 
 NOT_FEEL = "HB201"
@@ -59,7 +59,7 @@ def of_text(text: str) -> Reason:
     return Reason(NOT_FEEL, "the condition does not begin with an equals sign", "Write = in front of it")
 
 
-def of_start(tokens: Sequence[Token], at: int) -> Reason:
+def of_start(tokens: Sequence[FeelToken], at: int) -> Reason:
     """Why a token cannot begin a test."""
     if at >= len(tokens):
         return Reason(SYNTAX, "the condition stops too early", 'A flag is expected: orch_<name> = "value"')
@@ -75,7 +75,7 @@ def of_start(tokens: Sequence[Token], at: int) -> Reason:
     return _of_stray(token)
 
 
-def of_continuation(token: Token) -> Reason:
+def of_continuation(token: FeelToken) -> Reason:
     """Why a token cannot follow a complete test."""
     if token.text in _COMPUTING_WORDS:
         return Reason(CALL, f"the condition computes with `{token.text}`", LET_A_VERB_DECIDE)
@@ -89,7 +89,7 @@ def of_continuation(token: Token) -> Reason:
     return _of_stray(token)
 
 
-def of_name(tokens: Sequence[Token], at: int) -> Reason | None:
+def of_name(tokens: Sequence[FeelToken], at: int) -> Reason | None:
     """Why the name at a place is used as no flag may be used, or None when it may be a flag."""
     token = tokens[at]
     end = _end_of_words(tokens, at)
@@ -102,7 +102,7 @@ def of_name(tokens: Sequence[Token], at: int) -> Reason | None:
     return None
 
 
-def of_comparand(tokens: Sequence[Token], at: int) -> Reason:
+def of_comparand(tokens: Sequence[FeelToken], at: int) -> Reason:
     """Why a token cannot be the value a flag is compared with."""
     if at >= len(tokens):
         return Reason(SYNTAX, "the condition stops before the value", "Write a string, an integer, true, false or null")
@@ -130,7 +130,7 @@ def of_flag_name(name: str) -> Reason:
     return Reason(NOT_A_FLAG, f"`{name}` is not a flag", hint)
 
 
-def _of_leading_literal(tokens: Sequence[Token], at: int) -> Reason:
+def _of_leading_literal(tokens: Sequence[FeelToken], at: int) -> Reason:
     rest = tokens[at + 1 : at + 3]
     operator = rest[0].text if rest else ""
     computing = _of_operator(operator, tokens[at].text)
@@ -151,7 +151,7 @@ def _of_operator(operator: str, left: str) -> Reason | None:
     return None
 
 
-def _of_stray(token: Token) -> Reason:
+def _of_stray(token: FeelToken) -> Reason:
     computing = _of_operator(token.text, "...")
     if computing is not None:
         return computing
@@ -165,7 +165,7 @@ def _of_stray(token: Token) -> Reason:
     return Reason(SYNTAX, message, hint)
 
 
-def _end_of_words(tokens: Sequence[Token], at: int) -> int:
+def _end_of_words(tokens: Sequence[FeelToken], at: int) -> int:
     """The place behind a run of names: functions of FEEL may have blanks in their names."""
     end = at + 1
     while (

@@ -49,7 +49,7 @@ _KINDS = {kind.value: kind for kind in TokenKind}
 
 
 @value(guarded=False)
-class Token:
+class FeelToken:
     """One token: its kind, its text as written, and where it stands in the expression."""
 
     kind: TokenKind
@@ -68,11 +68,11 @@ _LONGEST_VARIABLE = 256
 _INVISIBLE_ASCII = dict.fromkeys((*range(33), 127))
 
 
-def tokenize(expression: str, start: int = 0) -> Iterator[Token]:
+def tokenize(expression: str, start: int = 0) -> Iterator[FeelToken]:
     """The tokens of an expression from a character on, blanks left out. Any text has tokens; nothing is refused."""
     for match in _token(expression.isascii()).finditer(expression, start):
         if match.lastgroup != "blank":
-            yield Token(_KINDS[match.lastgroup or ""], match[0], *match.span())
+            yield FeelToken(_KINDS[match.lastgroup or ""], match[0], *match.span())
 
 
 @cache

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.model import FlowNode, Kind, Process, Scope
-from verblint.contracts.contract import WorkflowVerb
+from verblint.bpmn.model import FlowNode, NodeKind, Process, Scope
+from verblint.contracts.contract import WorkflowVerbFields
 from verblint.feel.branch import Branch
 from verblint.feel.condition import Test, Value, evaluate, variables
 from verblint.rulebook.rule import Context
 from verblint.startup.value import value
 
-BRANCHING = (Kind.EXCLUSIVE_GATEWAY, Kind.INCLUSIVE_GATEWAY)
+BRANCHING = (NodeKind.EXCLUSIVE_GATEWAY, NodeKind.INCLUSIVE_GATEWAY)
 
 
 @value(eq=False)
-class Decision:
+class GatewayDecision:
     """A gateway without a default flow, and the conditional flows that leave it."""
 
     process: Process
@@ -21,7 +21,7 @@ class Decision:
     gateway: FlowNode
     branches: tuple[Branch, ...]
 
-    def unhandled(self, verb: WorkflowVerb | None) -> list[dict[str, Value]] | None:
+    def unhandled(self, verb: WorkflowVerbFields | None) -> list[dict[str, Value]] | None:
         """The cases in which no flow can be taken, or None when nobody can tell."""
         tests = [branch.test for branch in self.branches if branch.test is not None]
         if verb is None or len(tests) < len(self.branches) or not _read_only_declared(tests, verb):
@@ -35,7 +35,7 @@ class Decision:
         return [case for case in cases if not any(evaluate(test, case) for test in tests)]
 
 
-def decisions_without_default(context: Context) -> Iterator[Decision]:
+def decisions_without_default(context: Context) -> Iterator[GatewayDecision]:
     """Every gateway that branches by conditions alone, in every process of a file."""
     leaving: dict[tuple[int, str], list[Branch]] = {}
     for branch in context.branches:
@@ -44,8 +44,8 @@ def decisions_without_default(context: Context) -> Iterator[Decision]:
         for scope, node in process.walk(*BRANCHING):
             branches = leaving.get((id(scope), node.id)) if not node.default else None
             if branches:
-                yield Decision(process, scope, node, tuple(branches))
+                yield GatewayDecision(process, scope, node, tuple(branches))
 
 
-def _read_only_declared(tests: list[Test], verb: WorkflowVerb) -> bool:
+def _read_only_declared(tests: list[Test], verb: WorkflowVerbFields) -> bool:
     return all(name in verb.flags for test in tests for name in variables(test))

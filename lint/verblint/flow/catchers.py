@@ -12,7 +12,7 @@ one that catches every code. Two things surprise, and a table of models holds bo
 from collections.abc import Iterator, Mapping
 
 from verblint.bpmn.event_cause import Error
-from verblint.bpmn.model import Definitions, FlowNode, Kind, Process, Scope
+from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope
 from verblint.flow.job_nodes import is_job
 from verblint.names import OWN_JOBS
 from verblint.startup.value import value
@@ -97,7 +97,7 @@ def _inside(model: Definitions, scope: Scope, levels: tuple[Level, ...], hosts: 
                 yield from _inside(model, node.scope, (own,), ())
             else:
                 yield from _inside(model, node.scope, (own, *levels), hosts)
-        elif isinstance(node.event, Error) and node.kind is Kind.END_EVENT:
+        elif isinstance(node.event, Error) and node.kind is NodeKind.END_EVENT:
             yield Thrower(node, levels, hosts, _code(model, node))
         elif is_job(node) and not node.binding.job_type.startswith(OWN_JOBS):
             if node.kind.is_activity:
@@ -119,12 +119,12 @@ def _level(model: Definitions, scope: Scope, node: FlowNode) -> Level:
 
 def _starts(model: Definitions, scope: Scope, host: str) -> tuple[Catcher, ...]:
     insides = (node.scope for node in scope.nodes if node.is_event_sub_process and node.scope is not None)
-    starts = (node for inside in insides for node in inside.nodes if node.kind is Kind.START_EVENT)
+    starts = (node for inside in insides for node in inside.nodes if node.kind is NodeKind.START_EVENT)
     return tuple(Catcher(event, _code(model, event), host) for event in starts if isinstance(event.event, Error))
 
 
 def _interrupts(inside: Scope) -> bool:
-    return any(node.kind is Kind.START_EVENT and node.is_interrupting for node in inside.nodes)
+    return any(node.kind is NodeKind.START_EVENT and node.is_interrupting for node in inside.nodes)
 
 
 def _code(model: Definitions, node: FlowNode) -> str:

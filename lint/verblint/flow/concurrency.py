@@ -8,11 +8,11 @@ gateway that waits for all of them.
 from collections import Counter
 from collections.abc import Iterator
 
-from verblint.bpmn.model import FlowNode, Kind, Process, Scope
+from verblint.bpmn.model import FlowNode, NodeKind, Process, Scope
 from verblint.startup.value import value
 
-_SYNCHRONISING = (Kind.PARALLEL_GATEWAY, Kind.INCLUSIVE_GATEWAY)
-_CHOOSING = (Kind.EXCLUSIVE_GATEWAY, Kind.EVENT_BASED_GATEWAY, Kind.COMPLEX_GATEWAY)
+_SYNCHRONISING = (NodeKind.PARALLEL_GATEWAY, NodeKind.INCLUSIVE_GATEWAY)
+_CHOOSING = (NodeKind.EXCLUSIVE_GATEWAY, NodeKind.EVENT_BASED_GATEWAY, NodeKind.COMPLEX_GATEWAY)
 
 MAX_STEPS = 500_000
 
@@ -51,7 +51,7 @@ def shared_nodes(process: Process) -> frozenset[str]:
     for fork in forks(process):
         visits = Counter(node.id for arm in fork.arms for node in {node.id: node for node in arm}.values())
         found |= {name for name, count in visits.items() if count > 1}
-        if fork.node.kind is Kind.BOUNDARY_EVENT:
+        if fork.node.kind is NodeKind.BOUNDARY_EVENT:
             found |= {node.id for node in fork.arms[-1]}
         elif fork.node.is_event_sub_process:
             found |= {node.id for node in fork.arms[0]}
@@ -65,7 +65,7 @@ def concurrent_nodes(process: Process) -> frozenset[str]:
 
 def _begins(scope: Scope, node: FlowNode) -> list[FlowNode]:
     """Where the tokens go that leave a node at the same time."""
-    if node.kind is Kind.BOUNDARY_EVENT and not node.is_interrupting and node.attached_to in scope.by_id:
+    if node.kind is NodeKind.BOUNDARY_EVENT and not node.is_interrupting and node.attached_to in scope.by_id:
         return [scope.by_id[node.attached_to], node]
     if node.kind in _CHOOSING:
         return []
@@ -73,7 +73,7 @@ def _begins(scope: Scope, node: FlowNode) -> list[FlowNode]:
 
 
 def _starts_beside(inside: Scope) -> bool:
-    return any(node.kind is Kind.START_EVENT and not node.is_interrupting for node in inside.nodes)
+    return any(node.kind is NodeKind.START_EVENT and not node.is_interrupting for node in inside.nodes)
 
 
 class _Survey:

@@ -1,6 +1,6 @@
 """The graph of one scope: what a token can reach, and where it can come round again."""
 
-from verblint.bpmn.model import FlowNode, Kind, Scope
+from verblint.bpmn.model import FlowNode, NodeKind, Scope
 
 
 def successors(scope: Scope, node: FlowNode) -> list[FlowNode]:
@@ -13,7 +13,7 @@ def successors(scope: Scope, node: FlowNode) -> list[FlowNode]:
 
 def reachable(scope: Scope) -> set[str]:
     """The ids of the nodes that something can reach: from a start, as an event subprocess, as a handler."""
-    pending = [node for node in scope.nodes if node.kind is Kind.START_EVENT]
+    pending = [node for node in scope.nodes if node.kind is NodeKind.START_EVENT]
     pending += [node for node in scope.nodes if node.is_event_sub_process or node.is_for_compensation]
     seen: set[str] = set()
     while pending:

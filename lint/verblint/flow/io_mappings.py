@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.binding import Mapping
 from verblint.bpmn.element import ZEEBE
 from verblint.bpmn.model import FlowNode
-from verblint.contracts.contract import WorkflowVerb
+from verblint.contracts.contract import WorkflowVerbFields
 from verblint.feel.grammar import is_flag
 from verblint.feel.tokenizer import single_name
 from verblint.rulebook.rule import Context
@@ -20,7 +20,7 @@ class MappedNode:
     """A node with mappings, and the verb whose variables it must carry (None when nobody knows)."""
 
     node: FlowNode
-    verb: WorkflowVerb | None
+    verb: WorkflowVerbFields | None
 
     @property
     def mappings(self) -> tuple[Mapping, ...]:

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from verblint.bpmn.event_cause import Message
-from verblint.bpmn.model import FlowNode, Kind, Process, Scope
+from verblint.bpmn.event_cause import MessageEvent
+from verblint.bpmn.model import FlowNode, NodeKind, Process, Scope
 
-_TASKS = (Kind.SERVICE_TASK, Kind.SEND_TASK)
-_THROWING = (Kind.THROW_EVENT, Kind.END_EVENT)
+_TASKS = (NodeKind.SERVICE_TASK, NodeKind.SEND_TASK)
+_THROWING = (NodeKind.THROW_EVENT, NodeKind.END_EVENT)
 
 
 def is_job(node: FlowNode) -> bool:
     """True for service and send tasks and for events that throw a message."""
     if node.kind in _TASKS:
         return True
-    return node.kind in _THROWING and any(isinstance(event, Message) for event in node.events)
+    return node.kind in _THROWING and any(isinstance(event, MessageEvent) for event in node.events)
 
 
 def jobs(process: Process) -> Iterator[tuple[Scope, FlowNode]]:

@@ -3,10 +3,16 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.event_cause import Link
-from verblint.bpmn.model import FlowNode, Kind, Process, Scope
+from verblint.bpmn.model import FlowNode, NodeKind, Process, Scope
 from verblint.flow.job_nodes import is_job
 
-_PASSING = (Kind.TASK, Kind.MANUAL_TASK, Kind.EXCLUSIVE_GATEWAY, Kind.INCLUSIVE_GATEWAY, Kind.PARALLEL_GATEWAY)
+_PASSING = (
+    NodeKind.TASK,
+    NodeKind.MANUAL_TASK,
+    NodeKind.EXCLUSIVE_GATEWAY,
+    NodeKind.INCLUSIVE_GATEWAY,
+    NodeKind.PARALLEL_GATEWAY,
+)
 
 
 def restless_loops(process: Process) -> Iterator[list[FlowNode]]:
@@ -45,12 +51,12 @@ def _loop(scope: Scope) -> list[FlowNode]:
 def _lets_pass(node: FlowNode) -> bool:
     if node.kind in _PASSING:
         return True
-    if node.kind is Kind.CATCH_EVENT:
+    if node.kind is NodeKind.CATCH_EVENT:
         return isinstance(node.event, Link)
-    return node.kind is Kind.THROW_EVENT and not is_job(node)
+    return node.kind is NodeKind.THROW_EVENT and not is_job(node)
 
 
 def _next(scope: Scope, node: FlowNode) -> Iterator[FlowNode]:
-    if node.kind is Kind.THROW_EVENT and isinstance(node.event, Link):
+    if node.kind is NodeKind.THROW_EVENT and isinstance(node.event, Link):
         return iter(scope.link_targets(node))
     return (scope.by_id[flow.target] for flow in scope.outgoing(node) if flow.target in scope.by_id)

@@ -2,38 +2,40 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.event_cause import Message
+from verblint.bpmn.event_cause import MessageEvent
 from verblint.bpmn.expression import Expression
-from verblint.bpmn.model import FlowNode, Kind, MessageDeclaration, Process, Scope
-from verblint.contracts.contract import WorkflowVerb
+from verblint.bpmn.model import FlowNode, MessageDeclaration, NodeKind, Process, Scope
+from verblint.contracts.contract import WorkflowVerbFields
 from verblint.feel.tokenizer import single_name
 from verblint.rulebook.rule import Context
 from verblint.startup.pattern import pattern
 from verblint.startup.value import value
 
 _KEY = pattern(r"corr_[a-z0-9]+(?:_[a-z0-9]+)*")
-_CATCHING = (Kind.CATCH_EVENT, Kind.BOUNDARY_EVENT, Kind.START_EVENT)
+_CATCHING = (NodeKind.CATCH_EVENT, NodeKind.BOUNDARY_EVENT, NodeKind.START_EVENT)
 
 
 @value(eq=False)
-class Wait:
+class MessageWaitPoint:
     """A node that waits for a message; the message is None when the model does not declare it."""
 
     process: Process
-    verb: WorkflowVerb | None
+    verb: WorkflowVerbFields | None
     node: FlowNode
     message: MessageDeclaration | None
     needs_key: bool
 
 
-def waits(context: Context) -> Iterator[Wait]:
+def waits(context: Context) -> Iterator[MessageWaitPoint]:
     """Every node of every process that waits for a message."""
     for process in context.model.processes:
         verb = context.contracts.of_process(process.id)
-        for scope, node in process.walk(Kind.RECEIVE_TASK, *_CATCHING):
+        for scope, node in process.walk(NodeKind.RECEIVE_TASK, *_CATCHING):
             for reference in _awaited(node):
                 message = context.model.messages.get(reference)
-                yield Wait(process, verb, node, message, needs_key=not _starts_process(process, scope, node))
+                yield MessageWaitPoint(
+                    process, verb, node, message, needs_key=not _starts_process(process, scope, node)
+                )
 
 
 def correlation_name(key: Expression) -> str | None:
@@ -43,12 +45,12 @@ def correlation_name(key: Expression) -> str | None:
 
 
 def _awaited(node: FlowNode) -> Iterator[str]:
-    if node.kind is Kind.RECEIVE_TASK:
+    if node.kind is NodeKind.RECEIVE_TASK:
         yield node.message
     elif node.kind in _CATCHING:
-        yield from (event.ref for event in node.events if isinstance(event, Message))
+        yield from (event.ref for event in node.events if isinstance(event, MessageEvent))
 
 
 def _starts_process(process: Process, scope: Scope, node: FlowNode) -> bool:
     # There is no instance yet that a key could single out.
-    return scope is process.scope and node.kind is Kind.START_EVENT
+    return scope is process.scope and node.kind is NodeKind.START_EVENT

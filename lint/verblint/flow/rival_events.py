@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.event_cause import Error, Escalation, EventDefinition, Message
-from verblint.bpmn.model import Definitions, FlowNode, Kind, Scope
+from verblint.bpmn.event_cause import Error, Escalation, EventDefinition, MessageEvent
+from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Scope
 
 Place = list[tuple[str, FlowNode]]
 
@@ -18,14 +18,14 @@ def catching(model: Definitions) -> Iterator[Place]:
                 if boundaries:
                     own = [("message " + _message(model, node.message), node)] if node.message else []
                     yield own + _named(model, boundaries)
-                if node.kind is Kind.EVENT_BASED_GATEWAY:
+                if node.kind is NodeKind.EVENT_BASED_GATEWAY:
                     targets = (scope.by_id.get(flow.target) for flow in scope.outgoing(node))
                     yield _named(model, [target for target in targets if target is not None])
 
 
 def _starts_of_event_sub_processes(scope: Scope) -> list[FlowNode]:
     insides = [node.scope for node in scope.nodes if node.is_event_sub_process and node.scope is not None]
-    return [node for inside in insides for node in inside.nodes if node.kind is Kind.START_EVENT]
+    return [node for inside in insides for node in inside.nodes if node.kind is NodeKind.START_EVENT]
 
 
 def _named(model: Definitions, nodes: list[FlowNode]) -> Place:
@@ -34,7 +34,7 @@ def _named(model: Definitions, nodes: list[FlowNode]) -> Place:
 
 def _name(model: Definitions, event: EventDefinition) -> str:
     match event:
-        case Message(ref):
+        case MessageEvent(ref):
             return "message " + _message(model, ref) if ref else ""
         case Error(ref):
             error = model.errors.get(ref)

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from verblint.bpmn.event_cause import Compensate
-from verblint.bpmn.model import FlowNode, Kind, Process, Scope
+from verblint.bpmn.model import FlowNode, NodeKind, Process, Scope
 from verblint.flow.concurrency import MAX_STEPS, TooEntangled
 
 # A token that enters leaves by one flow alone.
-_CHOOSING = (Kind.EXCLUSIVE_GATEWAY, Kind.EVENT_BASED_GATEWAY)
+_CHOOSING = (NodeKind.EXCLUSIVE_GATEWAY, NodeKind.EVENT_BASED_GATEWAY)
 # How often such a node lets a token go is not known.
-_UNCLEAR = (Kind.COMPLEX_GATEWAY, Kind.UNKNOWN)
+_UNCLEAR = (NodeKind.COMPLEX_GATEWAY, NodeKind.UNKNOWN)
 
 
 def once_nodes(process: Process) -> frozenset[str]:
@@ -44,7 +44,7 @@ class _Visits:
         for node in scope.nodes:
             if node.id in repeated or not _runs_once(node):
                 continue
-            if node.kind is Kind.SUB_PROCESS and node.scope is not None and _is_begun_once(node):
+            if node.kind is NodeKind.SUB_PROCESS and node.scope is not None and _is_begun_once(node):
                 yield from self.once_in(node.scope)
             if not node.is_event_sub_process:
                 yield node.id
@@ -54,7 +54,7 @@ class _Visits:
         ways = {node.id: _ways(scope, node) for node in scope.nodes}
         found: set[str] = set()
         for node in scope.nodes:
-            if node.kind is Kind.BOUNDARY_EVENT and not node.is_interrupting:
+            if node.kind is NodeKind.BOUNDARY_EVENT and not node.is_interrupting:
                 found |= self._reach([node.id], ways)
             if node.id in self._reach(ways[node.id], ways):
                 found.add(node.id)
@@ -93,7 +93,7 @@ def _followed(scope: Scope, node: FlowNode) -> list[str]:
         for flow in scope.outgoing(node)
         if flow.target in scope.by_id
         and not (
-            scope.by_id[flow.target].kind is Kind.PARALLEL_GATEWAY
+            scope.by_id[flow.target].kind is NodeKind.PARALLEL_GATEWAY
             and flow is not scope.incoming(scope.by_id[flow.target])[0]
         )
     ]
@@ -101,14 +101,14 @@ def _followed(scope: Scope, node: FlowNode) -> list[str]:
 
 def _is_plain(scope: Scope) -> bool:
     """Whether a scope begins at one start event, and nothing else in it begins by itself, as the end of a link does."""
-    starts = [node for node in scope.nodes if node.kind is Kind.START_EVENT]
+    starts = [node for node in scope.nodes if node.kind is NodeKind.START_EVENT]
     return len(starts) == 1 and all(node.kind not in _UNCLEAR and _is_led_to(scope, node) for node in scope.nodes)
 
 
 def _is_led_to(scope: Scope, node: FlowNode) -> bool:
-    if node.kind is Kind.BOUNDARY_EVENT:
+    if node.kind is NodeKind.BOUNDARY_EVENT:
         return node.attached_to in scope.by_id
-    is_begun_otherwise = node.kind is Kind.START_EVENT or node.is_event_sub_process or node.is_for_compensation
+    is_begun_otherwise = node.kind is NodeKind.START_EVENT or node.is_event_sub_process or node.is_for_compensation
     return is_begun_otherwise or bool(scope.incoming(node))
 
 
@@ -116,14 +116,14 @@ def _runs_once(node: FlowNode) -> bool:
     """Whether a token that enters a node makes one job there at most."""
     repeats = node.multi_instance is not None or node.element.find("standardLoopCharacteristics") is not None
     is_heard = bool(node.binding.execution_listeners or node.binding.task_listeners)
-    is_single = not node.kind.is_gateway and node.kind is not Kind.AD_HOC_SUB_PROCESS
+    is_single = not node.kind.is_gateway and node.kind is not NodeKind.AD_HOC_SUB_PROCESS
     return is_single and not repeats and not is_heard and not node.is_for_compensation
 
 
 def _is_begun_once(node: FlowNode) -> bool:
     """Whether a subprocess begins once per token, or as an event subprocess once while its scope lasts."""
     assert node.scope is not None, "only subprocesses are asked"
-    starts = [inner for inner in node.scope.nodes if inner.kind is Kind.START_EVENT]
+    starts = [inner for inner in node.scope.nodes if inner.kind is NodeKind.START_EVENT]
     return not node.is_event_sub_process or all(
         start.is_interrupting and not any(isinstance(event, Compensate) for event in start.events) for start in starts
     )

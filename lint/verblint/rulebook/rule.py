@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from verblint.bpmn.assembly import assemble
 from verblint.bpmn.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Attribute, Element, Place
-from verblint.bpmn.element_group import Alike
+from verblint.bpmn.element_group import ElementGroup
 from verblint.bpmn.expression import Expression
 from verblint.bpmn.model import Definitions
 from verblint.contracts.contract import Contracts
@@ -130,7 +130,7 @@ class Context:
         return cls(root, model, tuple(branches(model)), settings, contracts, today=today)
 
     @property
-    def elements(self) -> Mapping[tuple[str, str], Alike]:
+    def elements(self) -> Mapping[tuple[str, str], ElementGroup]:
         """The elements of the file by name, those of one name in document order; a diagram's inside is left out."""
         return self.root.document.elements
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.model import Kind
+from verblint.bpmn.model import NodeKind
 from verblint.names import described
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
@@ -20,7 +20,7 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <sequenceFlow sourceRef="late" targetRef="remind" />
     """
     for process in context.model.processes:
-        for scope, node in process.walk(Kind.BOUNDARY_EVENT):
+        for scope, node in process.walk(NodeKind.BOUNDARY_EVENT):
             is_boundary = not node.is_compensation_boundary
             if is_boundary and not scope.outgoing(node):
                 message = f"nothing follows the {described(node.element)}"

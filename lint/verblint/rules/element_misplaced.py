@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.bpmn_schema import Content, content, known_elements
 from verblint.bpmn.element import BPMN, DIAGRAM, Element
-from verblint.bpmn.element_group import Alike
+from verblint.bpmn.element_group import ElementGroup
 from verblint.names import described
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
@@ -37,7 +37,7 @@ def check(context: Context) -> Iterator[Finding]:
                 yield context.at(child, message, hint="Move it out of the extensionElements", detail=child.local)
 
 
-def _are_in_order(known: Content, elements: Alike) -> bool:
+def _are_in_order(known: Content, elements: ElementGroup) -> bool:
     """True when elements with children of BPMN only have them as they should."""
     orders = {tuple([child.local for child in element.children]) for element in elements if element.children}
     seen = _SEEN.setdefault(elements[0].local, set())

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.model import Process
-from verblint.contracts.contract import WorkflowVerb
+from verblint.contracts.contract import WorkflowVerbFields
 from verblint.flow.catchers import catchers, throwers
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
@@ -25,7 +25,7 @@ def check(context: Context) -> Iterator[Finding]:
             yield from _of_process(context, process, verb)
 
 
-def _of_process(context: Context, process: Process, verb: WorkflowVerb) -> Iterator[Finding]:
+def _of_process(context: Context, process: Process, verb: WorkflowVerbFields) -> Iterator[Finding]:
     reached: set[str] = set()
     doubtful: set[str] = set()
     declaring: set[str] = set()

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.model import EVENTS, Kind
+from verblint.bpmn.model import EVENTS, NodeKind
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
-_ALLOWED: dict[Kind, tuple[int, tuple[str, ...]]] = {
-    Kind.START_EVENT: (0, ("message", "timer", "error", "escalation", "signal", "conditional")),
-    Kind.END_EVENT: (0, ("error", "message", "terminate", "signal", "escalation", "compensate", "cancel")),
-    Kind.CATCH_EVENT: (1, ("message", "timer", "link", "signal", "conditional")),
-    Kind.THROW_EVENT: (0, ("message", "link", "signal", "escalation", "compensate")),
-    Kind.BOUNDARY_EVENT: (
+_ALLOWED: dict[NodeKind, tuple[int, tuple[str, ...]]] = {
+    NodeKind.START_EVENT: (0, ("message", "timer", "error", "escalation", "signal", "conditional")),
+    NodeKind.END_EVENT: (0, ("error", "message", "terminate", "signal", "escalation", "compensate", "cancel")),
+    NodeKind.CATCH_EVENT: (1, ("message", "timer", "link", "signal", "conditional")),
+    NodeKind.THROW_EVENT: (0, ("message", "link", "signal", "escalation", "compensate")),
+    NodeKind.BOUNDARY_EVENT: (
         1,
         ("timer", "message", "error", "escalation", "compensate", "signal", "conditional", "cancel"),
     ),

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.event_cause import Conditional, Message, Signal, Timer
-from verblint.bpmn.model import Kind
+from verblint.bpmn.event_cause import Conditional, MessageEvent, SignalEvent, Timer
+from verblint.bpmn.model import NodeKind
 from verblint.names import described
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
@@ -20,7 +20,7 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for process in context.model.processes:
         for scope, node in process.walk():
-            if node.kind is not Kind.EVENT_BASED_GATEWAY:
+            if node.kind is not NodeKind.EVENT_BASED_GATEWAY:
                 continue
             targets = [scope.by_id.get(flow.target) for flow in scope.outgoing(node)]
             if len(targets) < 2:
@@ -33,8 +33,8 @@ def check(context: Context) -> Iterator[Finding]:
             for target in targets:
                 if target is None:
                     continue
-                if target.kind is not Kind.CATCH_EVENT or not isinstance(
-                    target.event, Message | Timer | Signal | Conditional
+                if target.kind is not NodeKind.CATCH_EVENT or not isinstance(
+                    target.event, MessageEvent | Timer | SignalEvent | Conditional
                 ):
                     message = (
                         f"the gateway {node.id} leads to the {described(target.element)}, which is no event that waits"

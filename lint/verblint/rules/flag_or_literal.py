@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.places import Policy, places
+from verblint.bpmn.places import EvaluationPolicy, places
 from verblint.names import described
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
@@ -18,7 +18,7 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <zeebe:assignmentDefinition assignee="=reviewer.name" />
     Right:  <zeebe:assignmentDefinition assignee="=orch_reviewer" />
     """
-    for written in places(context, Policy.FLAG_OR_LITERAL):
+    for written in places(context, EvaluationPolicy.FLAG_OR_LITERAL):
         if written.value.text.startswith("=") and not written.flag:
             message = (
                 f"{written.attribute} of {described(written.element)} is more than one flag: {written.value.text[:40]}"

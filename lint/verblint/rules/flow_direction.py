@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.model import Kind
+from verblint.bpmn.model import NodeKind
 from verblint.names import described
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
-_FIRST = (Kind.START_EVENT, Kind.BOUNDARY_EVENT)
-_ENDS = (*_FIRST, Kind.END_EVENT)
+_FIRST = (NodeKind.START_EVENT, NodeKind.BOUNDARY_EVENT)
+_ENDS = (*_FIRST, NodeKind.END_EVENT)
 
 
 @rule("HB022", "flow-direction", Severity.ERROR, on=("sequenceFlow",))
@@ -25,7 +25,7 @@ def check(context: Context) -> Iterator[Finding]:
         for scope, node in process.walk():
             if node.kind not in _ENDS and not node.is_for_compensation and not node.is_event_sub_process:
                 continue
-            is_last = node.kind is Kind.END_EVENT or node.is_for_compensation or node.is_compensation_boundary
+            is_last = node.kind is NodeKind.END_EVENT or node.is_for_compensation or node.is_compensation_boundary
             for flow in scope.outgoing(node) if is_last else ():
                 message = f"a flow leaves the {described(node.element)}"
                 yield context.at(flow.element, message, hint="Remove the flow", detail="out")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.ameide_schema import extensions
-from verblint.bpmn.model import Kind
+from verblint.bpmn.model import NodeKind
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -21,7 +21,7 @@ def check(context: Context) -> Iterator[Finding]:
     for process in context.model.processes:
         seen: set[str] = set()
         for _, node in process.walk():
-            if node.kind is not Kind.USER_TASK:
+            if node.kind is not NodeKind.USER_TASK:
                 continue
             given = [update.get("name") for update in extensions(node.element, "updateDefinition")]
             name = next((text for text in given if text), f"Update_{node.id}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.model import Kind
+from verblint.bpmn.model import NodeKind
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import CONTRACTS, Context, rule
 
@@ -21,7 +21,7 @@ def check(context: Context) -> Iterator[Finding]:
         verb = context.contracts.of_process(process.id)
         for _, node in process.walk() if verb is not None else ():
             tasks = [gate.task for gate in verb.gates.values()] if verb is not None else []
-            if node.kind is Kind.USER_TASK and node.id not in tasks:
+            if node.kind is NodeKind.USER_TASK and node.id not in tasks:
                 message = f"no gate of the contract stands at {node.id}"
                 hint = f"Declare it: gates: {{<name>: {{task: {node.id}, decisions: [...]}}}}"
                 yield context.at(node.element, message, hint=hint)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.event_cause import Timer
-from verblint.bpmn.model import FlowNode, Kind, Scope
+from verblint.bpmn.model import FlowNode, NodeKind, Scope
 from verblint.contracts.profiles import profile_of
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
@@ -32,7 +32,7 @@ def _unguarded(scope: Scope) -> Iterator[FlowNode]:
     if any(node.is_event_sub_process and _starts_by_timer(node) for node in scope.nodes):
         return
     for node in scope.nodes:
-        if node.kind is not Kind.USER_TASK and node.scope is None:
+        if node.kind is not NodeKind.USER_TASK and node.scope is None:
             continue
         if any(isinstance(boundary.event, Timer) for boundary in scope.boundaries(node)):
             continue

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.model import Kind
+from verblint.bpmn.model import NodeKind
 from verblint.names import nearest
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import CONTRACTS, Context, rule
@@ -19,7 +19,7 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for process in context.model.processes:
         verb = context.contracts.of_process(process.id)
-        tasks = [node.id for _, node in process.walk() if node.kind is Kind.USER_TASK]
+        tasks = [node.id for _, node in process.walk() if node.kind is NodeKind.USER_TASK]
         for gate in verb.gates.values() if verb is not None else ():
             if gate.task not in tasks:
                 message = f"the gate {gate.name} stands at {gate.task}, which is no user task of this process"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.places import POLICIES, Policy, Written, places
+from verblint.bpmn.places import POLICIES, EvaluationPolicy, WrittenText, places
 from verblint.names import described
 from verblint.report.finding import Edit, Finding, Fix, Severity
 from verblint.rulebook.rule import Context, rule
@@ -15,7 +15,7 @@ _QUOTED = pattern(r'=\s*"([A-Za-z0-9 _.:/-]+)"\s*')
     "HB309",
     "literal-required",
     Severity.ERROR,
-    on=tuple(dict.fromkeys(local for (local, _), policy in POLICIES.items() if policy is Policy.LITERAL)),
+    on=tuple(dict.fromkeys(local for (local, _), policy in POLICIES.items() if policy is EvaluationPolicy.LITERAL)),
 )
 def check(context: Context) -> Iterator[Finding]:
     """Where a literal is wanted, nothing is evaluated.
@@ -26,14 +26,14 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <zeebe:header key="limit" value="=order.total" />
     Right:  <zeebe:header key="limit" value="100" />
     """
-    for written in places(context, Policy.LITERAL):
+    for written in places(context, EvaluationPolicy.LITERAL):
         if written.value.text.lstrip().startswith("="):
             message = f"{written.attribute} of {described(written.element)} is an expression: {written.value.text[:40]}"
             detail = f"{written.element.local} {written.attribute} {written.value.text}"
             yield context.at(written.value, message, hint="Write a literal", detail=detail, fix=_fix(written))
 
 
-def _fix(written: Written) -> Fix | None:
+def _fix(written: WrittenText) -> Fix | None:
     """A string that stands behind an equals sign is a literal in disguise."""
     match = _QUOTED.fullmatch(written.value.text)
     if match is None:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.event_cause import Error, Escalation, EventDefinition, Message
-from verblint.bpmn.model import EVENTFUL, FlowNode, Kind
+from verblint.bpmn.event_cause import Error, Escalation, EventDefinition, MessageEvent
+from verblint.bpmn.model import EVENTFUL, FlowNode, NodeKind
 from verblint.names import described
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
-_THROWING = (Kind.THROW_EVENT, Kind.END_EVENT)
+_THROWING = (NodeKind.THROW_EVENT, NodeKind.END_EVENT)
 
 
 @rule(
@@ -26,8 +26,8 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <receiveTask id="wait" messageRef="docs" />
     """
     for process in context.model.processes:
-        for _, node in process.walk(Kind.RECEIVE_TASK, *EVENTFUL):
-            if node.kind is Kind.RECEIVE_TASK and not node.message:
+        for _, node in process.walk(NodeKind.RECEIVE_TASK, *EVENTFUL):
+            if node.kind is NodeKind.RECEIVE_TASK and not node.message:
                 yield context.at(
                     node.element, f"{node.id} waits for no message", hint="Write messageRef", detail="message"
                 )
@@ -41,7 +41,7 @@ def check(context: Context) -> Iterator[Finding]:
 def _lacking(node: FlowNode, event: EventDefinition, context: Context) -> str:
     is_thrown = node.kind in _THROWING
     match event:
-        case Message(ref="") if not is_thrown:
+        case MessageEvent(ref="") if not is_thrown:
             return "a message, by messageRef"
         case Error(ref=ref) if is_thrown:
             error = context.model.errors.get(ref)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.model import Kind
+from verblint.bpmn.model import NodeKind
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, engine_marks, rule
 
@@ -21,7 +21,7 @@ def check(context: Context) -> Iterator[Finding]:
         return
     for process in context.model.processes:
         for _, node in process.walk():
-            if node.kind is Kind.USER_TASK and node.binding.is_user_task:
+            if node.kind is NodeKind.USER_TASK and node.binding.is_user_task:
                 message = (
                     f"the user task is native, and engine {context.settings.engine} does not tell the runtime of it"
                 )

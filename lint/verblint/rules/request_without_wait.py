@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from verblint.bpmn.ameide_schema import is_used
 from verblint.bpmn.element import AMEIDE
-from verblint.bpmn.event_cause import Message
-from verblint.bpmn.model import FlowNode, Kind, Scope
+from verblint.bpmn.event_cause import MessageEvent
+from verblint.bpmn.model import FlowNode, NodeKind, Scope
 from verblint.flow.job_nodes import jobs
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
@@ -48,4 +48,6 @@ def _next(scope: Scope, node: FlowNode) -> Iterator[FlowNode]:
 
 
 def _waits(node: FlowNode) -> bool:
-    return node.kind is Kind.RECEIVE_TASK or (node.kind is Kind.CATCH_EVENT and isinstance(node.event, Message))
+    return node.kind is NodeKind.RECEIVE_TASK or (
+        node.kind is NodeKind.CATCH_EVENT and isinstance(node.event, MessageEvent)
+    )

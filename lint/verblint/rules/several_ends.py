@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.ameide_schema import is_used
 from verblint.bpmn.element import AMEIDE
-from verblint.bpmn.model import Kind
+from verblint.bpmn.model import NodeKind
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import NARROWED, Context, rule
 
@@ -19,7 +19,7 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  one endEvent behind an exclusiveGateway that joins
     """
     for process in context.model.processes if is_used(context) else ():
-        ends = [node for node in process.scope.nodes if node.kind is Kind.END_EVENT]
+        ends = [node for node in process.scope.nodes if node.kind is NodeKind.END_EVENT]
         for extra in ends[1:]:
             message = f"the process has {len(ends)} ends"
             yield context.at(extra.element, message, hint=f"Lead the flow to {ends[0].id}")

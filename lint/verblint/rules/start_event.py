@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
-from verblint.bpmn.event_cause import Message
-from verblint.bpmn.model import Kind
+from verblint.bpmn.event_cause import MessageEvent
+from verblint.bpmn.model import NodeKind
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -21,11 +21,11 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for process in context.model.processes:
         verb = context.contracts.of_process(process.id)
-        for scope, node in process.walk(Kind.START_EVENT):
+        for scope, node in process.walk(NodeKind.START_EVENT):
             if scope is not process.scope:
                 continue
             for event in node.events:
-                if not isinstance(event, Message):
+                if not isinstance(event, MessageEvent):
                     message = f"the process is started by a {event.element.local}, without payload and flags"
                     yield context.at(
                         event.element,
@@ -49,6 +49,6 @@ def check(context: Context) -> Iterator[Finding]:
                 )
 
 
-def _name_of(event: Message, context: Context) -> str:
+def _name_of(event: MessageEvent, context: Context) -> str:
     declared = context.model.messages.get(event.ref)
     return declared.name if declared is not None else ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.model import FlowNode, Kind, Scope
+from verblint.bpmn.model import FlowNode, NodeKind, Scope
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -24,13 +24,13 @@ def check(context: Context) -> Iterator[Finding]:
         for extra in [start for start in starts if not start.events][1:]:
             message = "the process has a second start event without a definition"
             yield context.at(extra.element, message, hint="Keep one, and branch behind it")
-        for _, node in process.walk(Kind.SUB_PROCESS, Kind.TRANSACTION):
+        for _, node in process.walk(NodeKind.SUB_PROCESS, NodeKind.TRANSACTION):
             if node.scope is not None:
                 yield from _inside(context, node, _starts(node.scope))
 
 
 def _starts(scope: Scope) -> list[FlowNode]:
-    return [node for node in scope.nodes if node.kind is Kind.START_EVENT]
+    return [node for node in scope.nodes if node.kind is NodeKind.START_EVENT]
 
 
 def _inside(context: Context, node: FlowNode, starts: list[FlowNode]) -> Iterator[Finding]:

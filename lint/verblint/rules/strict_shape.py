@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import Element
-from verblint.bpmn.model import Kind
+from verblint.bpmn.model import NodeKind
 from verblint.contracts.profiles import Profile, profile_of
 from verblint.names import described
 from verblint.report.finding import Finding, Severity
@@ -54,7 +54,7 @@ def _counted(context: Context, profile: Profile) -> Iterator[Finding]:
 
 def _endless(context: Context) -> Iterator[Finding]:
     for process in context.model.processes:
-        for _, node in process.walk(Kind.SUB_PROCESS):
+        for _, node in process.walk(NodeKind.SUB_PROCESS):
             if node.element.find("endEvent") is None:
                 message = f"the {described(node.element)} has no end"
                 yield context.at(node.element, message, hint="Draw an endEvent inside", detail="no end")

@@ -34,9 +34,9 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _is_flag(element: Element, value: Expression) -> bool:
-    from verblint.bpmn.places import Written
+    from verblint.bpmn.places import WrittenText
 
-    return bool(Written(element, "", value).flag)
+    return bool(WrittenText(element, "", value).flag)
 
 
 def _fix(value: Expression, kind: TimerKind) -> Fix | None:

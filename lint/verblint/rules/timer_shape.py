@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.event_cause import Timer, TimerKind
-from verblint.bpmn.model import EVENTFUL, FlowNode, Kind
+from verblint.bpmn.model import EVENTFUL, FlowNode, NodeKind
 from verblint.names import described
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
@@ -38,6 +38,6 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _may_repeat(node: FlowNode, is_of_process: bool) -> bool:
-    if node.kind is Kind.START_EVENT and is_of_process:
+    if node.kind is NodeKind.START_EVENT and is_of_process:
         return True
-    return node.kind is not Kind.CATCH_EVENT and not node.is_interrupting
+    return node.kind is not NodeKind.CATCH_EVENT and not node.is_interrupting

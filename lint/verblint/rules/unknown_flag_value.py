@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.contracts.contract import FlagType
-from verblint.feel.condition import Comparison, Flag, Literal, Membership, Test, walk
+from verblint.feel.condition import Comparison, FlagRead, Literal, Membership, Test, walk
 from verblint.names import nearest
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import CONTRACTS, Context, rule
@@ -34,7 +34,7 @@ def check(context: Context) -> Iterator[Finding]:
                 yield context.at(place, message, hint=hint, detail=f"{flag.name}={literal.value}")
 
 
-def _compared(test: Test) -> Iterator[tuple[Flag, Literal]]:
+def _compared(test: Test) -> Iterator[tuple[FlagRead, Literal]]:
     for part in walk(test):
         match part:
             case Comparison(flag, _, literal):

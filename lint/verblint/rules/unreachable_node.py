@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.ameide_schema import is_used
 from verblint.bpmn.element import AMEIDE
-from verblint.bpmn.model import Kind
+from verblint.bpmn.model import NodeKind
 from verblint.flow.graph import reachable
 from verblint.names import described
 from verblint.report.finding import Finding, Severity
@@ -28,6 +28,6 @@ def check(context: Context) -> Iterator[Finding]:
                 if node.id not in reached:
                     message = f"no token can reach the {described(node.element)}"
                     yield context.at(node.element, message, hint="Draw a flow to it, or remove it", detail="in")
-                if (node.kind is Kind.START_EVENT or node.kind.is_gateway) and not scope.outgoing(node):
+                if (node.kind is NodeKind.START_EVENT or node.kind.is_gateway) and not scope.outgoing(node):
                     message = f"the {described(node.element)} leads nowhere"
                     yield context.at(node.element, message, hint="Draw a flow from it", detail="out")

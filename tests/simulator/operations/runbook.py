@@ -10,7 +10,7 @@ from tests.simulator.hands import SECOND, Hands, in_order, operation
 from tests.simulator.twins import ENGINE, TENANT, Stores
 from verbworker.contract.message import Burial, Message, Undeliverable
 from verbworker.runbook.event import Kind, Wait
-from verbworker.stores.messages.inbox import Claimed, Ended
+from verbworker.stores.messages.inbox import Claimed, EndedWait
 
 
 @operation
@@ -182,13 +182,13 @@ async def deliver_message(hands: Hands) -> None:
 @operation
 async def consume_message(hands: Hands) -> None:
     uid, key = hands.uids[0], f"case-{hands.dice.randint(0, 2)}"
-    ended = Ended(hands.dice.choice(("ask", "first")), hands.dice.choice((None, sha256(b"first").digest())))
+    ended = EndedWait(hands.dice.choice(("ask", "first")), hands.dice.choice((None, sha256(b"first").digest())))
     await hands.both(hands.within(lambda s, c: s.inboxes[0].consume_in(c, uid, "paper", key, ended=ended)))
 
 
 @operation
 async def forget_message(hands: Hands) -> None:
-    uid, pause, ended = hands.uids[0], hands.pause(), Ended("first", sha256(b"first").digest())
+    uid, pause, ended = hands.uids[0], hands.pause(), EndedWait("first", sha256(b"first").digest())
     token = replace(hands.token(0), kind=Wait.EXTERNAL_SIGNAL, gate=None, message_name="paper", element_id="first")
     token = replace(token, input_hash=ended.input_hash)
     await hands.both(hands.within(lambda s, c: s.runbook.park_in(c, token)))

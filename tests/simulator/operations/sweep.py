@@ -7,12 +7,12 @@ from typing import Any
 
 from tests.simulator.hands import SECOND, Hands, in_order, operation
 from tests.simulator.twins import ENGINE, Stores
-from verbworker.job.frame import Step
+from verbworker.job.frame import FrameStep
 from verbworker.job.outcome import Incident
 from verbworker.stores.cases.stalls import Standstill
 from verbworker.stores.database import Connection
 from verbworker.stores.jobs.deliveries import Lapsed, _Write
-from verbworker.stores.jobs.leases import Taken
+from verbworker.stores.jobs.leases import SweptFrame
 
 
 @operation
@@ -91,9 +91,9 @@ async def stall(hands: Hands) -> None:
     await hands.both(lambda stores: stores.stalls.last_step(entry_id))
 
 
-async def _hold(boot: int, one: Taken, incident: Incident, stores: Stores) -> bool:
-    return await stores.leases[boot].hold(one, Step.HOLD_POISON, incident)
+async def _hold(boot: int, one: SweptFrame, incident: Incident, stores: Stores) -> bool:
+    return await stores.leases[boot].hold(one, FrameStep.HOLD_POISON, incident)
 
 
-async def _postpone(boot: int, one: Taken, pause: timedelta, stores: Stores) -> None:
+async def _postpone(boot: int, one: SweptFrame, pause: timedelta, stores: Stores) -> None:
     await stores.leases[boot].postpone(one, pause)

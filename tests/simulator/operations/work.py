@@ -10,7 +10,7 @@ from tests.simulator.hands import SECOND, Hands, in_order, operation
 from tests.simulator.twins import ENGINE, TENANT, Stores
 from verbworker.job.frame import Claim
 from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
-from verbworker.model.start_variables import Beginning
+from verbworker.model.start_variables import StartVariables
 from verbworker.runbook.event import EntryMode
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.instances import Instance
@@ -36,7 +36,7 @@ async def open_case(hands: Hands) -> None:
     instance = Instance(
         *(uid, TENANT, entry_id, "sim.line", "1", "sim.line/v1", ENGINE, "line", b"first"), correlation=keys
     )
-    beginning = Beginning(uid, entry_id, TENANT, b"first", keys, None, {"a": 1})
+    beginning = StartVariables(uid, entry_id, TENANT, b"first", keys, None, {"a": 1})
 
     async def open_(stores: Stores, connection: Connection) -> bool:
         if not await stores.runbook.open_in(connection, request):

@@ -19,7 +19,7 @@ from verbworker.errors import CannotRun
 
 if TYPE_CHECKING:
     from verbworker.contract.registry import Registry
-    from verbworker.repl.session import Person, Session
+    from verbworker.repl.session import Person, ReplSession
     from verbworker.repl.shapes import Shapes
     from verbworker.stores.database import Database
 
@@ -61,12 +61,12 @@ async def _talk(settings: Settings, registry: "Registry", by: str) -> None:
             "a terminal needs prompt-toolkit, which is not installed; run: pip install 'verbworker[repl]'"
         ) from error
     from verbworker.repl.shapes import shapes_of
-    from verbworker.repl.status_line import Watch
+    from verbworker.repl.status_line import StatusLine
 
     shapes, history = shapes_of(registry), opened(os.environ)
     terminal = Terminal(shapes, history)
     async with _opened(settings, registry, shapes, terminal, by, history.get_strings) as (session, database):
-        await converse(session, terminal, Watch(database, settings.tenant, session.numbers))
+        await converse(session, terminal, StatusLine(database, settings.tenant, session.numbers))
 
 
 async def _read(settings: Settings, registry: "Registry", by: str, *, yes: bool) -> int:
@@ -87,10 +87,10 @@ async def _opened(
     person: "Person",
     by: str,
     past: Callable[[], Sequence[str]],
-) -> "AsyncIterator[tuple[Session, Database]]":
+) -> "AsyncIterator[tuple[ReplSession, Database]]":
     from verbworker.app.client import opened_office
-    from verbworker.repl.session import Session
+    from verbworker.repl.session import ReplSession
     from verbworker.stores.database import Database
 
     async with opened_office(settings, registry) as office, Database(settings.database(), size=2) as database:
-        yield Session(office.router, database, shapes, person, tenant=settings.tenant, by=by, past=past), database
+        yield ReplSession(office.router, database, shapes, person, tenant=settings.tenant, by=by, past=past), database

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import typer
 
 from verbworker.app import settings as config
-from verbworker.app.entry_view import Found, Reading
+from verbworker.app.entry_view import EntryView, FoundEntry
 from verbworker.app.export_directory import exported_lines
 from verbworker.app.output import LONGEST, answer, busy, complain, not_blank, print_json, run, say, show
 from verbworker.app.settings import Settings
@@ -22,7 +22,7 @@ from verbworker.runbook.event import Entry, Status, told
 from verbworker.runbook.export import check_entry
 from verbworker.stores import migrations as _schema
 from verbworker.stores.cases.dispatches import Dispatches
-from verbworker.stores.cases.runbook import Runbook, Verified
+from verbworker.stores.cases.runbook import ChainCheck, Runbook
 from verbworker.stores.cases.stalls import Stalls
 from verbworker.stores.database import Database
 
@@ -64,7 +64,7 @@ def list_entries(
 
     async def read() -> list[dict[str, object]]:
         async with opened_database(settings) as database:
-            runbook, reading, stalls = Runbook(database), Reading(database), Stalls(database)
+            runbook, reading, stalls = Runbook(database), EntryView(database), Stalls(database)
             if stuck:
                 entries = await runbook.stuck(settings.tenant, longer_than=timedelta(seconds=stuck), limit=limit)
             else:
@@ -134,7 +134,7 @@ def verify(
     """Recompute the chains of events; exit 1 when one was changed, dropped or slipped in."""
     settings = config.load(dsn=dsn, tenant=tenant)
 
-    async def read() -> Verified:
+    async def read() -> ChainCheck:
         async with opened_database(settings) as database:
             return await Runbook(database).verify(settings.tenant, entry_id)
 
@@ -170,12 +170,12 @@ def cancel(
     settings = config.load(dsn=dsn, tenant=tenant, engine_id=engine_id)
 
     async def ask() -> Entry:
-        from verbworker.work.starts.cancel import Cancelling
+        from verbworker.work.starts.cancel import Cancellation
 
         async with opened_database(settings) as database:
             dispatches = Dispatches(database, engine_id=settings.cluster(), owner=uuid4())
             who = by or getpass.getuser()
-            return await Cancelling(database, dispatches).cancel(
+            return await Cancellation(database, dispatches).cancel(
                 entry_id, tenant_id=settings.tenant, by=who, reason=reason
             )
 
@@ -184,7 +184,7 @@ def cancel(
     answer(sentence, shown(entry), as_json=as_json)
 
 
-def _verify_export(place: Path, entry_id: UUID | None) -> Verified:
+def _verify_export(place: Path, entry_id: UUID | None) -> ChainCheck:
     entries, events, broken = 0, 0, {}
     for where, line in exported_lines(place):
         try:
@@ -196,7 +196,7 @@ def _verify_export(place: Path, entry_id: UUID | None) -> Verified:
             entries, events = entries + 1, events + checked.events
             if checked.broken_at is not None:
                 broken[found] = checked.broken_at
-    return Verified(entries, events, broken)
+    return ChainCheck(entries, events, broken)
 
 
 @asynccontextmanager
@@ -207,6 +207,6 @@ async def opened_database(settings: Settings) -> AsyncIterator[Database]:
         yield database
 
 
-async def _read(settings: Settings, entry_id: UUID) -> Found:
+async def _read(settings: Settings, entry_id: UUID) -> FoundEntry:
     async with opened_database(settings) as database:
-        return await Reading(database).find(entry_id, settings.tenant)
+        return await EntryView(database).find(entry_id, settings.tenant)

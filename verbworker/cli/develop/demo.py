@@ -21,7 +21,7 @@ from verbworker.cli.develop.dev import ENGINE, stopped_by_signal, tell
 
 if TYPE_CHECKING:
     from verbworker.dev.demo import Stage
-    from verbworker.dev.event_log import Line
+    from verbworker.dev.event_log import EventLine
 
 _READING_TIME = 1.0
 
@@ -68,7 +68,7 @@ class PlainStage:
         """One line that stands out."""
         tell(f"> {sentence}")
 
-    def happen(self, line: "Line") -> None:
+    def happen(self, line: "EventLine") -> None:
         """One line of the runbook."""
         tell(f"  {line.at:%H:%M:%S}  {line.words}")
 
@@ -101,7 +101,7 @@ class RichStage:
         """One line that stands out."""
         self._console.print(f"[bold cyan]> {escape(sentence)}[/]", highlight=False)
 
-    def happen(self, line: "Line") -> None:
+    def happen(self, line: "EventLine") -> None:
         """One line of the runbook."""
         self._console.print(f"  [dim]{line.at:%H:%M:%S}[/]  {escape(line.words)}", highlight=False)
 

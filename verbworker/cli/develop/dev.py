@@ -52,7 +52,7 @@ def dev(
     taken up at once; what cannot be used is said, and what ran before goes on.
     """
     settings = config.load(dsn=dsn, engine=engine, engine_id=engine_id)
-    from verbworker.dev.dev_session import Session
+    from verbworker.dev.dev_session import DevSession
     from verbworker.dev.plan import Plan
 
     has_own = settings.dsn is not None or settings.dsn_file is not None
@@ -65,7 +65,7 @@ def dev(
         engine_id=settings.engine_id or "dev",
         tenant=settings.tenant,
     )
-    session = Session(
+    session = DevSession(
         plan, data, dsn=settings.database() if has_own else None, port=port, tell=tell, console_port=console_port
     )
 

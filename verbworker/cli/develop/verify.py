@@ -13,7 +13,7 @@ from verbworker.errors import CannotRun
 if TYPE_CHECKING:
     from verblint.report.report import Report
     from verbworker.contract.registry import Registry
-    from verbworker.profile.verify.verifier import Verified
+    from verbworker.profile.verify.verifier import VerifyReport
 
 
 class Form(StrEnum):
@@ -91,7 +91,7 @@ def _load(app: str) -> "Registry":
     return load_app(app)
 
 
-def _write(verified: "Verified") -> "Verified":
+def _write(verified: "VerifyReport") -> "VerifyReport":
     """Write what is outdated, each file whole; what is left is told then."""
     from verblint.fixes.write import write_whole
 

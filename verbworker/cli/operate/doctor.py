@@ -12,7 +12,7 @@ from verbworker.app.output import busy, run, show
 from verbworker.cli.operate.db import DSN
 
 if TYPE_CHECKING:
-    from verbworker.doctor.check_result import Finding
+    from verbworker.doctor.check_result import CheckResult
 
 MODELS = typer.Argument(None, help="Models to compare with what is deployed: files or folders.", show_default=False)
 APP = typer.Option(None, "--app", help="Your registry, as module:attribute.", show_default=False)
@@ -35,13 +35,13 @@ def doctor(
     settings = config.load(dsn=dsn, engine=engine, engine_id=engine_id)
     settings.database()
     # Here and not above: they bring the engine's client.
-    from verbworker.doctor.check_result import Verdict
+    from verbworker.doctor.check_result import CheckVerdict
     from verbworker.doctor.checks import examine, worst
-    from verbworker.doctor.subject import Patient
+    from verbworker.doctor.subject import Subject
 
-    async def look() -> "list[Finding]":
+    async def look() -> "list[CheckResult]":
         with busy("looking") as tell:
-            async with Patient(settings, app=app, models=models or ()) as patient:
+            async with Subject(settings, app=app, models=models or ()) as patient:
                 return await examine(patient, timeout=timeout, tell=tell)
 
     findings = run(look())
@@ -49,11 +49,11 @@ def doctor(
         show(list(_folded(findings)), columns=("verdict", "check", "found"), as_json=False)
     else:
         show([asdict(finding) for finding in findings], columns=("check", "verdict", "found", "fix"), as_json=as_json)
-    if worst(findings) is Verdict.WRONG:
+    if worst(findings) is CheckVerdict.WRONG:
         raise typer.Exit(1)
 
 
-def _folded(findings: "list[Finding]") -> Iterator[dict[str, object]]:
+def _folded(findings: "list[CheckResult]") -> Iterator[dict[str, object]]:
     """What to do stands below what was found: a column of its own would be empty for all that is well."""
     for finding in findings:
         yield {"verdict": finding.verdict, "check": finding.check, "found": finding.found}

@@ -21,7 +21,7 @@ from verbworker.stores.database import Database
 from verbworker.stores.jobs.compensations import UNDO, Compensations
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.histories import Histories, History
-from verbworker.work.upkeep.releases import Answer, Release, Releases
+from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
 
 app = typer.Typer(
     help="The frames of jobs: what happened to each, and those that wait for a person.", no_args_is_help=True
@@ -109,7 +109,7 @@ def release(
     answer(done.sentence, {"job_key": job_key, "by": wanted.by, **asdict(done)}, as_json=as_json)
 
 
-async def _release(settings: Settings, wanted: Release, *, frame_only: bool) -> Answer:
+async def _release(settings: Settings, wanted: Release, *, frame_only: bool) -> ReleaseAnswer:
     from verbworker.app.wiring import choose_engine  # a third of a second that looking at frames need not wait
 
     engine_id = settings.cluster()

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from verbworker.console.access.headers import Addresses
-from verbworker.console.access.session import Session, Signer, fits
-from verbworker.console.pages.page_tools import Tools, Visit
+from verbworker.console.access.session import LoginSession, Signer, fits
+from verbworker.console.pages.page_tools import PageTools, PageVisit
 from verbworker.console.pages.rendering import Rendering
 from verbworker.errors import (
     CannotRun,
@@ -30,7 +30,7 @@ from verbworker.http.body import read_body
 
 _log = logging.getLogger(__name__)
 
-Page = Callable[[Tools, Visit], Awaitable[Response]]
+Page = Callable[[PageTools, PageVisit], Awaitable[Response]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 FORM: Final = "application/x-www-form-urlencoded"
@@ -39,10 +39,10 @@ _MOST_FIELDS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Authentication:
     """Lets in who is logged in; where nobody need log in, everybody has a session all the same, for their forms."""
 
-    tools: Tools
+    tools: PageTools
     rendering: Rendering
     signer: Signer
     addresses: Addresses
@@ -57,7 +57,7 @@ class Door:
             session = self.session(request)
             if session is None:
                 return self._to_login(request)
-            return await self._told(page, Visit(request, session))
+            return await self._told(page, PageVisit(request, session))
 
         return endpoint
 
@@ -74,7 +74,7 @@ class Door:
                 return self.refusal(401, "You are not logged in any more; log in and send the form again.", None)
             if not fits(session, form.get(TOKEN)):
                 return self.refusal(403, "This form is too old: go back, load the page again and repeat it.", session)
-            return await self._told(page, Visit(request, session, form))
+            return await self._told(page, PageVisit(request, session, form))
 
         return endpoint
 
@@ -91,19 +91,19 @@ class Door:
         except ValueError:
             raise HTTPException(400, "This form cannot be read.") from None
 
-    def session(self, request: Request) -> Session | None:
+    def session(self, request: Request) -> LoginSession | None:
         """Whose request it is."""
         found = self.signer.session(request.cookies.get(self.cookie), now=self.now())
         if found is not None or not self.is_open:
             return found
-        return Session.of(_me(), self.tools.tenant, now=self.now(), lasts=self.lasts)
+        return LoginSession.of(_me(), self.tools.tenant, now=self.now(), lasts=self.lasts)
 
     @property
     def lasts(self) -> float:
         """How long a login lasts, in seconds."""
         return self.tools.settings.session.total_seconds()
 
-    def remember(self, response: Response, session: Session) -> None:
+    def remember(self, response: Response, session: LoginSession) -> None:
         """Have the browser keep a session."""
         self.put(response, self.cookie, self.signer.cookie(session), self.lasts)
 
@@ -123,20 +123,20 @@ class Door:
         """Have the browser forget it."""
         response.delete_cookie(name, path="/", secure=self.addresses.is_secure, httponly=True, samesite="lax")
 
-    def refusal(self, status: int, sentence: str, session: Session | None) -> Response:
+    def refusal(self, status: int, sentence: str, session: LoginSession | None) -> Response:
         """A page with one sentence."""
         response = self.rendering.page("refusal", session, status=status, code=status, sentence=_sentence(sentence))
         if status == 503:
             response.headers["Retry-After"] = "5"
         return response
 
-    async def _told(self, page: Page, visit: Visit) -> Response:
+    async def _told(self, page: Page, visit: PageVisit) -> Response:
         response = await self._answered(page, visit)
         if self.is_open and self.signer.session(visit.request.cookies.get(self.cookie), now=self.now()) is None:
             self.remember(response, visit.session)
         return response
 
-    async def _answered(self, page: Page, visit: Visit) -> Response:
+    async def _answered(self, page: Page, visit: PageVisit) -> Response:
         session = visit.session
         try:
             return await page(self.tools, visit)

@@ -10,9 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from verbworker.console.access.authentication import Door
+from verbworker.console.access.authentication import Authentication
 from verbworker.console.access.oidc import Attempt, LoginFailed, OidcClient
-from verbworker.console.access.session import Session, fits
+from verbworker.console.access.session import LoginSession, fits
 from verbworker.console.pages.page_tools import see_other
 from verbworker.console.settings import Logins
 from verbworker.http.ingress.rate import Rates
@@ -28,7 +28,7 @@ _PER_SECOND, _AT_ONCE = 0.5, 20
 class Login:
     """The pages of who is not logged in yet."""
 
-    def __init__(self, door: Door, logins: Logins, client: OidcClient | None) -> None:
+    def __init__(self, door: Authentication, logins: Logins, client: OidcClient | None) -> None:
         self._door = door
         self._keys = [(bytes.fromhex(key.sha256), key) for key in logins.api_keys]
         self._client = client
@@ -114,7 +114,7 @@ class Login:
         door = self._door
         _log.info("logged in", extra={"who": name, "tenant": tenant})
         response = see_other(to)
-        door.remember(response, Session.of(name, tenant, now=door.now(), lasts=door.lasts))
+        door.remember(response, LoginSession.of(name, tenant, now=door.now(), lasts=door.lasts))
         return response
 
     def _failed(self, error: LoginFailed, status: int) -> Response:

@@ -14,7 +14,7 @@ _LONGEST = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class LoginSession:
     """Somebody's login: their name, the one tenant they see, their form token, and when it ends."""
 
     name: str
@@ -23,7 +23,7 @@ class Session:
     ends_at: float
 
     @classmethod
-    def of(cls, name: str, tenant: str, *, now: float, lasts: float) -> "Session":
+    def of(cls, name: str, tenant: str, *, now: float, lasts: float) -> "LoginSession":
         """A new one with a token of its own."""
         return cls(name, tenant, secrets.token_urlsafe(24), now + lasts)
 
@@ -51,14 +51,14 @@ class Signer:
         found = None if content is None else json.loads(content)
         return found if isinstance(found, dict) else None
 
-    def session(self, cookie: str | None, *, now: float) -> Session | None:
+    def session(self, cookie: str | None, *, now: float) -> LoginSession | None:
         """The session of a cookie, while it lasts."""
         found = self.read("session", cookie)
         if found is None or found["e"] <= now:
             return None
-        return Session(found["n"], found["t"], found["c"], found["e"])
+        return LoginSession(found["n"], found["t"], found["c"], found["e"])
 
-    def cookie(self, session: Session) -> str:
+    def cookie(self, session: LoginSession) -> str:
         """The cookie of a session."""
         return self.sign("session", {"n": session.name, "t": session.tenant, "c": session.csrf, "e": session.ends_at})
 
@@ -66,7 +66,7 @@ class Signer:
         return hmac.new(self._key, f"{kind}.{body}".encode(), sha256).digest()
 
 
-def fits(session: Session, token: str | None) -> bool:
+def fits(session: LoginSession, token: str | None) -> bool:
     """Whether a form brought the session's token."""
     return token is not None and hmac.compare_digest(session.csrf.encode(), token.encode())
 

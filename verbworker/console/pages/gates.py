@@ -5,20 +5,20 @@ from uuid import UUID
 from starlette.responses import Response
 
 from verbworker.console.live_updates import GATES
-from verbworker.console.pages.page_tools import Tools, Visit, see_other
+from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
 from verbworker.work.gates.decide import Gates
 
 _ON_A_PAGE = 100
 
 
-async def inbox(tools: Tools, visit: Visit) -> Response:
+async def inbox(tools: PageTools, visit: PageVisit) -> Response:
     """The gates that wait, the longest wait first."""
     gates = await Gates(tools.database).list(visit.session.tenant)
     more = max(0, len(gates) - _ON_A_PAGE)
     return visit.page(tools, "gates", here="/gates", live=GATES, gates=gates[:_ON_A_PAGE], more=more)
 
 
-async def claim(tools: Tools, visit: Visit) -> Response:
+async def claim(tools: PageTools, visit: PageVisit) -> Response:
     """Take a gate in hand."""
     session = visit.session
     await Gates(tools.database).claim(_token(visit), session.name, session.tenant)
@@ -26,7 +26,7 @@ async def claim(tools: Tools, visit: Visit) -> Response:
     return see_other("/gates?done=claimed")
 
 
-async def release(tools: Tools, visit: Visit) -> Response:
+async def release(tools: PageTools, visit: PageVisit) -> Response:
     """Give a gate back, whoever has it."""
     session = visit.session
     await Gates(tools.database).release(_token(visit), session.name, session.tenant)
@@ -34,7 +34,7 @@ async def release(tools: Tools, visit: Visit) -> Response:
     return see_other("/gates?done=given-back")
 
 
-async def decide(tools: Tools, visit: Visit) -> Response:
+async def decide(tools: PageTools, visit: PageVisit) -> Response:
     """Decide, once, in the name of who is logged in."""
     session = visit.session
     decision = visit.required("decision", "the decision")
@@ -44,6 +44,6 @@ async def decide(tools: Tools, visit: Visit) -> Response:
     return see_other(f"/entries/{decided.entry_id}?done=decided")
 
 
-def _token(visit: Visit) -> UUID:
+def _token(visit: PageVisit) -> UUID:
     token: UUID = visit.request.path_params["where"]
     return token

@@ -7,27 +7,27 @@ from starlette.responses import Response
 
 from verbworker.app.explain import explain, headline
 from verbworker.console.live_updates import LETTERS, RUNBOOK
-from verbworker.console.pages.page_tools import Tools, Visit, see_other
+from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
 from verbworker.errors import EngineError, InvocationInvalid, NotFound, RequestConflict
 from verbworker.stores.cases.overview import Trouble
 from verbworker.stores.jobs.compensations import UNDO, Compensations
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.histories import Histories
 from verbworker.stores.messages.dead_letters import DeadLetters
-from verbworker.work.upkeep.releases import Answer, Release, Releases
+from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
 
 _MOST_RETRIES = 1000
 _LARGEST_KEY = 2**63 - 1
 
 
-async def letters(tools: Tools, visit: Visit) -> Response:
+async def letters(tools: PageTools, visit: PageVisit) -> Response:
     """The messages that could not be delivered; all of them with what became of each, when that is asked for."""
     every = visit.asked("all") == "1"
     found = await DeadLetters(tools.database).list(visit.session.tenant, resolved=every)
     return visit.page(tools, "letters", here="/dead-letters", live=LETTERS, letters=found, every=every)
 
 
-async def redeliver(tools: Tools, visit: Visit) -> Response:
+async def redeliver(tools: PageTools, visit: PageVisit) -> Response:
     """Have a message delivered again."""
     letter_id: UUID = visit.request.path_params["letter_id"]
     session, reason = visit.session, visit.required("reason", "the reason")
@@ -37,7 +37,7 @@ async def redeliver(tools: Tools, visit: Visit) -> Response:
     return see_other("/dead-letters?done=redelivered")
 
 
-async def discard(tools: Tools, visit: Visit) -> Response:
+async def discard(tools: PageTools, visit: PageVisit) -> Response:
     """Give a message up for good."""
     letter_id: UUID = visit.request.path_params["letter_id"]
     session, reason = visit.session, visit.required("reason", "the reason")
@@ -45,14 +45,14 @@ async def discard(tools: Tools, visit: Visit) -> Response:
     return see_other("/dead-letters?done=discarded")
 
 
-async def incidents(tools: Tools, visit: Visit) -> Response:
+async def incidents(tools: PageTools, visit: PageVisit) -> Response:
     """What waits for an operator, the longest wait first."""
     strangers = tools.sees_strangers(visit.session)
     found = await tools.overview.troubles(visit.session.tenant, strangers=strangers)
     return visit.page(tools, "incidents", here="/incidents", live=RUNBOOK, troubles=found)
 
 
-async def incident(tools: Tools, visit: Visit) -> Response:
+async def incident(tools: PageTools, visit: PageVisit) -> Response:
     """One of them: the story of the job, and the form that lets it run again."""
     trouble = await _trouble(tools, visit, visit.asked("engine", 400), visit.asked("job"))
     history = await Histories(tools.database, engine_id=trouble.engine_id).read(trouble.job_key)
@@ -66,7 +66,7 @@ async def incident(tools: Tools, visit: Visit) -> Response:
     )
 
 
-async def release(tools: Tools, visit: Visit) -> Response:
+async def release(tools: PageTools, visit: PageVisit) -> Response:
     """Let a held job run again."""
     trouble = await _trouble(tools, visit, visit.filled("engine"), visit.filled("job"))
     wanted = Release(
@@ -85,7 +85,7 @@ async def release(tools: Tools, visit: Visit) -> Response:
     return visit.page(tools, "said", here="/incidents", sentence=sentence, back="/incidents")
 
 
-async def _released(tools: Tools, trouble: Trouble, wanted: Release) -> Answer:
+async def _released(tools: PageTools, trouble: Trouble, wanted: Release) -> ReleaseAnswer:
     cluster = trouble.engine_id.removesuffix(UNDO)
     async with AsyncExitStack() as stack:
         engine = None
@@ -94,19 +94,21 @@ async def _released(tools: Tools, trouble: Trouble, wanted: Release) -> Answer:
         if trouble.state is None:
             # A job that never got a frame: only the engine has something to release.
             if engine is None:
-                return Answer(False, f"the job belongs to the engine {cluster}, and this console speaks to another")
+                return ReleaseAnswer(
+                    False, f"the job belongs to the engine {cluster}, and this console speaks to another"
+                )
             try:
                 await engine.release(wanted.job_key, retries=wanted.retries, incident_key=wanted.incident_key)
             except EngineError as error:
-                return Answer(False, f"the engine was not told: {error}; try again when that is mended")
-            return Answer(True, f"the job has {wanted.retries} retries and runs with its next delivery")
+                return ReleaseAnswer(False, f"the engine was not told: {error}; try again when that is mended")
+            return ReleaseAnswer(True, f"the job has {wanted.retries} retries and runs with its next delivery")
         records = Compensations(tools.database, engine_id=cluster) if trouble.engine_id.endswith(UNDO) else None
         frames = Frames(tools.database, engine_id=trouble.engine_id, owner=uuid4())
         histories = Histories(tools.database, engine_id=trouble.engine_id)
         return await Releases(frames, histories, engine, records=records).release(wanted)
 
 
-async def _trouble(tools: Tools, visit: Visit, engine_id: str, job: str) -> Trouble:
+async def _trouble(tools: PageTools, visit: PageVisit, engine_id: str, job: str) -> Trouble:
     session = visit.session
     job_key = _number(job, "the job's key", _LARGEST_KEY)
     strangers = tools.sees_strangers(session)

@@ -6,25 +6,25 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from verbworker.console.live_updates import GATES, LETTERS, RUNBOOK, Stream
-from verbworker.console.pages.page_tools import Tools, Visit
+from verbworker.console.pages.page_tools import PageTools, PageVisit
 from verbworker.stores.cases.runbook import Runbook
 
 _TOPICS = (RUNBOOK, GATES, LETTERS)
 
 
-async def verbs(tools: Tools, visit: Visit) -> Response:
+async def verbs(tools: PageTools, visit: PageVisit) -> Response:
     """Every verb with its sentence, its arguments and its schema."""
     return visit.page(tools, "verbs", here="/verbs", cards=tools.catalogue())
 
 
-async def load(tools: Tools, visit: Visit) -> Response:
+async def load(tools: PageTools, visit: PageVisit) -> Response:
     """The figures of the last hour."""
     figures = await tools.overview.load(visit.session.tenant, strangers=tools.sees_strangers(visit.session))
     busiest = max(figures.arrivals.values(), default=0)
     return visit.page(tools, "load", here="/load", load=figures, busiest=busiest)
 
 
-async def events(tools: Tools, visit: Visit) -> Response:
+async def events(tools: PageTools, visit: PageVisit) -> Response:
     """The stream of one page: a word whenever it is no longer as things are."""
     topic = visit.asked("topic")
     if tools.hub.is_full:

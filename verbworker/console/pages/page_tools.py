@@ -7,10 +7,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from verbworker.console.access.session import Session
-from verbworker.console.live_updates import Hub
+from verbworker.console.access.session import LoginSession
+from verbworker.console.live_updates import LiveUpdates
 from verbworker.console.pages.rendering import Rendering
-from verbworker.console.pages.verb_list import Card
+from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.settings import ConsoleSettings
 from verbworker.engine.protocol import Engine
 from verbworker.errors import InvocationInvalid
@@ -29,32 +29,32 @@ DONE: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class PageTools:
     """What every page is made with."""
 
     database: Database
     overview: Overview
     rendering: Rendering
-    hub: Hub
+    hub: LiveUpdates
     settings: ConsoleSettings
     tenant: str
     engine_id: str | None
     resolves: bool
     """Whether the engine resolves an incident by itself when its job is released."""
     choose_engine: Callable[[], Engine]
-    catalogue: Callable[[], list[Card] | None]
+    catalogue: Callable[[], list[ListedVerb] | None]
 
-    def sees_strangers(self, session: Session) -> bool:
+    def sees_strangers(self, session: LoginSession) -> bool:
         """Whether somebody may see jobs that belong to no entry: only who is of the operator's own tenant."""
         return session.tenant == self.tenant
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class PageVisit:
     """One request of somebody who may be here."""
 
     request: Request
-    session: Session
+    session: LoginSession
     form: Mapping[str, str] = field(default_factory=dict)
 
     def asked(self, name: str, longest: int = 200) -> str:
@@ -78,7 +78,7 @@ class Visit:
         """What the last form brought about, as far as the address says so in one of our own words."""
         return DONE.get(self.asked("done"), "")
 
-    def page(self, tools: Tools, name: str, **values: Any) -> HTMLResponse:
+    def page(self, tools: PageTools, name: str, **values: Any) -> HTMLResponse:
         """One page for this visitor."""
         return tools.rendering.page(name, self.session, done=self.done(), **values)
 

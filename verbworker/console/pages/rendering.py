@@ -7,7 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
-from verbworker.console.access.session import Session
+from verbworker.console.access.session import LoginSession
 
 _MENU = (
     ("/", "Runbook"),
@@ -37,7 +37,7 @@ class Rendering:
     def page(
         self,
         name: str,
-        session: Session | None,
+        session: LoginSession | None,
         *,
         here: str = "",
         live: str = "",

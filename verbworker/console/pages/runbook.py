@@ -6,9 +6,9 @@ from uuid import UUID, uuid4
 
 from starlette.responses import Response
 
-from verbworker.app.entry_view import Reading
+from verbworker.app.entry_view import EntryView
 from verbworker.console.live_updates import RUNBOOK
-from verbworker.console.pages.page_tools import Tools, Visit, see_other
+from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
 from verbworker.console.settings import pick
 from verbworker.errors import PayloadIntegrityError, StoreError, StoreUnavailable
 from verbworker.payload.canonical import parse
@@ -20,14 +20,14 @@ from verbworker.stores.cases.instances import Carrier, Instances
 from verbworker.stores.cases.overview import NEWEST, Filter, Key, Listed
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.work.gates.decide import Gates
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.cancel import Cancellation
 
 _ON_A_PAGE = 50
 _MOST_EVENTS = 500
 _SILENCE = timedelta(minutes=10)
 
 
-async def listing(tools: Tools, visit: Visit) -> Response:
+async def listing(tools: PageTools, visit: PageVisit) -> Response:
     """The entries, newest first, as the filters want them."""
     tenant = visit.session.tenant
     status, verb, text = visit.asked("status"), visit.asked("verb"), visit.asked("q")
@@ -53,10 +53,10 @@ async def listing(tools: Tools, visit: Visit) -> Response:
     )
 
 
-async def entry(tools: Tools, visit: Visit) -> Response:
+async def entry(tools: PageTools, visit: PageVisit) -> Response:
     """One entry: what was asked, how far it is, what it waits for, and what happened."""
     entry_id: UUID = visit.request.path_params["entry_id"]
-    found = await Reading(tools.database).find(entry_id, visit.session.tenant)
+    found = await EntryView(tools.database).find(entry_id, visit.session.tenant)
     gates = await Gates(tools.database).list(visit.session.tenant, entry_id=entry_id, closed=True)
     carrier = await Instances(tools.database).of_entry(entry_id)
     done = [event for event in found.events if event.kind in (Kind.STEP_COMPLETED, Kind.COMPENSATED)]
@@ -79,18 +79,18 @@ async def entry(tools: Tools, visit: Visit) -> Response:
     )
 
 
-async def cancel(tools: Tools, visit: Visit) -> Response:
+async def cancel(tools: PageTools, visit: PageVisit) -> Response:
     """Ask for the end of an entry."""
     entry_id: UUID = visit.request.path_params["entry_id"]
     reason = visit.required("reason", "the reason")
     dispatches = Dispatches(tools.database, engine_id=tools.engine_id or "", owner=uuid4())
-    await Cancelling(tools.database, dispatches).cancel(
+    await Cancellation(tools.database, dispatches).cancel(
         entry_id, tenant_id=visit.session.tenant, by=visit.session.name, reason=reason
     )
     return see_other(f"/entries/{entry_id}?done=cancelled")
 
 
-async def _payload(tools: Tools, entry: Entry, carrier: Carrier) -> dict[str, Any]:
+async def _payload(tools: PageTools, entry: Entry, carrier: Carrier) -> dict[str, Any]:
     """The payload as a hash, with the fields somebody allowed and no others."""
     try:
         head = await payloads.head(tools.database, carrier.instance_uid)
@@ -118,8 +118,8 @@ def _line(event: Event) -> tuple[Event, str, str]:
     return event, words, "" if why in words else why
 
 
-async def _stuck(tools: Tools, tenant: str) -> list[Listed]:
-    reading = Reading(tools.database)
+async def _stuck(tools: PageTools, tenant: str) -> list[Listed]:
+    reading = EntryView(tools.database)
     silent = await Runbook(tools.database).stuck(tenant, longer_than=_SILENCE, limit=_ON_A_PAGE)
     return [
         Listed(

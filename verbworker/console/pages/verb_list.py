@@ -12,7 +12,7 @@ from verbworker.contract.workflow import WorkflowVerb
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class ListedVerb:
     """One verb as people see it."""
 
     name: str
@@ -24,7 +24,7 @@ class Card:
     schema: dict[str, Any] | None = None
 
 
-def cards(registry: Registry) -> list[Card]:
+def cards(registry: Registry) -> list[ListedVerb]:
     """The cards of all verbs, by name."""
     found = [_direct(verb) for verb in registry] + [_workflow(verb) for verb in registry.workflows.values()]
     return sorted(found, key=lambda card: card.name)
@@ -37,27 +37,27 @@ def write(registry: Registry, place: Path) -> None:
     fresh.replace(place)
 
 
-def reader(place: Path) -> Callable[[], list[Card] | None]:
+def reader(place: Path) -> Callable[[], list[ListedVerb] | None]:
     """What the other process kept there last, whenever somebody asks; None while there is nothing."""
 
-    def read() -> list[Card] | None:
+    def read() -> list[ListedVerb] | None:
         try:
-            return [Card(**card) for card in json.loads(place.read_text(encoding="utf-8"))]
+            return [ListedVerb(**card) for card in json.loads(place.read_text(encoding="utf-8"))]
         except (OSError, ValueError, TypeError):
             return None
 
     return read
 
 
-def _direct(verb: Verb) -> Card:
+def _direct(verb: Verb) -> ListedVerb:
     writes = "whatever it returns" if verb.writes is None else ", ".join(verb.writes) or "nothing"
     facts = {"mode": verb.mode.value, "writes": writes, "policy": verb.policy or "default"}
     if verb.errors is not None:
         facts["errors"] = ", ".join(verb.errors) or "none"
-    return Card(verb.name, "direct", verb.sentence, facts, schema=verb.model.model_json_schema())
+    return ListedVerb(verb.name, "direct", verb.sentence, facts, schema=verb.model.model_json_schema())
 
 
-def _workflow(verb: WorkflowVerb) -> Card:
+def _workflow(verb: WorkflowVerb) -> ListedVerb:
     clarify = {} if verb.sentences is None else verb.sentences.clarify
     sentence = verb.summary or ("" if verb.sentences is None else verb.sentences.step)
     facts = {"version": str(verb.version), "process": verb.process, "payload schema": verb.schema}
@@ -78,4 +78,4 @@ def _workflow(verb: WorkflowVerb) -> Card:
         }
         for name, argument in verb.args.items()
     ]
-    return Card(verb.name, "workflow", sentence, facts, args, list(verb.sub_verbs))
+    return ListedVerb(verb.name, "workflow", sentence, facts, args, list(verb.sub_verbs))

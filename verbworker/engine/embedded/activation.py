@@ -8,10 +8,10 @@ from typing import Any, Final
 import orjson
 
 from verbworker.background.poll_loop import PollLoop
-from verbworker.engine.embedded.definition_cache import Library
+from verbworker.engine.embedded.definition_cache import DefinitionCache
 from verbworker.engine.embedded.direct_handoff import job_of
-from verbworker.engine.embedded.instance_cache import Memory, Remembered
-from verbworker.engine.embedded.waiters import Guest, Hall
+from verbworker.engine.embedded.instance_cache import CachedInstance, InstanceCache
+from verbworker.engine.embedded.waiters import Waiter, Waiters
 from verbworker.engine.protocol import Ask
 from verbworker.errors import CommandInvalid
 from verbworker.job.job import Job
@@ -21,10 +21,10 @@ from verbworker.stores.embedded.tokens import Activation, Tokens, Wish
 DEFAULT_TENANT: Final = "<default>"
 
 
-class Counter:
+class JobActivation:
     """Hands out jobs: what is asked for at the same time goes out by one statement."""
 
-    def __init__(self, tokens: Tokens, library: Library, hall: Hall, memory: Memory) -> None:
+    def __init__(self, tokens: Tokens, library: DefinitionCache, hall: Waiters, memory: InstanceCache) -> None:
         self._tokens = tokens
         self._library = library
         self._hall = hall
@@ -42,7 +42,7 @@ class Counter:
         if not ask.type:
             raise CommandInvalid("a poll needs a type to be present")
         tenants = tuple(ask.tenant_ids) or (DEFAULT_TENANT,)
-        guest = Guest(ask, tenants, limit, has_time=wait_ms > 0)
+        guest = Waiter(ask, tenants, limit, has_time=wait_ms > 0)
         give_up = asyncio.get_running_loop().time() + max(wait_ms, 0) / 1000
         with self._hall.attending(guest):
             try:
@@ -51,7 +51,7 @@ class Counter:
                 self.returned(guest.brought)
                 raise
 
-    async def _wait(self, guest: Guest, give_up: float) -> list[Job]:
+    async def _wait(self, guest: Waiter, give_up: float) -> list[Job]:
         ask, clock = guest.ask, asyncio.get_running_loop().time
         wish = Wish(ask.type, guest.tenant_ids, ask.worker, ask.timeout_ms, guest.most)
         while True:
@@ -68,7 +68,7 @@ class Counter:
                     await guest.bell.wait()
             guest.is_waiting = False
 
-    async def _asked(self, guest: Guest, wish: Wish) -> list[Job]:
+    async def _asked(self, guest: Waiter, wish: Wish) -> list[Job]:
         """What the database has; who has time to wait does not ask for what is known to be sold out."""
         if guest.has_time and self._hall.is_sold_out(guest):
             return []
@@ -84,7 +84,7 @@ class Counter:
         kept = taken.kept
         book = await self._library.find(kept.definition_key)
         variables: dict[str, Any] = orjson.loads(kept.variables)
-        self._memory.keep(Remembered(kept, variables))
+        self._memory.keep(CachedInstance(kept, variables))
         return job_of(taken, variables, ask, book.version)
 
     def returned(self, jobs: list[Job]) -> None:

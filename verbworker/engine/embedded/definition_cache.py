@@ -18,7 +18,7 @@ class Book:
     version: int
 
 
-class Library:
+class DefinitionCache:
     """Deploys definitions and keeps those in use. What a key names never changes, so nothing here grows old."""
 
     def __init__(self, database: Database, tokens: Tokens) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from verbworker.engine.embedded.instance_step import Turn
-from verbworker.engine.embedded.waiters import Guest, Hall
+from verbworker.engine.embedded.instance_step import InstanceStep
+from verbworker.engine.embedded.waiters import Waiter, Waiters
 from verbworker.engine.protocol import Ask
 from verbworker.job.job import Job
 from verbworker.stores.embedded.tokens import Activation
@@ -40,8 +40,8 @@ def job_of(taken: Activation, variables: dict[str, Any], ask: Ask, version: int)
 class Promises:
     """The new jobs of one turn that somebody waits for."""
 
-    turn: Turn
-    guests: dict[int, Guest]
+    turn: InstanceStep
+    guests: dict[int, Waiter]
     unread: Callable[[list[Job]], None]
     kept: set[int] = field(default_factory=set)
 
@@ -57,21 +57,21 @@ class Promises:
                 self.unread([job])
 
 
-class Handover:
+class DirectHandoff:
     """Promises jobs before they are saved, so that saving and handing out are one statement."""
 
-    def __init__(self, hall: Hall, unread: Callable[[list[Job]], None]) -> None:
+    def __init__(self, hall: Waiters, unread: Callable[[list[Job]], None]) -> None:
         self._hall = hall
         self._unread = unread
 
     @contextmanager
-    def promised(self, turn: Turn) -> Iterator[Promises]:
+    def promised(self, turn: InstanceStep) -> Iterator[Promises]:
         """Promise what the turn makes. What is not kept inside is promised no more afterwards.
 
         Should the answer to the saving be lost, its jobs belong to nobody until their time is over, as with any
         worker that dies.
         """
-        change, guests = turn.change, dict[int, Guest]()
+        change, guests = turn.change, dict[int, Waiter]()
         for key, made in change.jobs.items():
             guest = self._hall.promise(made.type, turn.kept.tenant_id)
             if guest is not None:

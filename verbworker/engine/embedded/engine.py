@@ -13,17 +13,17 @@ from typing import Final, Self, TypeVar
 import orjson
 
 from verbworker.background.poll_loop import Service, run_for_ever
-from verbworker.engine.embedded.activation import DEFAULT_TENANT, Counter
-from verbworker.engine.embedded.definition_cache import Library
-from verbworker.engine.embedded.direct_handoff import Handover
-from verbworker.engine.embedded.instance_cache import Memory, Remembered
+from verbworker.engine.embedded.activation import DEFAULT_TENANT, JobActivation
+from verbworker.engine.embedded.definition_cache import DefinitionCache
+from verbworker.engine.embedded.direct_handoff import DirectHandoff
+from verbworker.engine.embedded.instance_cache import CachedInstance, InstanceCache
 from verbworker.engine.embedded.instance_start import Starts, answer
-from verbworker.engine.embedded.instance_step import Turn, checked, cut, written
+from verbworker.engine.embedded.instance_step import InstanceStep, checked, cut, written
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import NothingThere
-from verbworker.engine.embedded.timers import Clockwork
-from verbworker.engine.embedded.transaction import Moving, Shelf
-from verbworker.engine.embedded.waiters import Hall
+from verbworker.engine.embedded.timers import EngineTimers
+from verbworker.engine.embedded.transaction import EngineTransaction, PendingChanges
+from verbworker.engine.embedded.waiters import Waiters
 from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
 from verbworker.errors import (
     AccessDenied,
@@ -40,8 +40,8 @@ from verbworker.job.job import Job
 from verbworker.retrying import backoff
 from verbworker.stores.batch import Batch
 from verbworker.stores.database import Connection, Database
-from verbworker.stores.embedded.subscriptions import Letter, Subscriptions
-from verbworker.stores.embedded.tokens import Change, IncidentMade, Kept, Tokens, instance_of
+from verbworker.stores.embedded.subscriptions import StoredMessage, Subscriptions
+from verbworker.stores.embedded.tokens import Change, IncidentRow, Kept, Tokens, instance_of
 
 _COLLISIONS: Final = 8
 _STREAM_WAIT_MS: Final = 60_000
@@ -69,18 +69,18 @@ class EmbeddedEngine:
         self._database = database
         self._engine_id = engine_id
         self._tokens = Tokens(database)
-        self._library = Library(database, self._tokens)
-        self._shelf = Shelf(self._tokens, Subscriptions(database), self._library)
+        self._library = DefinitionCache(database, self._tokens)
+        self._shelf = PendingChanges(self._tokens, Subscriptions(database), self._library)
         self._starts = Starts(database, self._tokens, self._library)
-        self._hall = Hall(database, self._tokens)
-        self._memory = Memory()
+        self._hall = Waiters(database, self._tokens)
+        self._memory = InstanceCache()
         self._loads: Batch[int, Kept | None] = Batch(self._tokens.load, lambda key: key, name="engine-loads")
         self._saves: Batch[Change, int] = Batch(
             self._tokens.save, lambda change: change.kept.instance_key, name="engine-saves"
         )
-        self._counter = Counter(self._tokens, self._library, self._hall, self._memory)
-        self._handover = Handover(self._hall, self._counter.returned)
-        self.clockwork = Clockwork(database, self._shelf, made=self._made, retention=retention)
+        self._counter = JobActivation(self._tokens, self._library, self._hall, self._memory)
+        self._handover = DirectHandoff(self._hall, self._counter.returned)
+        self.clockwork = EngineTimers(database, self._shelf, made=self._made, retention=retention)
         ticking = self.clockwork.services if clockwork else ()
         self.services: tuple[Service, ...] = (
             self._loads,
@@ -133,7 +133,7 @@ class EmbeddedEngine:
             await self._is_saved(turn, book.version)
         else:
 
-            async def begun(moving: Moving) -> None:
+            async def begun(moving: EngineTransaction) -> None:
                 await moving.settle(await self._starts.begin(start, opening), opening.now)
 
             await self._together(begun)
@@ -148,7 +148,7 @@ class EmbeddedEngine:
             turns = [await self._starts.begin(start, at) for start, at in zip(starts, openings, strict=True)]
             answers = [answer(opening) for opening in openings]
             async with self._database.transaction() as connection:
-                moving = Moving(connection, self._shelf)
+                moving = EngineTransaction(connection, self._shelf)
                 await moving.settle_all(turns)
                 await note(connection, answers)
         self._made(moving.changes)
@@ -185,7 +185,7 @@ class EmbeddedEngine:
             turn = known.turned(book.definition, command, job_key)
         if turn is not None and (await self._tokens.save_in(connection, [turn.finish()]))[0]:
             return lambda: self._moved(turn)
-        moving = Moving(connection, self._shelf)
+        moving = EngineTransaction(connection, self._shelf)
         await self._tell_in(moving, job_key, command, guard=job_key)
         return lambda: self._made(moving.changes)
 
@@ -216,7 +216,7 @@ class EmbeddedEngine:
         if retries <= 0:
             raise CommandInvalid(f"job {job_key} needs a positive amount of retries, not {retries}")
 
-        async def released(moving: Moving) -> None:
+        async def released(moving: EngineTransaction) -> None:
             if not await self._tokens.set_retries(moving.connection, job_key, min(retries, 2**31 - 1)):
                 raise JobGone(f"no such job: {job_key}")
             standing = await self._tokens.job(moving.connection, job_key)
@@ -226,7 +226,7 @@ class EmbeddedEngine:
 
         await self._together(released)
 
-    async def incidents(self, instance_key: int) -> list[IncidentMade]:
+    async def incidents(self, instance_key: int) -> list[IncidentRow]:
         """What a person is needed for at an instance."""
         with _in_our_words():
             return await self._tokens.incidents(instance_key)
@@ -239,7 +239,7 @@ class EmbeddedEngine:
         """Change variables as a person does from outside the model; `JobGone` when the instance has ended."""
         values = checked(variables)
 
-        async def put(moving: Moving) -> None:
+        async def put(moving: EngineTransaction) -> None:
             try:
                 await moving.put(instance_key, values)
             except NothingThere as error:
@@ -262,14 +262,14 @@ class EmbeddedEngine:
     async def publish(self, signal: Signal) -> None:
         """Publish a message; one that is still buffered under the same id counts as published."""
         place = signal.tenant_id or DEFAULT_TENANT, signal.name, signal.correlation_key, signal.message_id
-        letter = Letter(*place, written(signal.variables))
+        letter = StoredMessage(*place, written(signal.variables))
         await self._together(lambda moving: moving.publish(letter, signal.ttl_ms))
 
     async def correlate(
         self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
     ) -> int | None:
         """Hand a message to whoever waits for it now."""
-        letter = Letter(tenant_id or DEFAULT_TENANT, name, correlation_key, "", written(variables))
+        letter = StoredMessage(tenant_id or DEFAULT_TENANT, name, correlation_key, "", written(variables))
         return await self._together(lambda moving: moving.correlate(letter))
 
     async def cancel(self, instance_key: int) -> None:
@@ -294,17 +294,17 @@ class EmbeddedEngine:
                 kept = await self._loads.add(instance_key)
             if kept is None:
                 raise JobGone(f"no such {'job' if is_job else 'instance'}: {key}")
-            fresh = Remembered(kept, orjson.loads(kept.variables))
+            fresh = CachedInstance(kept, orjson.loads(kept.variables))
             if not await self._is_told(fresh, command, guard):
                 await self._together(lambda moving: self._tell_in(moving, key, command, guard=guard))
 
-    async def _is_told(self, known: Remembered, command: told.Command, guard: int) -> bool:
+    async def _is_told(self, known: CachedInstance, command: told.Command, guard: int) -> bool:
         """Try the short way. False when what is known is old, or when others must be asked."""
         book = await self._library.find(known.kept.definition_key)
         turn = known.turned(book.definition, command, guard)
         return turn is not None and await self._is_saved(turn, book.version)
 
-    async def _is_saved(self, turn: Turn, version: int) -> bool:
+    async def _is_saved(self, turn: InstanceStep, version: int) -> bool:
         """Save a turn by one statement, and hand its jobs to those who wait for them here."""
         with _in_our_words(), self._handover.promised(turn) as promises:
             at_ms = await self._saves.add(turn.finish())
@@ -313,13 +313,13 @@ class EmbeddedEngine:
                 promises.keep(version, at_ms)
         return bool(at_ms)
 
-    def _moved(self, turn: Turn) -> None:
+    def _moved(self, turn: InstanceStep) -> None:
         """Remember an instance as it was saved, and wake who waits for its jobs."""
         if not turn.change.ended:
-            self._memory.keep(Remembered(turn.kept_now(), turn.state.variables, turn.state))
+            self._memory.keep(CachedInstance(turn.kept_now(), turn.state.variables, turn.state))
         self._made([turn.change])
 
-    async def _tell_in(self, moving: Moving, key: int, command: told.Command, *, guard: int) -> None:
+    async def _tell_in(self, moving: EngineTransaction, key: int, command: told.Command, *, guard: int) -> None:
         try:
             if await moving.tell(instance_of(key), command, guard=guard):
                 return
@@ -329,12 +329,12 @@ class EmbeddedEngine:
                 raise await self._refusal(moving.connection, key, str(error)) from error
             raise JobGone(f"no such instance: {key}") from error
 
-    async def _together(self, work: Callable[[Moving], Awaitable[Answer]]) -> Answer:
+    async def _together(self, work: Callable[[EngineTransaction], Awaitable[Answer]]) -> Answer:
         """Move instances in one transaction, again when it collided with another."""
 
         async def once() -> Answer:
             async with self._database.transaction() as connection:
-                moving = Moving(connection, self._shelf)
+                moving = EngineTransaction(connection, self._shelf)
                 answer = await work(moving)
             self._made(moving.changes)
             return answer
@@ -382,7 +382,7 @@ class EmbeddedEngine:
                 tasks.create_task(run_for_ever(service), name=service.name)
 
 
-async def _resolved(moving: Moving, incident_key: int) -> None:
+async def _resolved(moving: EngineTransaction, incident_key: int) -> None:
     try:
         await moving.tell(instance_of(incident_key), told.Resolve(incident_key))
     except NothingThere as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from verbworker.engine.embedded.instance_step import Turn, state_of
+from verbworker.engine.embedded.instance_step import InstanceStep, state_of
 from verbworker.engine.embedded.kernel.commands import Command, NothingThere
 from verbworker.engine.embedded.kernel.definition import Definition
 from verbworker.engine.embedded.kernel.state import State
@@ -19,7 +19,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(slots=True)
-class Remembered:
+class CachedInstance:
     """An instance as it was when this process last saw it; a save names its revision, so an old one saves nothing."""
 
     kept: Kept
@@ -32,9 +32,9 @@ class Remembered:
             self.state = state_of(self.kept, self.variables)
         return self.state
 
-    def turned(self, definition: Definition, command: Command, guard: int) -> Turn | None:
+    def turned(self, definition: Definition, command: Command, guard: int) -> InstanceStep | None:
         """The turn that a command makes of it; None when others must be asked first, or when it does not fit."""
-        turn = Turn(definition, self.kept, self.read(), guard=guard)
+        turn = InstanceStep(definition, self.kept, self.read(), guard=guard)
         try:
             turn.tell(command, self.kept.now or datetime.now(UTC))
         except NothingThere:
@@ -49,22 +49,22 @@ class Remembered:
         return len(self.kept.variables) + len(self.kept.state)
 
 
-class Memory:
+class InstanceCache:
     """The instances met last, bounded in number and in bytes."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[int, Remembered] = OrderedDict()
+        self._known: OrderedDict[int, CachedInstance] = OrderedDict()
         self._bytes = 0
         self._turns: dict[int, tuple[asyncio.Lock, int]] = {}
 
-    def take(self, instance_key: int) -> Remembered | None:
+    def take(self, instance_key: int) -> CachedInstance | None:
         """What is known of an instance; it is forgotten until it is kept again."""
         known = self._known.pop(instance_key, None)
         if known is not None:
             self._bytes -= known.size
         return known
 
-    def keep(self, known: Remembered) -> None:
+    def keep(self, known: CachedInstance) -> None:
         """Remember an instance, unless a later revision is known."""
         before = self.take(known.kept.instance_key)
         if before is not None and before.kept.revision >= known.kept.revision:

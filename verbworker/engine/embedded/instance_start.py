@@ -1,8 +1,8 @@
 """Begin instances: find the definition, take a key, and let the first tokens go."""
 
 from verbworker.engine.embedded.activation import DEFAULT_TENANT
-from verbworker.engine.embedded.definition_cache import Library
-from verbworker.engine.embedded.instance_step import Turn, checked
+from verbworker.engine.embedded.definition_cache import DefinitionCache
+from verbworker.engine.embedded.instance_step import InstanceStep, checked
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.engine.protocol import Start, Started
@@ -14,7 +14,7 @@ from verbworker.stores.embedded.tokens import Opening, Tokens, opened
 class Starts:
     """Makes new instances. Nothing of one is kept before its turn is saved."""
 
-    def __init__(self, database: Database, tokens: Tokens, library: Library) -> None:
+    def __init__(self, database: Database, tokens: Tokens, library: DefinitionCache) -> None:
         self._database = database
         self._tokens = tokens
         self._library = library
@@ -34,12 +34,12 @@ class Starts:
             raise CommandInvalid(f"expected to find a process definition with {wanted}, but none found")
         return opening
 
-    async def begin(self, start: Start, opening: Opening) -> Turn:
+    async def begin(self, start: Start, opening: Opening) -> InstanceStep:
         """Return a turn in which the instance has begun; raises `CommandInvalid`."""
         book = await self._library.find(opening.definition_key)
         if not book.definition.root.starts:
             raise CommandInvalid(f"the process {opening.process_id} has no none start event; a message starts it")
-        turn = Turn(book.definition, opened(opening, start.tenant_id or DEFAULT_TENANT))
+        turn = InstanceStep(book.definition, opened(opening, start.tenant_id or DEFAULT_TENANT))
         try:
             turn.tell(told.Begin(checked(start.variables)), opening.now)
         except NothingThere as error:

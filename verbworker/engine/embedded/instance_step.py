@@ -11,7 +11,7 @@ from verbworker.engine.embedded.kernel.state import State, dumped, loaded
 from verbworker.engine.embedded.kernel.step import step
 from verbworker.engine.protocol import Variables
 from verbworker.errors import CommandInvalid
-from verbworker.stores.embedded.tokens import KEYS_EACH, Change, IncidentMade, JobMade, Kept
+from verbworker.stores.embedded.tokens import KEYS_EACH, Change, IncidentRow, JobRow, Kept
 
 LONGEST_MESSAGE = 10_000
 
@@ -43,7 +43,7 @@ def state_of(kept: Kept, variables: dict[str, Any] | None = None) -> State:
     return loaded(kept.instance_key, value)
 
 
-class Turn:
+class InstanceStep:
     """One instance on the move. Nothing of it counts before its `change` is saved."""
 
     def __init__(self, definition: Definition, kept: Kept, state: State | None = None, *, guard: int = 0) -> None:
@@ -97,9 +97,9 @@ class Turn:
     def _note(self, effect: told.Effect, command: told.Command) -> None:
         change = self.change
         match effect:
-            case told.JobMade(key, kind, node, element_instance, retries, headers):
+            case told.JobCreated(key, kind, node, element_instance, retries, headers):
                 words = orjson.dumps(dict(headers)).decode()
-                change.jobs[key] = JobMade(key, kind, node, element_instance, retries, words)
+                change.jobs[key] = JobRow(key, kind, node, element_instance, retries, words)
             case told.JobEnded(key):
                 change.jobs.pop(key, None)
                 change.jobs_set.pop(key, None)
@@ -116,8 +116,8 @@ class Turn:
                 change.timers.pop(key, None)
                 change.subscriptions.pop(key, None)
                 change.closed.append(key)
-            case told.IncidentMade(key, kind, message, node, job):
-                change.incidents[key] = IncidentMade(key, job, node, kind, cut(message))
+            case told.IncidentRaised(key, kind, message, node, job):
+                change.incidents[key] = IncidentRow(key, job, node, kind, cut(message))
             case told.IncidentGone(key):
                 change.incidents.pop(key, None)
                 change.incidents_gone.append(key)

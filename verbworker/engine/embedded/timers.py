@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from verbworker.background.poll_loop import PollLoop
-from verbworker.engine.embedded.instance_step import Turn
+from verbworker.engine.embedded.instance_step import InstanceStep
 from verbworker.engine.embedded.kernel.commands import Fire, NothingThere
-from verbworker.engine.embedded.transaction import Moving, Shelf
+from verbworker.engine.embedded.transaction import EngineTransaction, PendingChanges
 from verbworker.errors import EngineError, StoreError
 from verbworker.stores.database import Database
 from verbworker.stores.embedded.tokens import Change, Kept
@@ -21,13 +21,13 @@ _LONGEST_REST = 0.5
 _SWEEP = 10.0
 
 
-class Clockwork:
+class EngineTimers:
     """Runs in every process that has the engine open; nobody leads. What one is busy with the others pass over."""
 
     def __init__(
         self,
         database: Database,
-        shelf: Shelf,
+        shelf: PendingChanges,
         *,
         made: Callable[[list[Change]], None],
         retention: timedelta | None = timedelta(days=7),
@@ -52,8 +52,8 @@ class Clockwork:
     async def fire(self) -> int:
         """Look at timers that are due, one transaction for up to a hundred; returns how many were fired or left."""
         async with self._database.transaction() as connection:
-            moving = Moving(connection, self._shelf)
-            turns: dict[int, Turn] = {}
+            moving = EngineTransaction(connection, self._shelf)
+            turns: dict[int, InstanceStep] = {}
             due = await self._shelf.tokens.due_timers(connection, _TIMERS, but=self._strays)
             for wait, kept in due:
                 try:
@@ -71,7 +71,7 @@ class Clockwork:
         self._made(moving.changes)
         return len(due)
 
-    def _ring(self, turn: Turn, wait: int, kept: Kept) -> bool:
+    def _ring(self, turn: InstanceStep, wait: int, kept: Kept) -> bool:
         waiting = turn.state.waits.get(wait)
         if waiting is not None and waiting.due is not None and kept.now is not None and waiting.due > kept.now:
             return False  # somebody rang it between our look and our lock, and it is set anew

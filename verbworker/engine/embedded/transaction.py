@@ -6,30 +6,30 @@ from datetime import datetime
 
 import orjson
 
-from verbworker.engine.embedded.definition_cache import Library
-from verbworker.engine.embedded.instance_step import Turn
+from verbworker.engine.embedded.definition_cache import DefinitionCache
+from verbworker.engine.embedded.instance_step import InstanceStep
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.engine.protocol import Variables
 from verbworker.errors import EngineError
 from verbworker.stores.database import Connection
-from verbworker.stores.embedded.subscriptions import Letter, Subscriptions, Waiting
+from verbworker.stores.embedded.subscriptions import StoredMessage, Subscriber, Subscriptions
 from verbworker.stores.embedded.tokens import Change, Kept, Tokens, opened
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class PendingChanges:
     """What a move needs: the stores and the definitions."""
 
     tokens: Tokens
     subscriptions: Subscriptions
-    library: Library
+    library: DefinitionCache
 
 
-class Moving:
+class EngineTransaction:
     """Everything that is moved in one transaction. Keys are taken before rows, so that two of these rarely collide."""
 
-    def __init__(self, connection: Connection, shelf: Shelf) -> None:
+    def __init__(self, connection: Connection, shelf: PendingChanges) -> None:
         self.connection = connection
         self._tokens = shelf.tokens
         self._subscriptions = shelf.subscriptions
@@ -54,10 +54,10 @@ class Moving:
             turn.change.taken.append(message)
         return await self.settle(turn, _now(kept))
 
-    async def turn(self, kept: Kept, *, guard: int = 0) -> Turn:
+    async def turn(self, kept: Kept, *, guard: int = 0) -> InstanceStep:
         """A turn of an instance."""
         book = await self._library.find(kept.definition_key, self.connection)
-        return Turn(book.definition, kept, guard=guard)
+        return InstanceStep(book.definition, kept, guard=guard)
 
     async def put(self, instance_key: int, variables: Variables) -> None:
         """Set variables of an instance; raises `NothingThere` when it has ended."""
@@ -68,16 +68,16 @@ class Moving:
         turn.put(variables)
         await self.settle(turn, _now(kept))
 
-    async def settle(self, turn: Turn, now: datetime) -> bool:
+    async def settle(self, turn: InstanceStep, now: datetime) -> bool:
         """Give a moved instance the messages that wait for it, save it, and begin what its end lets begin."""
         if not await self._save(turn, now):
             return False
-        over: Turn | None = turn
+        over: InstanceStep | None = turn
         while over is not None and over.change.ended and over.kept.start_key is not None:
             over = await self._begin_next(over.kept)
         return True
 
-    async def settle_all(self, turns: Sequence[Turn]) -> None:
+    async def settle_all(self, turns: Sequence[InstanceStep]) -> None:
         """Settle instances that this transaction holds: those that concern nobody else by one statement."""
         quiet = [turn.finish() for turn in turns if turn.is_quiet]
         saved = await self._tokens.save_in(self.connection, quiet) if quiet else []
@@ -86,7 +86,7 @@ class Moving:
             if not turn.is_quiet:
                 await self.settle(turn, _now(turn.kept))
 
-    async def _save(self, turn: Turn, now: datetime) -> bool:
+    async def _save(self, turn: InstanceStep, now: datetime) -> bool:
         await self._meet(turn, now)
         if turn.change.ended and turn.kept.start_key is not None:
             await self._subscriptions.take_turn(self.connection, turn.kept.tenant_id, [("", turn.kept.start_key)])
@@ -96,7 +96,7 @@ class Moving:
             self.changes.append(change)
         return bool(saved)
 
-    async def _meet(self, turn: Turn, now: datetime) -> None:
+    async def _meet(self, turn: InstanceStep, now: datetime) -> None:
         taken_turns: set[tuple[str, str]] = set()
         while waits := turn.change.subscriptions:
             if turns := set(waits.values()) - taken_turns:
@@ -108,7 +108,7 @@ class Moving:
             turn.change.taken.append(met.message_key)
             turn.tell(told.Deliver(met.wait_key, orjson.loads(met.variables)), now)
 
-    async def _begin_next(self, ended: Kept) -> Turn | None:
+    async def _begin_next(self, ended: Kept) -> InstanceStep | None:
         """One instance per key at a time: the next message that was kept back may start its own now."""
         following = await self._subscriptions.next_start(self.connection, ended)
         if following is None:
@@ -129,7 +129,7 @@ class Moving:
 
     async def _begun(
         self, definition_key: int, begin: told.Begin, tenant_id: str, start_key: str | None, message: int
-    ) -> tuple[Turn, datetime]:
+    ) -> tuple[InstanceStep, datetime]:
         opening = await self._tokens.open_key(self.connection, definition_key)
         if opening is None:
             raise EngineError(f"there is no definition with the key {definition_key}")
@@ -141,7 +141,7 @@ class Moving:
 
     # ---- messages ------------------------------------------------------------------------------------------------
 
-    async def publish(self, letter: Letter, ttl_ms: int) -> None:
+    async def publish(self, letter: StoredMessage, ttl_ms: int) -> None:
         """Hand a message to everybody it is for, and keep it for those who come while it lives."""
         await self._take_turn(letter)
         if await self._subscriptions.is_buffered(self.connection, letter):
@@ -150,18 +150,18 @@ class Moving:
         had = await self._deliver(letter, message)
         await self._start(letter, message, besides=list(had))
 
-    async def correlate(self, letter: Letter) -> int | None:
+    async def correlate(self, letter: StoredMessage) -> int | None:
         """Hand a message to everybody it is for now; one of the instances, a started one rather than another."""
         await self._take_turn(letter)
         started = await self._start(letter, 0, besides=())
         had = await self._deliver(letter, 0, besides=list(started))
         return next(iter((*started.values(), *had.values())), None)
 
-    async def _take_turn(self, letter: Letter) -> None:
+    async def _take_turn(self, letter: StoredMessage) -> None:
         place = letter.name, letter.correlation_key
         await self._subscriptions.take_turn(self.connection, letter.tenant_id, [place])
 
-    async def _deliver(self, letter: Letter, message: int, besides: Sequence[str] = ()) -> dict[str, int]:
+    async def _deliver(self, letter: StoredMessage, message: int, besides: Sequence[str] = ()) -> dict[str, int]:
         """Each process gets a message once, whatever number of its instances wait for it."""
         had: dict[str, int] = {}
         variables = orjson.loads(letter.variables)
@@ -172,14 +172,14 @@ class Moving:
                     break
         return had
 
-    async def _reaches(self, wait: Waiting, deliver: told.Deliver, message: int) -> bool:
+    async def _reaches(self, wait: Subscriber, deliver: told.Deliver, message: int) -> bool:
         try:
             return await self.tell(wait.instance_key, deliver, message=message)
         except NothingThere:
             # It went on while we looked: the next one that waits gets the message.
             return False
 
-    async def _start(self, letter: Letter, message: int, besides: Sequence[str]) -> dict[str, int]:
+    async def _start(self, letter: StoredMessage, message: int, besides: Sequence[str]) -> dict[str, int]:
         started: dict[str, int] = {}
         variables = orjson.loads(letter.variables)
         for start in await self._subscriptions.starting(self.connection, letter):

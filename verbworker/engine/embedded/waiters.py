@@ -24,7 +24,7 @@ _LONGEST = 7000
 
 
 @dataclass(slots=True, eq=False)
-class Guest:
+class Waiter:
     """Somebody who asked for jobs. While they wait, jobs may be promised to them; what is promised comes, or does not.
 
     The bell rings when it is worth asking again, and when the last promise was kept or withdrawn.
@@ -60,7 +60,7 @@ class Guest:
             self.bell.set()
 
 
-class Hall:
+class Waiters:
     """Wakes whoever waits for a type of job: at once for what this process made, by a hint for what others made.
 
     A hint may be lost, so the hall looks for itself a few times a second: one statement for all who wait.
@@ -69,7 +69,7 @@ class Hall:
     def __init__(self, database: Database, tokens: Tokens) -> None:
         self._database = database
         self._tokens = tokens
-        self._guests: dict[str, list[Guest]] = {}
+        self._guests: dict[str, list[Waiter]] = {}
         self._sold_out: dict[str, set[tuple[str, ...]]] = {}
         self._untold: set[str] = set()
         self._listening = PollLoop("engine-hints-in", self._listen, every=_LISTEN_AGAIN)
@@ -77,7 +77,7 @@ class Hall:
         self.services = (self._listening, PollLoop("engine-look", self._look, every=_LOOK), self._announcing)
 
     @contextmanager
-    def attending(self, guest: Guest) -> Iterator[None]:
+    def attending(self, guest: Waiter) -> Iterator[None]:
         """Be in the hall. Clear the bell, ask, and only then wait for it."""
         kind = guest.ask.type
         self._guests.setdefault(kind, []).append(guest)
@@ -89,12 +89,12 @@ class Hall:
             if not self._guests[kind]:
                 del self._guests[kind]
 
-    def is_sold_out(self, guest: Guest) -> bool:
+    def is_sold_out(self, guest: Waiter) -> bool:
         """Whether somebody asked for the same in vain, and nothing was heard of such jobs since."""
         return guest.tenant_ids in self._sold_out.get(guest.ask.type, ())
 
     @contextmanager
-    def asking(self, guest: Guest) -> Iterator[list[Job]]:
+    def asking(self, guest: Waiter) -> Iterator[list[Job]]:
         """Ask the database, and put what it gave into the list; less than was asked for means that there is no more."""
         jobs: list[Job] = []
         # Marked before asking: whoever makes such a job from now on takes the mark away.
@@ -107,7 +107,7 @@ class Hall:
             if len(jobs) >= guest.most or not is_answered:
                 self._sold_out.pop(guest.ask.type, None)
 
-    def promise(self, kind: str, tenant_id: str) -> Guest | None:
+    def promise(self, kind: str, tenant_id: str) -> Waiter | None:
         """Promise a job to somebody who waits for its type, if there is somebody."""
         for guest in self._guests.get(kind, ()):
             if guest.has_room(tenant_id):

@@ -9,7 +9,7 @@ from verbworker.errors import CommandInvalid
 
 
 @dataclass(frozen=True, slots=True)
-class Shelved:
+class InlineDefinition:
     """One version of a process."""
 
     definition: Definition
@@ -17,11 +17,11 @@ class Shelved:
     content: bytes
 
 
-class Shelf:
+class InlineDefinitions:
     """Versions by process, the latest last."""
 
     def __init__(self) -> None:
-        self._versions: dict[str, list[Shelved]] = {}
+        self._versions: dict[str, list[InlineDefinition]] = {}
         self._keys = 0
 
     def put(self, resources: Sequence[Resource]) -> list[Deployed]:
@@ -33,7 +33,7 @@ class Shelf:
             raise CommandInvalid(f"the process {twice} is deployed twice at once")
         return [self._put(resource, known).deployed for resource, definitions in compiled for known in definitions]
 
-    def find(self, start: Start) -> Shelved:
+    def find(self, start: Start) -> InlineDefinition:
         """The version a start asks for."""
         for versions in self._versions.values():
             for known in versions:
@@ -52,16 +52,16 @@ class Shelf:
         known = (one for versions in self._versions.values() for one in versions)
         return next((one.content for one in known if one.deployed.definition_key == definition_key), None)
 
-    def latest(self) -> Iterator[Shelved]:
+    def latest(self) -> Iterator[InlineDefinition]:
         """The latest version of each process."""
         return (versions[-1] for versions in self._versions.values())
 
-    def _put(self, resource: Resource, definition: Definition) -> Shelved:
+    def _put(self, resource: Resource, definition: Definition) -> InlineDefinition:
         versions = self._versions.setdefault(definition.process_id, [])
         last = versions[-1] if versions else None
         if last is not None and (last.content, last.deployed.resource) == (resource.content, resource.name):
             return last
         self._keys += 1
         deployed = Deployed(definition.process_id, len(versions) + 1, self._keys, resource.name)
-        versions.append(Shelved(definition, deployed, resource.content))
+        versions.append(InlineDefinition(definition, deployed, resource.content))
         return versions[-1]

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from verbworker.engine.embedded.kernel.state import Incident
+from verbworker.engine.embedded.kernel.state import TokenIncident
 from verbworker.engine.inline.clock import Clock
-from verbworker.engine.inline.faults import Fault, Faults
-from verbworker.engine.inline.instances import Instances
+from verbworker.engine.inline.faults import Faults, InjectedFault
+from verbworker.engine.inline.instances import InlineInstances
 from verbworker.engine.inline.jobs import JobState, MemoryJob
 from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
 from verbworker.errors import CommandInvalid, JobGone
@@ -36,7 +36,7 @@ class InlineEngine:
         self._dice = random.Random(seed)
         self.clock = clock or Clock()  # real time at first: an operator's release is compared with the database's
         self._faults = Faults()
-        self._instances = Instances(self.clock, self._offer, self._faults)
+        self._instances = InlineInstances(self.clock, self._offer, self._faults)
         self._streams: list[_Stream] = []
         self._changed = asyncio.Event()
         self.shuffled = False
@@ -70,7 +70,7 @@ class InlineEngine:
         self._instances.release(self.jobs[job_key], retries)
         self._stir()
 
-    def incidents(self, instance_key: int) -> list[Incident]:
+    def incidents(self, instance_key: int) -> list[TokenIncident]:
         """What a person is needed for."""
         return list(self._instances.state(instance_key).incidents.values())
 
@@ -85,15 +85,15 @@ class InlineEngine:
 
     def lose_answer(self, command: str, times: int = 1) -> None:
         """The next `command` is carried out, but its answer never arrives."""
-        self._faults.plan(command, Fault.LOSE, times)
+        self._faults.plan(command, InjectedFault.LOSE, times)
 
     def drop(self, command: str, times: int = 1) -> None:
         """The next `command` never reaches the engine."""
-        self._faults.plan(command, Fault.DROP, times)
+        self._faults.plan(command, InjectedFault.DROP, times)
 
     def refuse(self, command: str, times: int = 1) -> None:
         """The engine is too busy for the next `command`."""
-        self._faults.plan(command, Fault.REFUSE, times)
+        self._faults.plan(command, InjectedFault.REFUSE, times)
 
     def lose_timeouts(self, lost: bool = True) -> None:
         """No activation ends by itself any more, as on a broker that lost its timeouts (camunda #29735).

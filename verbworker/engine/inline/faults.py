@@ -6,7 +6,7 @@ from enum import StrEnum
 from verbworker.errors import Backpressure, EngineUnavailable
 
 
-class Fault(StrEnum):
+class InjectedFault(StrEnum):
     """What goes wrong with a command."""
 
     LOSE = "the answer was lost"
@@ -19,9 +19,9 @@ class Faults:
 
     def __init__(self) -> None:
         self.loses_timeouts = False
-        self._planned: dict[str, list[Fault]] = {}
+        self._planned: dict[str, list[InjectedFault]] = {}
 
-    def plan(self, command: str, fault: Fault, times: int) -> None:
+    def plan(self, command: str, fault: InjectedFault, times: int) -> None:
         """Have the next `times` commands of this name go wrong, after those that are planned already."""
         self._planned.setdefault(command, []).extend([fault] * times)
 
@@ -29,10 +29,10 @@ class Faults:
         """Carry a command out, or do not, as planned."""
         planned = self._planned.get(command)
         fault = planned.pop(0) if planned else None
-        if fault is Fault.DROP:
+        if fault is InjectedFault.DROP:
             raise EngineUnavailable(fault.value)
-        if fault is Fault.REFUSE:
+        if fault is InjectedFault.REFUSE:
             raise Backpressure(fault.value)
         act()
-        if fault is Fault.LOSE:
+        if fault is InjectedFault.LOSE:
             raise EngineUnavailable(fault.value)

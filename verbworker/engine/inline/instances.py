@@ -8,13 +8,13 @@ from datetime import datetime
 
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import Command, Effect, NothingThere
-from verbworker.engine.embedded.kernel.state import State, Status
+from verbworker.engine.embedded.kernel.state import InstanceStatus, State
 from verbworker.engine.embedded.kernel.step import step
 from verbworker.engine.inline.clock import Clock, Timers
-from verbworker.engine.inline.definitions import Shelf, Shelved
+from verbworker.engine.inline.definitions import InlineDefinition, InlineDefinitions
 from verbworker.engine.inline.faults import Faults
 from verbworker.engine.inline.jobs import Jobs, JobState, MemoryJob
-from verbworker.engine.inline.messages import Letter, Mail, Subscription
+from verbworker.engine.inline.messages import BufferedMessage, InlineMessages, Subscription
 from verbworker.engine.protocol import Signal, Start, Variables
 from verbworker.errors import CommandInvalid, JobGone, JobNotActive
 from verbworker.job.job import Job
@@ -25,13 +25,13 @@ _TENANT = "<default>"
 
 @dataclass(slots=True)
 class _Instance:
-    shelved: Shelved
+    shelved: InlineDefinition
     state: State
     tenant_id: str
-    letter: Letter | None = None  # the message that started it
+    letter: BufferedMessage | None = None  # the message that started it
 
 
-class Instances:
+class InlineInstances:
     """Every instance there ever was, with the jobs, timers and messages between it and the world."""
 
     def __init__(self, clock: Clock, offer: Callable[[MemoryJob], None], faults: Faults) -> None:
@@ -39,11 +39,11 @@ class Instances:
         self._offer = offer
         self._known: dict[int, _Instance] = {}
         self._timers = Timers()
-        self._mail = Mail(clock)
+        self._mail = InlineMessages(clock)
         self._new_waits: deque[Subscription] = deque()
         self._ended: deque[_Instance] = deque()
         self.jobs = Jobs(clock, faults)
-        self.shelf = Shelf()
+        self.shelf = InlineDefinitions()
 
     def state(self, instance_key: int) -> State:
         """The state of an instance; raises `JobGone` when there never was one."""
@@ -53,15 +53,15 @@ class Instances:
 
     def is_alive(self, instance_key: int) -> bool:
         """Whether an instance has not ended."""
-        return instance_key in self._known and self.state(instance_key).status is Status.ACTIVE
+        return instance_key in self._known and self.state(instance_key).status is InstanceStatus.ACTIVE
 
     def has_completed(self, instance_key: int) -> bool:
         """Whether an instance came to its end."""
-        return self.state(instance_key).status is Status.COMPLETED
+        return self.state(instance_key).status is InstanceStatus.COMPLETED
 
     # ---- commands ---------------------------------------------------------------------------------------------------
 
-    def begin(self, shelved: Shelved, start: Start) -> int:
+    def begin(self, shelved: InlineDefinition, start: Start) -> int:
         """Create an instance; returns its key."""
         key = self._create(shelved, start.tenant_id or _TENANT)
         self._tell(key, told.Begin(deepcopy(dict(start.variables))))
@@ -138,7 +138,7 @@ class Instances:
             return
         variables = deepcopy(dict(signal.variables))
         deadline = self._clock.later(signal.ttl_ms)
-        letter = Letter(signal.name, signal.correlation_key, variables, signal.message_id, deadline)
+        letter = BufferedMessage(signal.name, signal.correlation_key, variables, signal.message_id, deadline)
         if signal.ttl_ms > 0:
             self._mail.keep(letter)
         self._hand_over(letter)
@@ -146,13 +146,13 @@ class Instances:
 
     def correlate(self, name: str, correlation_key: str, variables: Variables) -> int | None:
         """Hand a message to whoever waits now; returns an instance that has it."""
-        reached = self._hand_over(Letter(name, correlation_key, deepcopy(dict(variables))))
+        reached = self._hand_over(BufferedMessage(name, correlation_key, deepcopy(dict(variables))))
         self._settle()
         return reached
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _create(self, shelved: Shelved, tenant_id: str, letter: Letter | None = None) -> int:
+    def _create(self, shelved: InlineDefinition, tenant_id: str, letter: BufferedMessage | None = None) -> int:
         key = (len(self._known) + 1) << _KEYS_EACH
         self._known[key] = _Instance(shelved, State(key), tenant_id, letter)
         return key
@@ -170,7 +170,7 @@ class Instances:
 
     def _heed(self, instance: _Instance, effect: Effect) -> None:
         match effect:
-            case told.JobMade():
+            case told.JobCreated():
                 self._make(instance, effect)
             case told.JobEnded(key):
                 self.jobs.drop(key)
@@ -189,7 +189,7 @@ class Instances:
             case told.Ended():
                 self._ended.append(instance)
 
-    def _make(self, instance: _Instance, made: told.JobMade) -> None:
+    def _make(self, instance: _Instance, made: told.JobCreated) -> None:
         deployed = instance.shelved.deployed
         job = Job(
             key=made.key,
@@ -228,11 +228,11 @@ class Instances:
                 return
             self._deliver(letter, wait)
 
-    def _deliver(self, letter: Letter, wait: Subscription) -> None:
+    def _deliver(self, letter: BufferedMessage, wait: Subscription) -> None:
         letter.reached.add(wait.process_id)
         self._tell(wait.instance, told.Deliver(wait.wait, deepcopy(dict(letter.variables))))
 
-    def _hand_over(self, letter: Letter) -> int | None:
+    def _hand_over(self, letter: BufferedMessage) -> int | None:
         """Give a letter to one wait of each process, else let it start one; returns who has it, a started one first."""
         reached: list[int] = []
         for wait in self._mail.waiting(letter):
@@ -245,7 +245,7 @@ class Instances:
                 reached.insert(0, started)
         return reached[0] if reached else None
 
-    def _start_by(self, letter: Letter, shelved: Shelved) -> int | None:
+    def _start_by(self, letter: BufferedMessage, shelved: InlineDefinition) -> int | None:
         process_id = shelved.deployed.process_id
         start = next((node for node, m in shelved.definition.message_starts.items() if m.name == letter.name), None)
         if start is None or process_id in letter.reached or self._is_taken(process_id, letter):
@@ -255,13 +255,13 @@ class Instances:
         self._tell(key, told.Begin(deepcopy(dict(letter.variables)), start))
         return key
 
-    def _is_taken(self, process_id: str, letter: Letter) -> bool:
+    def _is_taken(self, process_id: str, letter: BufferedMessage) -> bool:
         """Whether an instance that this key started is alive: there is one at a time, except for the empty key."""
         return bool(letter.correlation_key) and any(
             instance.letter is not None
             and instance.letter.correlation_key == letter.correlation_key
             and instance.shelved.deployed.process_id == process_id
-            and instance.state.status is Status.ACTIVE
+            and instance.state.status is InstanceStatus.ACTIVE
             for instance in self._known.values()
         )
 

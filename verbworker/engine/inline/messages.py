@@ -9,7 +9,7 @@ from verbworker.engine.protocol import Signal, Variables
 
 
 @dataclass(slots=True)
-class Letter:
+class BufferedMessage:
     """One message: it reaches each process once, whatever its versions and instances."""
 
     name: str
@@ -31,12 +31,12 @@ class Subscription:
     correlation_key: str
 
 
-class Mail:
+class InlineMessages:
     """Subscriptions in the order they were opened, and letters in the order they came."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._kept: list[Letter] = []
+        self._kept: list[BufferedMessage] = []
         self.subscriptions: dict[int, Subscription] = {}
 
     def has(self, signal: Signal) -> bool:
@@ -46,23 +46,23 @@ class Mail:
             (letter.name, letter.correlation_key, letter.message_id) == wanted for letter in self._alive()
         )
 
-    def keep(self, letter: Letter) -> None:
+    def keep(self, letter: BufferedMessage) -> None:
         """Have a letter wait for whoever comes before its deadline."""
         self._kept.append(letter)
 
-    def waiting(self, letter: Letter) -> list[Subscription]:
+    def waiting(self, letter: BufferedMessage) -> list[Subscription]:
         """Who waits for such a letter."""
         wanted = (letter.name, letter.correlation_key)
         return [known for known in self.subscriptions.values() if (known.name, known.correlation_key) == wanted]
 
-    def kept_for(self, process_id: str, name: str, correlation_key: str) -> Letter | None:
+    def kept_for(self, process_id: str, name: str, correlation_key: str) -> BufferedMessage | None:
         """The oldest letter that has not reached this process yet."""
         for letter in self._alive():
             if (letter.name, letter.correlation_key) == (name, correlation_key) and process_id not in letter.reached:
                 return letter
         return None
 
-    def _alive(self) -> Iterator[Letter]:
+    def _alive(self) -> Iterator[BufferedMessage]:
         now = self._clock.now
         self._kept = [letter for letter in self._kept if letter.deadline is not None and letter.deadline > now]
         return iter(self._kept)

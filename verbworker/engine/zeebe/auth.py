@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from verbworker.engine.zeebe.connection import Basic, Connection, OAuth
-from verbworker.engine.zeebe.oauth import Token, fetch
+from verbworker.engine.zeebe.connection import Basic, GatewayAddress, OAuth
+from verbworker.engine.zeebe.oauth import AccessToken, fetch
 from verbworker.errors import EngineError, EngineUnavailable
 
 Header = tuple[str, str]
@@ -117,7 +117,7 @@ class TokenAccess:
         self._held = self._hold(token)
         return self._held.header
 
-    async def _ask(self) -> Token:
+    async def _ask(self) -> AccessToken:
         try:
             # The outer clock is for what urllib's own cannot stop, such as a name server that hangs.
             async with asyncio.timeout(_FETCH_S + 2):
@@ -125,13 +125,13 @@ class TokenAccess:
         except TimeoutError as error:
             raise EngineUnavailable("the token server did not answer in time") from error
 
-    def _hold(self, token: Token) -> _Held:
+    def _hold(self, token: AccessToken) -> _Held:
         now = self._now()
         margin = min(_MARGIN_S, token.lifetime_s / 5)
         return _Held(("authorization", f"Bearer {token.value}"), now, now + token.lifetime_s - margin)
 
 
-def access(connection: Connection) -> Access:
+def access(connection: GatewayAddress) -> Access:
     """The access that these settings describe."""
     match connection.credentials:
         case OAuth() as oauth:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import grpc
 
-from verbworker.engine.zeebe.connection import Connection, Tls
+from verbworker.engine.zeebe.connection import GatewayAddress, Tls
 from verbworker.errors import ContractInvalid
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _OPTIONS: Final = (
 )
 
 
-def open_channel(connection: Connection) -> Any:  # grpc ships no types
+def open_channel(connection: GatewayAddress) -> Any:  # grpc ships no types
     """Open the channel; nothing is sent before the first call. Needs a running event loop."""
     options = channel_options(connection)
     if connection.tls is None:
@@ -41,7 +41,7 @@ def open_channel(connection: Connection) -> Any:  # grpc ships no types
     return grpc.aio.secure_channel(connection.address, _channel_credentials(connection.tls), options=options)
 
 
-def channel_options(connection: Connection) -> tuple[tuple[str, int], ...]:
+def channel_options(connection: GatewayAddress) -> tuple[tuple[str, int], ...]:
     """The channel's settings."""
     return (
         *_OPTIONS,

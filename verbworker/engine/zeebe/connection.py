@@ -46,7 +46,7 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class GatewayAddress:
     """One gateway and how we speak to it; everything has a default but the secrets."""
 
     address: str = DEFAULT_ADDRESS

@@ -14,7 +14,7 @@ from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Sig
 from verbworker.engine.zeebe import wire
 from verbworker.engine.zeebe.auth import access
 from verbworker.engine.zeebe.channel import cut_connections
-from verbworker.engine.zeebe.connection import Connection
+from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.gateway import Gateway
 from verbworker.engine.zeebe.rest import Rest
 from verbworker.engine.zeebe.status import REPEATED, Rpc
@@ -28,7 +28,7 @@ _GIVE_BACK_S: Final = 2.0
 class ZeebeEngine:
     """A Zeebe cluster behind its gateway. Nothing is sent again here: the caller knows when that is right."""
 
-    def __init__(self, connection: Connection, *, engine_id: str) -> None:
+    def __init__(self, connection: GatewayAddress, *, engine_id: str) -> None:
         # Two fresh clusters count their job keys from the same number, so no default could be safe.
         if not engine_id.strip():
             raise ContractInvalid("a Zeebe engine needs an engine id that no other cluster has")

@@ -11,8 +11,8 @@ from pyzeebe.proto.gateway_pb2_grpc import GatewayStub
 
 from verbworker.engine.zeebe.auth import Access, Header, access
 from verbworker.engine.zeebe.channel import open_channel
-from verbworker.engine.zeebe.connection import Connection
-from verbworker.engine.zeebe.job_stream import Pushes, linger
+from verbworker.engine.zeebe.connection import GatewayAddress
+from verbworker.engine.zeebe.job_stream import JobStream, linger
 from verbworker.engine.zeebe.status import Rpc, translate
 from verbworker.errors import EngineUnavailable
 
@@ -27,7 +27,7 @@ _Metadata = tuple[Header, ...] | None
 class Gateway:
     """A channel to a gateway. Nothing is sent twice, but for the one call that meets an outdated token."""
 
-    def __init__(self, connection: Connection, credentials: Access | None = None) -> None:
+    def __init__(self, connection: GatewayAddress, credentials: Access | None = None) -> None:
         self._connection = connection
         self._access = credentials or access(connection)
         self._channel: Any = None  # grpc ships no types
@@ -72,13 +72,13 @@ class Gateway:
     ) -> AsyncGenerator[Any, None]:
         """Yield what the gateway pushes until its lifetime is over; closing leaves the rest in `unread`."""
         ends = asyncio.get_running_loop().time() + lifetime_s
-        pushes: Pushes | None = None
+        pushes: JobStream | None = None
 
         async def first(metadata: _Metadata) -> Any:
             nonlocal pushes
             # The deadline is for the gateway, which ends the stream by it even when we are stopped and cannot.
             deadline = lifetime_s + _STREAM_GRACE_S
-            pushes = Pushes(self._call(rpc)(request, timeout=deadline, metadata=metadata), ends)
+            pushes = JobStream(self._call(rpc)(request, timeout=deadline, metadata=metadata), ends)
             return await pushes.read()
 
         try:

@@ -40,7 +40,7 @@ async def linger(work: Awaitable[_Answer], grace_s: float) -> _Answer:
     return answers[0]
 
 
-class Pushes:
+class JobStream:
     """One open call. A message is taken from the channel when it is asked for, not before."""
 
     def __init__(self, call: Any, ends: float) -> None:

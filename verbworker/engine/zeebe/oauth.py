@@ -19,14 +19,14 @@ _LIFETIME_UNSAID_S: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AccessToken:
     """A bearer token and how long it is good for."""
 
     value: str = field(repr=False)
     lifetime_s: float
 
 
-def fetch(oauth: OAuth, ca: Path | None, timeout_s: float) -> Token:
+def fetch(oauth: OAuth, ca: Path | None, timeout_s: float) -> AccessToken:
     """Ask the token server once; blocks, so it belongs into a thread."""
     request = urllib.request.Request(
         oauth.token_url,
@@ -78,15 +78,15 @@ def _secure(url: str, ca: Path | None) -> list[urllib.request.HTTPSHandler]:
     return [urllib.request.HTTPSHandler(context=context)]
 
 
-def _token(body: bytes) -> Token:
+def _token(body: bytes) -> AccessToken:
     answer = _object(body)
     value, lifetime = answer.get("access_token"), answer.get("expires_in", _LIFETIME_UNSAID_S)
     if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable():
         raise AccessDenied("the token server answered without an access_token: check the token URL")
     try:
-        return Token(value, max(1.0, float(str(lifetime))))
+        return AccessToken(value, max(1.0, float(str(lifetime))))
     except ValueError:
-        return Token(value, _LIFETIME_UNSAID_S)
+        return AccessToken(value, _LIFETIME_UNSAID_S)
 
 
 def _refusal(status: int, body: bytes) -> AccessDenied | EngineUnavailable:

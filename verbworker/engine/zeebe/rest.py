@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from verbworker.engine.zeebe.auth import Access, Header
-from verbworker.engine.zeebe.connection import Connection, Tls
+from verbworker.engine.zeebe.connection import GatewayAddress, Tls
 from verbworker.errors import AccessDenied, Backpressure, CommandInvalid, EngineError, EngineUnavailable
 
 _LARGEST_ANSWER: Final = 1024 * 1024
@@ -24,7 +24,7 @@ _PREFIX: Final = "/v2"
 class Rest:
     """REST v2 of one cluster. Nothing is sent twice, but for the one call that meets an outdated token."""
 
-    def __init__(self, connection: Connection, access: Access) -> None:
+    def __init__(self, connection: GatewayAddress, access: Access) -> None:
         self._connection = connection
         self._access = access
 

@@ -29,7 +29,7 @@ from verbworker.http.ingress.rate import Rates
 from verbworker.http.ingress.webhook import Signed
 from verbworker.payload.canonical import parse
 from verbworker.stores.database import Database
-from verbworker.work.messages.ingress import Counter, Ingress
+from verbworker.work.messages.ingress import Ingress, MessageCounter
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Routes:
         guard: Guard,
         rates: Rates,
         ingress: Ingress,
-        counter: Counter,
+        counter: MessageCounter,
         database: Database,
         *,
         limit: int,

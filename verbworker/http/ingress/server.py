@@ -21,8 +21,8 @@ from verbworker.stores import migrations as _schema
 from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
-from verbworker.work.messages.delivery import Messenger
-from verbworker.work.messages.ingress import Counter, Ingress
+from verbworker.work.messages.delivery import MessageDelivery
+from verbworker.work.messages.ingress import Ingress, MessageCounter
 
 if TYPE_CHECKING:
     from verbworker.http.ingress.oidc import Issuer
@@ -63,12 +63,12 @@ async def _serve(
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
         letters = DeadLetters(database)
         tenant = settings.tenant_ids[0] if settings.tenant_ids else None
-        messenger = Messenger(registry, inbox, letters, engine, tenant=tenant)
+        messenger = MessageDelivery(registry, inbox, letters, engine, tenant=tenant)
         routes = Routes(
             guard,
             Rates(ingress.rate, ingress.burst),
             Ingress(inbox, letters, ttl=ingress.message_ttl, limit=ingress.body_limit, messenger=messenger),
-            Counter(registry, inbox, letters, engine, ttl=ingress.message_ttl, tenant=tenant),
+            MessageCounter(registry, inbox, letters, engine, ttl=ingress.message_ttl, tenant=tenant),
             database,
             limit=ingress.body_limit,
             tenant_of_anybody=settings.tenant,

@@ -4,18 +4,20 @@ import re
 from collections.abc import Iterator
 
 from verblint.bpmn.ameide_schema import extensions
-from verblint.bpmn.model import Kind, Process
+from verblint.bpmn.model import NodeKind, Process
 from verblint.flow.job_nodes import jobs
 from verblint.report.finding import Finding
 from verbworker.contract.workflow import WorkflowVerb
-from verbworker.profile.verify.model_tree import Drawn
-from verbworker.profile.verify.policy_files import Catalogue
+from verbworker.profile.verify.model_tree import ModelTree
+from verbworker.profile.verify.policy_files import PolicyFiles
 from verbworker.profile.verify.rules import BUSINESS_KEY_DIFFERS, CORRELATION_DIFFERS, GATE_NAME_DIFFERS, RETRIES_DIFFER
 
 _ARGUMENT = re.compile(r"\$\{args\.([A-Za-z0-9_.]+)\}")
 
 
-def disagreements(drawn: Drawn, process: Process, workflow: WorkflowVerb, policies: Catalogue) -> Iterator[Finding]:
+def disagreements(
+    drawn: ModelTree, process: Process, workflow: WorkflowVerb, policies: PolicyFiles
+) -> Iterator[Finding]:
     """Every place where the profile of a model says something else than the contract."""
     yield from _business_key(drawn, process, workflow)
     yield from _keys(drawn, process, workflow)
@@ -23,7 +25,7 @@ def disagreements(drawn: Drawn, process: Process, workflow: WorkflowVerb, polici
     yield from _retries(drawn, process, workflow, policies)
 
 
-def _business_key(drawn: Drawn, process: Process, workflow: WorkflowVerb) -> Iterator[Finding]:
+def _business_key(drawn: ModelTree, process: Process, workflow: WorkflowVerb) -> Iterator[Finding]:
     for definition in extensions(process.element, "workflowDefinition"):
         template = definition.get("workflowIdTemplate") or ""
         spot = drawn.attribute_spot(definition, "workflowIdTemplate")
@@ -49,7 +51,7 @@ def _of_state(template: str, workflow: WorkflowVerb) -> str:
     return _ARGUMENT.sub(named, template)
 
 
-def _keys(drawn: Drawn, process: Process, workflow: WorkflowVerb) -> Iterator[Finding]:
+def _keys(drawn: ModelTree, process: Process, workflow: WorkflowVerb) -> Iterator[Finding]:
     for message in drawn.definitions.messages.values():
         # A message or a key that the contract does not have is a finding of the linter.
         key = workflow.messages.get(message.name)
@@ -64,9 +66,9 @@ def _keys(drawn: Drawn, process: Process, workflow: WorkflowVerb) -> Iterator[Fi
             yield spot.finding(CORRELATION_DIFFERS, words, hint=hint, process=process.id)
 
 
-def _gates(drawn: Drawn, process: Process, workflow: WorkflowVerb) -> Iterator[Finding]:
+def _gates(drawn: ModelTree, process: Process, workflow: WorkflowVerb) -> Iterator[Finding]:
     names = {gate.task: gate.name for gate in workflow.gates.values()}
-    for _, node in process.walk(Kind.USER_TASK):
+    for _, node in process.walk(NodeKind.USER_TASK):
         for update in extensions(node.element, "updateDefinition"):
             name, wanted = update.get("name") or "", names.get(node.id, "")
             if not name or not wanted or name in (wanted, f"Update_{node.id}"):
@@ -77,7 +79,7 @@ def _gates(drawn: Drawn, process: Process, workflow: WorkflowVerb) -> Iterator[F
             yield spot.finding(GATE_NAME_DIFFERS, words, hint=hint, process=process.id)
 
 
-def _retries(drawn: Drawn, process: Process, workflow: WorkflowVerb, policies: Catalogue) -> Iterator[Finding]:
+def _retries(drawn: ModelTree, process: Process, workflow: WorkflowVerb, policies: PolicyFiles) -> Iterator[Finding]:
     for _, node in jobs(process):
         retries = node.binding.retries
         if retries is None or workflow.policy_of(node.binding.job_type):

@@ -11,8 +11,8 @@ from verbworker.contract.verb import Mode, Verb
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.contract.workflow_fields import DirectContract
 from verbworker.model.outline import Use, verbs_in
-from verbworker.profile.verify.location import Spot, shown
-from verbworker.profile.verify.policy_files import Catalogue
+from verbworker.profile.verify.location import Location, shown
+from verbworker.profile.verify.policy_files import PolicyFiles
 from verbworker.profile.verify.rules import POLICY_DIFFERS, VERB_CONTRACT_DIFFERS, VERB_UNCALLED, VERB_UNREGISTERED
 from verbworker.profile.verify.sources import Sources
 
@@ -23,7 +23,7 @@ class _Asked:
 
     verb: str
     by: str
-    spot: Spot
+    spot: Location
     process: str = ""
 
 
@@ -33,7 +33,7 @@ class Resolved:
 
     process: str
     names: tuple[str, ...]
-    catalogue: Catalogue
+    catalogue: PolicyFiles
 
 
 def coverage(
@@ -52,7 +52,7 @@ def coverage(
 def _asked(sources: Sources, uses: Iterable[Use]) -> Iterator[_Asked]:
     """Who asks for which verb: models before contracts, because a person looks there first."""
     for use in verbs_in(uses):
-        yield _Asked(use.verb, f"{use.element_id} calls", Spot.at(use.resource, use.line), use.process_id)
+        yield _Asked(use.verb, f"{use.element_id} calls", Location.at(use.resource, use.line), use.process_id)
     for workflow in sources.workflows:
         spot = _contract_spot(sources, workflow.name)
         for name in workflow.sub_verbs:
@@ -156,16 +156,16 @@ def _values(part: Any, path: str) -> dict[str, Any]:
     return {at: value for key, inner in part.items() for at, value in _values(inner, f"{path}.{key}").items()}
 
 
-def _contract_spot(sources: Sources, verb: str) -> Spot:
+def _contract_spot(sources: Sources, verb: str) -> Location:
     found = sources.contracts.workflows.get(verb) or sources.contracts.directs.get(verb)
     assert found is not None, "both houses read the same contracts"
-    return Spot.origin(found.origin)
+    return Location.origin(found.origin)
 
 
-def _code_spot(verb: Verb) -> Spot:
+def _code_spot(verb: Verb) -> Location:
     """Where the function of a verb is defined."""
     code = getattr(verb.act.function, "__code__", None)
-    return Spot.at("<unknown>") if code is None else Spot.at(shown(code.co_filename), code.co_firstlineno)
+    return Location.at("<unknown>") if code is None else Location.at(shown(code.co_filename), code.co_firstlineno)
 
 
 def _listed(names: Iterable[str]) -> str:

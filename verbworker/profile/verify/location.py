@@ -6,8 +6,8 @@ from typing import Any
 
 from verblint.bpmn.element import Element, Place
 from verblint.contracts.contract import Origin
-from verblint.contracts.strict_yaml import Document
 from verblint.contracts.strict_yaml import Path as Steps
+from verblint.contracts.strict_yaml import YamlDocument
 from verblint.report.finding import Finding
 from verblint.rulebook.rule import Rule
 
@@ -15,7 +15,7 @@ WRITE = "Run verbworker verify --write"
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class Location:
     """A stretch of a file; lines and columns count from 1, and the end is the first character behind it."""
 
     file: str
@@ -26,23 +26,23 @@ class Spot:
     element: Element | None = None
 
     @classmethod
-    def at(cls, file: str, line: int = 1, column: int = 1, width: int = 0) -> "Spot":
+    def at(cls, file: str, line: int = 1, column: int = 1, width: int = 0) -> "Location":
         """So many characters of a line."""
         return cls(file, line, column, line, column + width)
 
     @classmethod
-    def of(cls, file: str, where: Place | Element) -> "Spot":
+    def of(cls, file: str, where: Place | Element) -> "Location":
         """A place in a model."""
         place = where if isinstance(where, Place) else where.place
         return cls(file, *place.position, *place.end_position, place.element)
 
     @classmethod
-    def origin(cls, origin: Origin) -> "Spot":
+    def origin(cls, origin: Origin) -> "Location":
         """Where a contract was written."""
         return cls.at(origin.file, origin.line, origin.column)
 
     @classmethod
-    def written(cls, document: Document, steps: Steps) -> "Spot":
+    def written(cls, document: YamlDocument, steps: Steps) -> "Location":
         """Where a part of a YAML file was written."""
         last = steps[-1] if steps in document.positions else ""
         return cls.at(document.file, *document.where(steps), len(last) if isinstance(last, str) else 0)

@@ -9,9 +9,9 @@ from verblint.contracts.contract import Contracts
 from verblint.report.finding import Finding
 from verbworker.errors import ContractInvalid
 from verbworker.profile.lock import FILE, Difference, Lock, differences, read_lock
-from verbworker.profile.verify.location import WRITE, Spot
-from verbworker.profile.verify.model_tree import Drawn
-from verbworker.profile.verify.policy_files import Catalogue
+from verbworker.profile.verify.location import WRITE, Location
+from verbworker.profile.verify.model_tree import ModelTree
+from verbworker.profile.verify.policy_files import PolicyFiles
 from verbworker.profile.verify.rules import LOCK_BY_ANOTHER_TOOL, LOCK_INVALID, LOCK_MISSING, LOCK_OUTDATED
 
 _MOST = 25  # a process that was drawn anew differs in everything
@@ -23,11 +23,11 @@ _INSTALL = f"{WRITE}, or install the version that wrote it"
 class Origins:
     """Where the values of a lock come from, for those who ask where to look."""
 
-    drawn: Drawn
-    policies: Catalogue
+    drawn: ModelTree
+    policies: PolicyFiles
     contracts: Contracts
 
-    def spot(self, path: str) -> Spot | None:
+    def spot(self, path: str) -> Location | None:
         """Where a value is written, by its path in the lock; None when it is nowhere any more."""
         head, _, rest = path.partition(".")
         if head == "policies":
@@ -41,11 +41,11 @@ class Origins:
             return self._flag_spot(rest.partition(".")[0])
         return self.drawn.process_spot()
 
-    def _flag_spot(self, name: str) -> Spot | None:
+    def _flag_spot(self, name: str) -> Location | None:
         process = self.drawn.process
         verb = None if process is None else self.contracts.of_process(process.id)
         flag = None if verb is None else verb.flags.get(name)
-        return None if flag is None else Spot.origin(flag.origin)
+        return None if flag is None else Location.origin(flag.origin)
 
 
 def compare_lock(content: bytes | None, path: str, now: Lock, origins: Origins) -> Iterator[Finding]:
@@ -60,7 +60,7 @@ def compare_lock(content: bytes | None, path: str, now: Lock, origins: Origins) 
         was = read_lock(content, path)
     except ContractInvalid as error:
         words = str(error).removeprefix(f"{path}: ").partition("; run ")[0]
-        yield Spot.at(path).finding(LOCK_INVALID, f"this is no lock: {words}", process=now.process)
+        yield Location.at(path).finding(LOCK_INVALID, f"this is no lock: {words}", process=now.process)
         return
     yield from _compared(content, path, was, now, origins)
 
@@ -69,23 +69,23 @@ def _compared(content: bytes, path: str, was: Lock, now: Lock, origins: Origins)
     lines = _lines(was) if content == was.to_bytes() else {}
     if was.tool != now.tool:
         words = f"{FILE} was written by {was.tool}, and this is {now.tool}"
-        spot = Spot.at(path, lines.get("tool", 1))
+        spot = Location.at(path, lines.get("tool", 1))
         yield spot.finding(LOCK_BY_ANOTHER_TOOL, words, hint=_INSTALL, process=now.process)
     if not was.is_true:
         words = f"the digest of {FILE} is not that of its content: it was changed by hand"
-        yield Spot.at(path, lines.get("ir_digest", 1)).finding(LOCK_INVALID, words, process=now.process)
+        yield Location.at(path, lines.get("ir_digest", 1)).finding(LOCK_INVALID, words, process=now.process)
     found = [*_named(was, now)]
     for difference in found[:_MOST]:
         # What is gone from the sources can still be seen in the lock.
         written = origins.spot(difference.path) if difference.now is not None else None
-        spot = written or Spot.at(path, lines.get(difference.path, 1))
+        spot = written or Location.at(path, lines.get(difference.path, 1))
         yield spot.finding(LOCK_OUTDATED, _sentence(difference), process=now.process, detail=difference.path)
     if len(found) > _MOST:
         words = f"{len(found) - _MOST} more values of {FILE} are not what they were"
-        yield Spot.at(path).finding(LOCK_OUTDATED, words, process=now.process, detail="more")
+        yield Location.at(path).finding(LOCK_OUTDATED, words, process=now.process, detail="more")
     if not found and was.tool == now.tool and was.is_true:
         words = f"{FILE} says what it should, but is not written as verify writes it"
-        yield Spot.at(path).finding(LOCK_OUTDATED, words, process=now.process, detail="layout")
+        yield Location.at(path).finding(LOCK_OUTDATED, words, process=now.process, detail="layout")
 
 
 def _named(was: Lock, now: Lock) -> Iterator[Difference]:

@@ -10,11 +10,11 @@ from verblint.bpmn.element import AMEIDE, Element, Place
 from verblint.bpmn.model import Definitions, Process
 from verblint.bpmn.reader import ModelError, read
 from verbworker.engine.protocol import Resource
-from verbworker.profile.verify.location import Spot
+from verbworker.profile.verify.location import Location
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class ModelTree:
     """One model while it is verified."""
 
     file: str
@@ -32,27 +32,27 @@ class Drawn:
         """The process that an engine would run, when there is one."""
         return next(iter(self.definitions.executable), None)
 
-    def spot(self, where: Place | Element) -> Spot:
+    def spot(self, where: Place | Element) -> Location:
         """A place in this model."""
-        return Spot.of(self.file, where)
+        return Location.of(self.file, where)
 
-    def process_spot(self) -> Spot:
+    def process_spot(self) -> Location:
         """The process, or the file when there is none."""
-        return Spot.at(self.file) if self.process is None else self.spot(self.process.element)
+        return Location.at(self.file) if self.process is None else self.spot(self.process.element)
 
-    def attribute_spot(self, element: Element, local: str) -> Spot:
+    def attribute_spot(self, element: Element, local: str) -> Location:
         """An attribute's value, or the element that should have it."""
         attribute = element.attribute(local)
         return self.spot(element if attribute is None else attribute.place)
 
-    def definition_spot(self) -> Spot:
+    def definition_spot(self) -> Location:
         """Where the definitionId is written, or the process that should have one."""
         process = self.process
         for definition in extensions(process.element, "workflowDefinition") if process is not None else ():
             return self.attribute_spot(definition, "definitionId")
         return self.process_spot()
 
-    def element_spot(self, path: str) -> Spot | None:
+    def element_spot(self, path: str) -> Location | None:
         """The element whose id begins a path, such as `review.gate.name`; None when there is none."""
         # An id may have dots in it, so the longest that fits is meant.
         fitting = [name for name in self.by_id if path == name or path.startswith(f"{name}.")]
@@ -60,7 +60,7 @@ class Drawn:
 
 
 @contextmanager
-def drawn(model: Resource) -> Iterator[Drawn | None]:
+def drawn(model: Resource) -> Iterator[ModelTree | None]:
     """A model, read, until it is done with; None when it cannot be read, of which the linter tells."""
     try:
         root = read(model.content)
@@ -69,6 +69,6 @@ def drawn(model: Resource) -> Iterator[Drawn | None]:
         return
     try:
         by_id = {element.id: element for group in root.document.elements.values() for element in group if element.id}
-        yield Drawn(model.name, root, assemble(root), by_id)
+        yield ModelTree(model.name, root, assemble(root), by_id)
     finally:
         root.document.take_apart()

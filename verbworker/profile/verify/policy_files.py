@@ -6,29 +6,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from verblint.contracts.contract import Origin
-from verblint.contracts.contract import Policy as LintedPolicy
+from verblint.contracts.contract import PolicyFields as LintedPolicy
 from verblint.contracts.contract_files import POLICY_FILE
-from verblint.contracts.strict_yaml import Document
 from verblint.contracts.strict_yaml import Path as Steps
+from verblint.contracts.strict_yaml import YamlDocument
 from verblint.project import Project
 from verbworker.contract import contract_file
 from verbworker.contract.policy import Policy, load_policies
 from verbworker.errors import ContractInvalid
-from verbworker.profile.verify.location import Spot
+from verbworker.profile.verify.location import Location
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class PolicyFiles:
     """Some policies, and of each the file and its number in there."""
 
     policies: Mapping[str, Policy] = field(default_factory=dict)
-    written: Mapping[str, tuple[Document, int]] = field(default_factory=dict)
+    written: Mapping[str, tuple[YamlDocument, int]] = field(default_factory=dict)
 
-    def over(self, other: "Catalogue") -> "Catalogue":
+    def over(self, other: "PolicyFiles") -> "PolicyFiles":
         """Both together; of two policies with one name this one's counts."""
-        return Catalogue({**other.policies, **self.policies}, {**other.written, **self.written})
+        return PolicyFiles({**other.policies, **self.policies}, {**other.written, **self.written})
 
-    def spot(self, path: str) -> Spot | None:
+    def spot(self, path: str) -> Location | None:
         """Where a value of a policy was written, by its path below `policies`, such as
         `standard.retry.maximum_attempts`."""
         # A policy's name may have dots in it, so the longest that fits is meant.
@@ -38,7 +38,7 @@ class Catalogue:
         name = max(fitting, key=len)
         document, number = self.written[name]
         steps: Steps = tuple(path[len(name) + 1 :].split(".")) if path != name else ("name",)
-        return Spot.written(document, ("policies", number, *steps))
+        return Location.written(document, ("policies", number, *steps))
 
     def linted(self) -> dict[str, LintedPolicy]:
         """The same as the linter knows policies."""
@@ -52,10 +52,10 @@ class Catalogue:
         return Origin(document.file, *document.where(("policies", number)))
 
 
-def read_catalogue(files: Iterable[str]) -> Catalogue:
+def read_catalogue(files: Iterable[str]) -> PolicyFiles:
     """The policies of some files; `ContractInvalid` when one is wrong or a name is in two of them."""
     policies: dict[str, Policy] = {}
-    written: dict[str, tuple[Document, int]] = {}
+    written: dict[str, tuple[YamlDocument, int]] = {}
     for file in files:
         found = load_policies(Path(file))
         document, _ = contract_file.read(Path(file))
@@ -65,7 +65,7 @@ def read_catalogue(files: Iterable[str]) -> Catalogue:
                 first = written[name][0].file
                 raise ContractInvalid(f"{file}: the policy {name} is declared twice, here and in {first}")
             policies[name], written[name] = policy, (document, number)
-    return Catalogue(policies, written)
+    return PolicyFiles(policies, written)
 
 
 def project_files(project: Project) -> list[str]:

@@ -16,7 +16,7 @@ from verbworker.contract.workflow import WorkflowVerb, load_verbs
 from verbworker.contract.workflow_fields import DirectContract
 from verbworker.engine.protocol import Resource
 from verbworker.errors import CannotRun
-from verbworker.profile.verify.policy_files import Catalogue, own_file, project_files, read_catalogue
+from verbworker.profile.verify.policy_files import PolicyFiles, own_file, project_files, read_catalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class Sources:
     contracts: Contracts
     workflows: tuple[WorkflowVerb, ...]
     directs: Mapping[str, DirectContract]
-    shared: Catalogue
-    own: Mapping[str, Catalogue]
+    shared: PolicyFiles
+    own: Mapping[str, PolicyFiles]
     known: Baseline | None
 
-    def policies_of(self, model: str) -> Catalogue:
+    def policies_of(self, model: str) -> PolicyFiles:
         """The policies that count for a model: those beside it before those of the project."""
         own = self.own.get(model)
         return self.shared if own is None else own.over(self.shared)
@@ -86,10 +86,10 @@ def _project(verbs: str) -> Project:
     return project
 
 
-def _own(models: Iterable[Resource], shared: Iterable[str]) -> dict[str, Catalogue]:
+def _own(models: Iterable[Resource], shared: Iterable[str]) -> dict[str, PolicyFiles]:
     """The policies that lie beside a model and do not count for all."""
     common = {os.path.realpath(file) for file in shared}
-    found: dict[str, Catalogue] = {}
+    found: dict[str, PolicyFiles] = {}
     for model in models:
         file = own_file(model.name)
         if file is not None and os.path.realpath(file) not in common:
@@ -97,7 +97,7 @@ def _own(models: Iterable[Resource], shared: Iterable[str]) -> dict[str, Catalog
     return found
 
 
-def _contracts(project: Project, own: Iterable[Catalogue]) -> Contracts:
+def _contracts(project: Project, own: Iterable[PolicyFiles]) -> Contracts:
     # Every policy that a contract names must be known, also one that lies beside a model.
     known = {name: policy for catalogue in own for name, policy in catalogue.linted().items()}
     files = [Path(project.path(file)) for file in project.policies]

@@ -24,9 +24,9 @@ from verbworker.profile.verify.agreement import disagreements
 from verbworker.profile.verify.coverage import Resolved, coverage
 from verbworker.profile.verify.generate import generated, module_name
 from verbworker.profile.verify.git_base import Base
-from verbworker.profile.verify.location import Spot
+from verbworker.profile.verify.location import Location
 from verbworker.profile.verify.lock_diff import Origins, compare_lock
-from verbworker.profile.verify.model_tree import Drawn, drawn
+from verbworker.profile.verify.model_tree import ModelTree, drawn
 from verbworker.profile.verify.rules import DEFINITION_ID_UNCHANGED, GENERATED_OUTDATED, NOT_COMPILED, PROCESS_TWICE
 from verbworker.profile.verify.sources import Sources
 
@@ -35,7 +35,7 @@ _SHORT = len("sha256:") + 12
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifyReport:
     """What came of it: the report, and the bytes that files should have and do not, by path.
 
     `stale` are the findings that writing these files takes away. `uses` are the jobs of all models, `resolved` the
@@ -49,15 +49,15 @@ class Verified:
     uses: tuple[Use, ...] = ()
     resolved: tuple[Resolved, ...] = ()
 
-    def written(self) -> "Verified":
+    def written(self) -> "VerifyReport":
         """The same once the files are written."""
         gone = set(map(id, self.stale))
         kept = tuple(found for found in self.report.findings if id(found) not in gone)
         files = dict.fromkeys((*self.report.files, *self.outdated))
         report = replace(self.report, files=tuple(files), findings=kept)
-        return Verified(report, self.sources, uses=self.uses, resolved=self.resolved)
+        return VerifyReport(report, self.sources, uses=self.uses, resolved=self.resolved)
 
-    def covered(self, registry: Registry, *, is_part: bool = False) -> "Verified":
+    def covered(self, registry: Registry, *, is_part: bool = False) -> "VerifyReport":
         """The same with everything in which the registered verbs differ.
 
         Where the models are a part of the project, so may be the registry: contracts without a model here are held to
@@ -66,7 +66,7 @@ class Verified:
         sources = self._part(registry) if is_part else self.sources
         found = tuple(coverage(registry, sources, self.uses, self.resolved))
         report = _reported(self.report, found)
-        return Verified(report, self.sources, self.outdated, self.stale, self.uses, self.resolved)
+        return VerifyReport(report, self.sources, self.outdated, self.stale, self.uses, self.resolved)
 
     def _part(self, registry: Registry) -> Sources:
         ours = {use.process_id for use in self.uses}
@@ -74,7 +74,7 @@ class Verified:
         return narrowed(self.sources, workflows=tuple(kept))
 
 
-def verify(models: Sequence[Resource], sources: Sources, *, base: Base | None = None) -> Verified:
+def verify(models: Sequence[Resource], sources: Sources, *, base: Base | None = None) -> VerifyReport:
     """Compare models with all that lies in files, and nothing is written. Registered verbs are not looked at yet."""
     verification = _Verification(sources, base)
     for model in models:
@@ -107,16 +107,16 @@ class _Verification:
             self._uses += outline(model).uses
             self._compare(model, seen, is_sound=not linted.errors)
 
-    def finish(self) -> Verified:
+    def finish(self) -> VerifyReport:
         """What was found in all models."""
         linted = Report.of(self._linted)
         looked_at = replace(linted, files=(*linted.files, *self._looked_at))
         report = _reported(looked_at, (*self._findings, *self._stale))
-        return Verified(
+        return VerifyReport(
             report, self._sources, self._outdated, tuple(self._stale), tuple(self._uses), tuple(self._resolved)
         )
 
-    def _compare(self, model: Resource, seen: Drawn, *, is_sound: bool) -> None:
+    def _compare(self, model: Resource, seen: ModelTree, *, is_sound: bool) -> None:
         process = seen.process
         workflow = None if process is None else self._sources.workflow_of(process.id)
         policies = self._sources.policies_of(model.name)
@@ -152,7 +152,7 @@ class _Verification:
             self._findings += _unchanged(self._base, lock_path, compiled, seen)
 
     def _is_alone(
-        self, model: Resource, seen: Drawn, lock_path: str, compiled: Compiled, workflow: WorkflowVerb
+        self, model: Resource, seen: ModelTree, lock_path: str, compiled: Compiled, workflow: WorkflowVerb
     ) -> bool:
         """Whether no model before this one has the same lock or the same module; else it is told."""
         for path in (os.path.realpath(lock_path), os.path.realpath(self._module(compiled, workflow))):
@@ -178,14 +178,16 @@ class _Verification:
         return content
 
 
-def _compared_module(was: bytes | None, path: str, now: bytes, seen: Drawn, compiled: Compiled) -> Iterator[Finding]:
+def _compared_module(
+    was: bytes | None, path: str, now: bytes, seen: ModelTree, compiled: Compiled
+) -> Iterator[Finding]:
     if was is None:
         words = f"the process {compiled.process_id} has no {path}"
         yield seen.process_spot().finding(GENERATED_OUTDATED, words, process=compiled.process_id)
     elif was != now:
         line = _first_difference(was, now)
         words = f"{os.path.basename(path)} is not what {compiled.process_id} gives, from line {line}"
-        yield Spot.at(path, line).finding(GENERATED_OUTDATED, words, process=compiled.process_id)
+        yield Location.at(path, line).finding(GENERATED_OUTDATED, words, process=compiled.process_id)
 
 
 def _first_difference(was: bytes, now: bytes) -> int:
@@ -195,7 +197,7 @@ def _first_difference(was: bytes, now: bytes) -> int:
     return next((number for number, (old, new) in pairs if old != new), max(1, len(lines)))
 
 
-def _unchanged(base: Base, path: str, compiled: Compiled, seen: Drawn) -> Iterator[Finding]:
+def _unchanged(base: Base, path: str, compiled: Compiled, seen: ModelTree) -> Iterator[Finding]:
     was = base.lock(path)
     # A lock by another version is compared too: what it compiled to is what was promised.
     if was is None or was.definition_id != compiled.definition_id or was.ir_digest == compiled.ir_digest:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from verbworker.model.start_variables import Beginning
+from verbworker.model.start_variables import StartVariables
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.sql import query
 
@@ -30,7 +30,7 @@ class Dispatches:
         self._engine_id = engine_id
         self._owner = owner
 
-    async def add_in(self, connection: Connection, beginning: Beginning, process_id: str) -> None:
+    async def add_in(self, connection: Connection, beginning: StartVariables, process_id: str) -> None:
         """Keep a request, inside the transaction that makes its entry."""
         variables = json.dumps(dict(beginning.variables)).encode()
         await connection.execute(

@@ -10,14 +10,14 @@ from uuid import UUID
 from verbworker.contract.verb import Decision, ReceivedMessage
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
-from verbworker.runbook.event import Kind, Token
+from verbworker.runbook.event import Kind, ParkedToken
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.sql import query
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateVerdict:
     """The decision of a gate; `answer` is None until the engine was told."""
 
     decision: str
@@ -49,7 +49,7 @@ class HumanGate:
     closed_as: str | None
     sentence: str | None
     verb: str | None
-    verdict: Verdict | None
+    verdict: GateVerdict | None
 
     @property
     def decisions(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ class Earlier:
     element_instance_key: int
 
 
-class GateBook:
+class GateStore:
     """The gates of every tenant, and what was decided at them."""
 
     def __init__(self, database: Database) -> None:
@@ -126,7 +126,7 @@ class GateBook:
         """Open a gate again that was closed because its task was gone; False when it is open or closed otherwise."""
         return await connection.fetchval(query("gates", "reopen"), token_id) is not None
 
-    async def earlier(self, token: Token) -> Earlier | None:
+    async def earlier(self, token: ParkedToken) -> Earlier | None:
         """The gate that the task of a new token may have stood at under another key: decided, or open."""
         row = await self._database.fetchrow(
             query("gates", "earlier"),
@@ -139,7 +139,7 @@ class GateBook:
         )
         return None if row is None else Earlier(row["token_id"], row["element_instance_key"])
 
-    async def move_in(self, connection: Connection, earlier: Earlier, token: Token) -> bool:
+    async def move_in(self, connection: Connection, earlier: Earlier, token: ParkedToken) -> bool:
         """Have a gate stand at another task; False when it was moved meanwhile."""
         where = earlier.token_id, earlier.element_instance_key
         to = token.element_instance_key, token.job_key, token.instance_key
@@ -233,10 +233,10 @@ def _payload(content: bytes | None) -> Mapping[str, Any] | None:
     return None if content is None else parse(content, limit=HARD_LIMIT)
 
 
-def _verdict(row: Row) -> Verdict | None:
+def _verdict(row: Row) -> GateVerdict | None:
     if row["decided_at"] is None:
         return None
-    return Verdict(row["decision"], row["why"], row["decided_by"], row["decided_at"], row["answer"])
+    return GateVerdict(row["decision"], row["why"], row["decided_by"], row["decided_at"], row["answer"])
 
 
 def _gate(row: Row) -> HumanGate:

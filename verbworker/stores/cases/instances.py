@@ -10,7 +10,7 @@ from uuid import UUID
 
 from verbworker.engine.protocol import Started
 from verbworker.errors import PermanentContract, StoreConflict, StoreError, StoreUnavailable
-from verbworker.job.frame import Correlation
+from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
 from verbworker.stores.cases.payloads import open_versions
 from verbworker.stores.database import Connection, Database, Row, columns
@@ -146,11 +146,11 @@ class Instances:
         row = await self._database.fetchrow(query("payloads", "is_known"), instance_uid, payload_hash)
         return row is not None and bool(row["known"])
 
-    async def known(self, instance_uid: UUID) -> Correlation | None:
+    async def known(self, instance_uid: UUID) -> InstanceFacts | None:
         """What the database knows of an instance."""
         return _correlation(await self._database.fetchrow(query("instances", "known"), instance_uid))
 
-    async def hold_in(self, connection: Connection, instance_uid: UUID) -> Correlation | None:
+    async def hold_in(self, connection: Connection, instance_uid: UUID) -> InstanceFacts | None:
         """The same, and nobody else tells or ends it until the caller's transaction ends."""
         return _correlation(await connection.fetchrow(query("instances", "hold"), instance_uid))
 
@@ -210,10 +210,10 @@ class Instances:
         return None if row is None else Carrier(row["instance_uid"], row["engine_id"], row["instance_key"])
 
 
-def _correlation(row: Row | None) -> Correlation | None:
+def _correlation(row: Row | None) -> InstanceFacts | None:
     if row is None:
         return None
-    return Correlation(
+    return InstanceFacts(
         tenant_id=row["tenant_id"],
         entry_id=row["entry_id"],
         verb=row["verb"],

@@ -86,7 +86,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingCount:
     """How many wait for one kind of thing, and since when the first."""
 
     kind: str
@@ -105,12 +105,12 @@ class Duration:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadCounts:
     """How much there is to do, and how long it takes."""
 
     arrivals: Mapping[datetime, int]
     frames: Mapping[str, int]
-    waits: tuple[Waiting, ...]
+    waits: tuple[WaitingCount, ...]
     durations: tuple[Duration, ...]
 
 
@@ -171,16 +171,16 @@ class Overview:
         assert row is not None
         return {"gates": row["gates"], "letters": row["letters"]}
 
-    async def load(self, tenant_id: str, *, strangers: bool) -> Load:
+    async def load(self, tenant_id: str, *, strangers: bool) -> LoadCounts:
         """The figures of the last hour."""
         arrivals = await self._database.fetch(query("overview", "arrivals"), tenant_id)
         frames = await self._database.fetch(query("overview", "frames"), tenant_id, strangers)
         waits = await self._database.fetch(query("overview", "oldest_waits"), tenant_id)
         durations = await self._database.fetch(query("overview", "durations"), tenant_id, strangers)
-        return Load(
+        return LoadCounts(
             arrivals={row["minute"]: row["entries"] for row in arrivals},
             frames={row["state"]: row["frames"] for row in frames},
-            waits=tuple(Waiting(**row) for row in waits),
+            waits=tuple(WaitingCount(**row) for row in waits),
             durations=tuple(Duration(**row) for row in durations),
         )
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
-from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Open, Status, Token, Wait
+from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Open, ParkedToken, Status, Wait
 from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.sql import query
 
@@ -49,7 +49,7 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class ChainCheck:
     """What a look at the chains found: how much was read, and where each broken chain breaks."""
 
     entries: int
@@ -58,7 +58,7 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class DirectRun:
     """The right to perform a direct verb, as long as nobody takes it with a higher epoch."""
 
     entry_id: UUID
@@ -123,7 +123,7 @@ class Runbook:
         )
         return seq
 
-    async def park_in(self, connection: Connection, token: Token) -> tuple[UUID, bool]:
+    async def park_in(self, connection: Connection, token: ParkedToken) -> tuple[UUID, bool]:
         """Note what an entry waits for; the token's id, and whether it is new. A token that closed stays closed."""
         row = await connection.fetchrow(
             query("runbook", "park"),
@@ -156,7 +156,7 @@ class Runbook:
         rows = await connection.fetch(query("runbook", "unpark"), engine_id, element_instance_key, closed_as)
         return [replace(_closed(row), input_hash=row["input_hash"]) for row in rows]
 
-    async def reopen_in(self, connection: Connection, token: Token) -> bool:
+    async def reopen_in(self, connection: Connection, token: ParkedToken) -> bool:
         """Open a wait again whose end the engine forgot; False when it is open. Its other keys are over."""
         what = token.engine_id, token.entry_id, token.element_instance_key, token.kind.value
         row = await connection.fetchrow(query("runbook", "reopen"), *what, token.element_id, token.input_hash)
@@ -197,7 +197,9 @@ class Runbook:
         """Whether a thing was told before."""
         return bool(await connection.fetchval(query("runbook", "told"), entry_id, once))
 
-    async def hold_up_in(self, connection: Connection, token: Token, once: str, detail: Mapping[str, Any]) -> bool:
+    async def hold_up_in(
+        self, connection: Connection, token: ParkedToken, once: str, detail: Mapping[str, Any]
+    ) -> bool:
         """A job that has no frame stops for a person; False when it stood still already."""
         opened = await connection.fetchval(
             query("runbook", "hold_up"),
@@ -219,7 +221,7 @@ class Runbook:
         await self.append_in(connection, entry_id, Kind.PARKED, once=f"held:{once}", detail=waits)
         return True
 
-    async def let_go_in(self, connection: Connection, token: Token, once: str, detail: Mapping[str, Any]) -> bool:
+    async def let_go_in(self, connection: Connection, token: ParkedToken, once: str, detail: Mapping[str, Any]) -> bool:
         """And goes on; False when it did not stand still."""
         gone = query("runbook", "let_go")
         if await connection.fetchval(gone, token.engine_id, token.element_instance_key, token.job_key) is None:
@@ -256,12 +258,12 @@ class Runbook:
         detail = await connection.fetchval(query("runbook", "first"), entry_id, kind.value)
         return None if detail is None else json.loads(detail)
 
-    async def take(self, entry_id: UUID, owner: UUID, lease: timedelta) -> Taken | None:
+    async def take(self, entry_id: UUID, owner: UUID, lease: timedelta) -> DirectRun | None:
         """The right to perform a direct verb, or None while somebody else has it or the entry has ended."""
         row = await self._database.fetchrow(query("runbook", "take"), entry_id, owner, lease)
-        return None if row is None else Taken(entry_id, owner, row["epoch"], row["now"])
+        return None if row is None else DirectRun(entry_id, owner, row["epoch"], row["now"])
 
-    async def holds_in(self, connection: Connection, taken: Taken) -> bool:
+    async def holds_in(self, connection: Connection, taken: DirectRun) -> bool:
         """Whether the right is still ours, and stays so until this transaction ends."""
         held = await connection.fetchval(query("runbook", "hold_taken"), taken.entry_id, taken.owner, taken.epoch)
         return held is not None
@@ -309,12 +311,12 @@ class Runbook:
             for row in rows
         ]
 
-    async def verify(self, tenant_id: str, entry_id: UUID | None = None) -> Verified:
+    async def verify(self, tenant_id: str, entry_id: UUID | None = None) -> ChainCheck:
         """Recompute the chains of a tenant, or of one entry."""
         broken = await self._database.fetch(query("runbook", "broken"), tenant_id, entry_id)
         seen = await self._database.fetchrow(query("runbook", "count_events"), tenant_id, entry_id)
         assert seen is not None
-        return Verified(seen["entries"], seen["events"], {row["entry_id"]: row["seq"] for row in broken})
+        return ChainCheck(seen["entries"], seen["events"], {row["entry_id"]: row["seq"] for row in broken})
 
 
 def _closed(row: Row) -> Closed:

@@ -9,7 +9,7 @@ from verbworker.stores.sql import query
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class StoredMessage:
     """A message on its way."""
 
     tenant_id: str
@@ -20,7 +20,7 @@ class Letter:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Subscriber:
     """One wait of one instance for a message."""
 
     wait_key: int
@@ -68,26 +68,26 @@ class Subscriptions:
         places = [f"{tenant_id}\x1f{key}" if key else f"{tenant_id}\x1f\x1f{name}" for name, key in keys]
         await connection.fetch(query("subscriptions", "lock"), places)
 
-    async def is_buffered(self, connection: Connection, letter: Letter) -> bool:
+    async def is_buffered(self, connection: Connection, letter: StoredMessage) -> bool:
         """Whether a message of the same name, key and id is kept still."""
         return bool(await connection.fetchval(query("subscriptions", "is_buffered"), *_address(letter)))
 
-    async def buffer(self, connection: Connection, letter: Letter, ttl_ms: int) -> int:
+    async def buffer(self, connection: Connection, letter: StoredMessage, ttl_ms: int) -> int:
         """Keep a message for `ttl_ms` and return its key."""
         key: int = await connection.fetchval(
             query("subscriptions", "buffer"), *_address(letter), letter.variables, ttl_ms
         )
         return key
 
-    async def waiting(self, connection: Connection, letter: Letter) -> Mapping[str, list[Waiting]]:
+    async def waiting(self, connection: Connection, letter: StoredMessage) -> Mapping[str, list[Subscriber]]:
         """Who waits for a message, by process."""
-        found: dict[str, list[Waiting]] = {}
+        found: dict[str, list[Subscriber]] = {}
         place = letter.tenant_id, letter.name, letter.correlation_key
         for row in await connection.fetch(query("subscriptions", "waiting"), *place):
-            found.setdefault(row["process_id"], []).append(Waiting(**row))
+            found.setdefault(row["process_id"], []).append(Subscriber(**row))
         return found
 
-    async def starting(self, connection: Connection, letter: Letter) -> list[Starting]:
+    async def starting(self, connection: Connection, letter: StoredMessage) -> list[Starting]:
         """The start events that a message may trigger now."""
         place = letter.tenant_id, letter.name, letter.correlation_key
         return [Starting(**row) for row in await connection.fetch(query("subscriptions", "starting"), *place)]
@@ -119,5 +119,5 @@ class Subscriptions:
         return len(await self._database.fetch(query("subscriptions", "expire"), limit))
 
 
-def _address(letter: Letter) -> tuple[str, str, str, str]:
+def _address(letter: StoredMessage) -> tuple[str, str, str, str]:
     return letter.tenant_id, letter.name, letter.correlation_key, letter.message_id

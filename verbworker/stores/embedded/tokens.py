@@ -60,7 +60,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
-class JobMade:
+class JobRow:
     """A new job; one that is made for a `worker` who waits for it is handed out as it is made."""
 
     key: int
@@ -74,7 +74,7 @@ class JobMade:
 
 
 @dataclass(frozen=True, slots=True)
-class IncidentMade:
+class IncidentRow:
     """A new incident; `job` is 0 where there is none."""
 
     key: int
@@ -93,13 +93,13 @@ class Change:
     variables: bytes | None = None  # None leaves them as they are
     state: bytes = b""
     ended: str = ""
-    jobs: dict[int, JobMade] = field(default_factory=dict)
+    jobs: dict[int, JobRow] = field(default_factory=dict)
     jobs_gone: list[int] = field(default_factory=list)
     jobs_set: dict[int, tuple[bool, int | None]] = field(default_factory=dict)  # held, and new retries
     timers: dict[int, datetime] = field(default_factory=dict)
     subscriptions: dict[int, tuple[str, str]] = field(default_factory=dict)
     closed: list[int] = field(default_factory=list)
-    incidents: dict[int, IncidentMade] = field(default_factory=dict)
+    incidents: dict[int, IncidentRow] = field(default_factory=dict)
     incidents_gone: list[int] = field(default_factory=list)
     taken: list[int] = field(default_factory=list)  # messages out of the buffer
 
@@ -233,9 +233,9 @@ class Tokens:
         row = await self._database.fetchrow(query("tokens", "is_there"), instance_key)
         return row is not None and bool(row["is_there"])
 
-    async def incidents(self, instance_key: int) -> list[IncidentMade]:
+    async def incidents(self, instance_key: int) -> list[IncidentRow]:
         """What a person is needed for at an instance."""
-        return [IncidentMade(*row) for row in await self._database.fetch(query("tokens", "incidents"), instance_key)]
+        return [IncidentRow(*row) for row in await self._database.fetch(query("tokens", "incidents"), instance_key)]
 
     async def purge(self, *, older_than: timedelta, limit: int) -> int:
         """Forget instances that ended `older_than` ago and return how many."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from uuid import UUID
 
-from verbworker.job.frame import Claim, Correlation, Delivery, Frame, FrameState
+from verbworker.job.frame import Claim, Delivery, Frame, FrameState, InstanceFacts
 from verbworker.stores.database import Row
 
 _FRAME_FIELDS = tuple(field.name for field in fields(Frame))
@@ -196,11 +196,11 @@ def claim_of(row: Row) -> Claim:
     )
 
 
-def _instance(row: Row) -> Correlation | None:
+def _instance(row: Row) -> InstanceFacts | None:
     if not row["correlated"]:
         return None
     correlation = row["correlation"]
-    return Correlation(
+    return InstanceFacts(
         tenant_id=row["tenant_id"],
         entry_id=row["entry_id"],
         verb=row["workflow_verb"],

@@ -35,7 +35,7 @@ _SETTLED = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class HeldFrame:
     """How much waits, and for how long at most."""
 
     held: int
@@ -280,10 +280,12 @@ class Frames:
             copied: int = await connection.fetchval(query("frames", "archive"), older_than, limit)
         return copied
 
-    async def waiting(self) -> Waiting:
+    async def waiting(self) -> HeldFrame:
         """What waits for a person and what waits for the engine."""
         row = await self._database.fetchrow(query("frames", "held"), self.engine_id)
-        return Waiting(row["held"], row["unacknowledged"], row["oldest_unacknowledged"]) if row else Waiting(0, 0, 0.0)
+        return (
+            HeldFrame(row["held"], row["unacknowledged"], row["oldest_unacknowledged"]) if row else HeldFrame(0, 0, 0.0)
+        )
 
     async def note(self, job_key: int, kind: str, *, epoch: int | None = None, detail: str = "") -> None:
         """Keep something out of the ordinary for `frames explain`."""

@@ -57,7 +57,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class FrameEvent:
     """One thing that happened; `facts` are its details by name, `detail` its words where it has no facts."""
 
     at: datetime
@@ -73,7 +73,7 @@ class History:
     """A frame, what happened to it, and the names of the processes that owned it."""
 
     frame: Told
-    events: tuple[Event, ...] = ()
+    events: tuple[FrameEvent, ...] = ()
     conflicts: tuple[datetime, ...] = ()
     boots: Mapping[UUID, str] = field(default_factory=dict)
 
@@ -115,13 +115,13 @@ def _told(row: Row) -> Told:
     return Told(**{**values, "state": FrameState(values["state"]), "flags": json.loads(values["flags"] or "{}")})
 
 
-def _event(row: Row) -> Event:
+def _event(row: Row) -> FrameEvent:
     detail: str = row["detail"]
     facts = json.loads(detail) if detail.startswith("{") else {}
-    return Event(row["at"], row["kind"], row["epoch"], row["owner"], "" if facts else detail, facts)
+    return FrameEvent(row["at"], row["kind"], row["epoch"], row["owner"], "" if facts else detail, facts)
 
 
-def _owners(frame: Told, events: tuple[Event, ...]) -> set[UUID]:
+def _owners(frame: Told, events: tuple[FrameEvent, ...]) -> set[UUID]:
     before = (event.facts.get("from") for event in events)
     named = {UUID(owner) for owner in before if isinstance(owner, str)}
     return named | {frame.owner} | {event.owner for event in events if event.owner is not None}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from verbworker.job.frame import Frame, Step
+from verbworker.job.frame import Frame, FrameStep
 from verbworker.job.outcome import Incident
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frame_rows import frame_of
@@ -15,7 +15,7 @@ from verbworker.stores.sql import query
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class SweptFrame:
     """A frame the sweep took: as it stood, with its old owner and lease, but under the new epoch."""
 
     frame: Frame
@@ -35,7 +35,7 @@ class Doubtful:
     asked_key: int
 
 
-class Leases:
+class ExpiredLeases:
     """What the sweep of one process does to frames. Every write is one compare-and-set on the epoch it took."""
 
     def __init__(self, database: Database, frames: Frames, *, grace: timedelta) -> None:
@@ -50,7 +50,7 @@ class Leases:
         rows = await self._database.fetch(query("leases", "open"), self._engine_id, limit)
         return [row["job_key"] for row in rows]
 
-    async def take(self, keys: Sequence[int], limit: int) -> list[Taken]:
+    async def take(self, keys: Sequence[int], limit: int) -> list[SweptFrame]:
         """Take those of `keys` whose lease has been over for the grace; no other worker takes them for a lease."""
         rows = await self._database.fetch(
             query("leases", "take"),
@@ -63,9 +63,9 @@ class Leases:
             limit,
             keys,
         )
-        return [Taken(frame_of(row), row["entry_id"]) for row in rows]
+        return [SweptFrame(frame_of(row), row["entry_id"]) for row in rows]
 
-    async def run_again(self, abandoned: Sequence[Taken]) -> set[int]:
+    async def run_again(self, abandoned: Sequence[SweptFrame]) -> set[int]:
         """Give abandoned runs to their next delivery; returns the keys of those that were still ours."""
         ordered = sorted((one.frame for one in abandoned), key=lambda frame: frame.job_key)
         rows = await self._database.fetch(
@@ -74,11 +74,11 @@ class Leases:
             self._owner,
             [frame.job_key for frame in ordered],
             [frame.epoch for frame in ordered],
-            [_detail(Step.CLAIM_AGAIN, frame) for frame in ordered],
+            [_detail(FrameStep.CLAIM_AGAIN, frame) for frame in ordered],
         )
         return {row["job_key"] for row in rows}
 
-    async def hold(self, taken: Taken, step: Step, incident: Incident) -> bool:
+    async def hold(self, taken: SweptFrame, step: FrameStep, incident: Incident) -> bool:
         """Stop an abandoned run for a person; False when it is not ours any more."""
         frame = taken.frame
         row = await self._database.fetchrow(
@@ -94,7 +94,7 @@ class Leases:
         )
         return row is not None
 
-    async def note(self, taken: Taken, step: Step) -> None:
+    async def note(self, taken: SweptFrame, step: FrameStep) -> None:
         """Keep for `frames explain` that the sweep repeated a report."""
         frame = taken.frame
         await self._database.execute(
@@ -102,7 +102,7 @@ class Leases:
             *(self._engine_id, frame.job_key, "swept", frame.epoch, self._owner, _detail(step, frame)),
         )
 
-    async def postpone(self, taken: Taken, pause: timedelta) -> None:
+    async def postpone(self, taken: SweptFrame, pause: timedelta) -> None:
         """Have a frame whose report was not accepted taken again after the pause, by any worker."""
         frame = taken.frame
         await self._database.execute(
@@ -117,7 +117,7 @@ class Leases:
         return [Doubtful(**row) for row in rows]
 
 
-def _detail(step: Step, frame: Frame, **more: str) -> str:
+def _detail(step: FrameStep, frame: Frame, **more: str) -> str:
     """What `frames explain` tells of a sweep."""
     known = {"from": frame.owner, "lease_until": frame.lease_until.isoformat(), "runs": frame.runs}
     return json.dumps({"decision": step.value, **known, **more}, default=str)

@@ -50,14 +50,14 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedWait:
     """A wait by its element and the payload it was reached with, where these name one visit."""
 
     element_id: str | None
     input_hash: bytes | None
 
 
-UNNAMED = Ended(None, None)
+UNNAMED = EndedWait(None, None)
 
 
 class Inbox:
@@ -155,7 +155,7 @@ class Inbox:
         message_name: str,
         correlation_key: str,
         *,
-        ended: Ended = UNNAMED,
+        ended: EndedWait = UNNAMED,
     ) -> ReceivedMessage | None:
         """A wait of an instance has ended: the message that ended it, told to its entry once.
 
@@ -176,12 +176,14 @@ class Inbox:
             )
         return _received(row)
 
-    async def has_ended_in(self, connection: Connection, instance_uid: UUID, message_name: str, ended: Ended) -> bool:
+    async def has_ended_in(
+        self, connection: Connection, instance_uid: UUID, message_name: str, ended: EndedWait
+    ) -> bool:
         """Return whether a message ended this very wait before."""
         what = instance_uid, message_name, ended.element_id, ended.input_hash
         return bool(await connection.fetchval(query("inbox", "has_ended"), *what))
 
-    async def forget_in(self, connection: Connection, instance_uid: UUID, message_name: str, ended: Ended) -> None:
+    async def forget_in(self, connection: Connection, instance_uid: UUID, message_name: str, ended: EndedWait) -> None:
         """The engine waits again where a message ended the wait: have that message sent once more."""
         what = instance_uid, message_name, ended.element_id, ended.input_hash
         await connection.execute(query("inbox", "forget"), *what)

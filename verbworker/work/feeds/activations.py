@@ -14,7 +14,7 @@ from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.errors import EngineError, JobGone, JobNotActive
 from verbworker.job.job import Job
-from verbworker.work.jobs.job_commands import Waiting
+from verbworker.work.jobs.job_commands import WaitingJobs
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Activations:
     Whoever runs a job beyond that timeout extends it further: the heart for verbs, the desk of compensation for itself.
     """
 
-    def __init__(self, engine: Waiting) -> None:
+    def __init__(self, engine: WaitingJobs) -> None:
         self._engine = engine
         self._waiting: set[_Activation] = set()
         self.service = PollLoop("activations", self._extend_due, every=_LOOK_EVERY)

@@ -15,7 +15,7 @@ from verbworker.errors import AnswerTooLarge, Backpressure, EngineError, EngineU
 from verbworker.job.job import Job
 from verbworker.retrying import backoff
 from verbworker.work.feeds.activations import first_timeout_ms
-from verbworker.work.feeds.load import Load
+from verbworker.work.feeds.load import FeedLoad
 from verbworker.work.feeds.slots import Reservation, Slot, Slots
 
 _log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Feed:
         self._wait_ms = wait_ms
         self._streaming = streaming
         self._stopping = asyncio.Event()
-        self._load = Load()
+        self._load = FeedLoad()
         self._arrived = 0
         self._busy = asyncio.Event()
         self._idle = asyncio.Event()

@@ -11,7 +11,7 @@ from verbworker.errors import EngineError, EngineUnavailable, JobGone
 from verbworker.job.frame import Claim
 from verbworker.job.job import Job
 from verbworker.stores.jobs.frames import Frames
-from verbworker.work.jobs.job_commands import Waiting
+from verbworker.work.jobs.job_commands import WaitingJobs
 
 _log = logging.getLogger(__name__)
 _AT_ONCE = 16
@@ -19,7 +19,7 @@ _AT_ONCE = 16
 _BEATS_PER_LEASE = 4
 
 
-class End(StrEnum):
+class StopReason(StrEnum):
     """Why a running verb is ended from outside."""
 
     LOST = "lost"  # another claim owns the frame
@@ -27,13 +27,13 @@ class End(StrEnum):
     SHUTDOWN = "shutdown"  # the process must go
 
 
-class Life:
+class RunningJob:
     """One running claim: how long it is surely ours, and the way to end its verb."""
 
     def __init__(self, claim: Claim, job: Job, sure_until: float) -> None:
         self.claim = claim
         self.job = job
-        self.ended: End | None = None
+        self.ended: StopReason | None = None
         self.is_told = False  # the engine has the verdict: it was part of the verb's own commit
         self._sure_until = sure_until
         self._scope: asyncio.Timeout | None = None
@@ -44,7 +44,7 @@ class Life:
 
     def is_sure(self, margin: float = 2.0) -> bool:
         """Whether the frame is ours beyond doubt for `margin` seconds: only then may a job be failed."""
-        is_ours = self.ended in (None, End.SHUTDOWN)
+        is_ours = self.ended in (None, StopReason.SHUTDOWN)
         return is_ours and asyncio.get_running_loop().time() < self._sure_until - margin
 
     @contextmanager
@@ -56,23 +56,23 @@ class Life:
         finally:
             self._scope = None
 
-    def end(self, reason: End) -> None:
+    def end(self, reason: StopReason) -> None:
         """End the verb. The first reason counts."""
         self.ended = self.ended or reason
         if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(asyncio.get_running_loop().time())
 
 
-class Heart:
+class Leases:
     """Beats for every running claim, in one statement per beat."""
 
-    def __init__(self, frames: Frames, engine: Waiting, *, engine_timeout_ms: int, prefix: str = "") -> None:
+    def __init__(self, frames: Frames, engine: WaitingJobs, *, engine_timeout_ms: int, prefix: str = "") -> None:
         self._frames = frames
         self._engine = engine
         self._timeout_ms = engine_timeout_ms
-        self._lives: dict[int, Life] = {}
-        self._unextended: list[Life] = []
-        self._ending: End | None = None
+        self._lives: dict[int, RunningJob] = {}
+        self._unextended: list[RunningJob] = []
+        self._ending: StopReason | None = None
         beat = frames.lease.total_seconds() / _BEATS_PER_LEASE
         renewing = PollLoop(f"{prefix}leases", self._renew, every=beat)
         # A service of its own: an engine that is away must not cost us the frames.
@@ -80,12 +80,12 @@ class Heart:
         self.services = (renewing, self._extending)
 
     @contextmanager
-    def beating(self, claim: Claim, job: Job, claimed_at: float) -> Iterator[Life]:
+    def beating(self, claim: Claim, job: Job, claimed_at: float) -> Iterator[RunningJob]:
         """Keep a claim alive; `claimed_at` is the loop's time before the claim was written."""
-        life = Life(claim, job, claimed_at + self._frames.lease.total_seconds())
+        life = RunningJob(claim, job, claimed_at + self._frames.lease.total_seconds())
         if (older := self._lives.get(job.key)) is not None:
             # Our own lease had run out, and the engine gave the job back to us: the newer epoch owns the frame.
-            older.end(End.LOST)
+            older.end(StopReason.LOST)
         self._lives[job.key] = life
         if self._ending is not None:
             life.end(self._ending)
@@ -95,7 +95,7 @@ class Heart:
             if self._lives.get(job.key) is life:
                 del self._lives[job.key]
 
-    def end_all(self, reason: End) -> None:
+    def end_all(self, reason: StopReason) -> None:
         """End every running verb, and every one that would still begin."""
         self._ending = reason
         for life in self._lives.values():
@@ -116,7 +116,7 @@ class Heart:
         lost = await self._frames.heartbeat({key: life.claim.epoch for key, life in lives.items()})
         for key, life in lives.items():
             if key in lost:
-                life.end(End.LOST)
+                life.end(StopReason.LOST)
             else:
                 life.renew(began + self._frames.lease.total_seconds())
         self._unextended = [life for key, life in lives.items() if key not in lost]
@@ -129,11 +129,11 @@ class Heart:
         await self._extending.for_each(lives, _AT_ONCE, self._extend_one)
         return 0
 
-    async def _extend_one(self, life: Life) -> None:
+    async def _extend_one(self, life: RunningJob) -> None:
         try:
             await self._engine.extend(life.job.key, self._timeout_ms)
         except JobGone:
-            life.end(End.GONE)
+            life.end(StopReason.GONE)
         except EngineUnavailable:
             if self._lives.get(life.job.key) is life:
                 self._unextended.append(life)

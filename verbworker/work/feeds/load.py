@@ -8,14 +8,14 @@ _HALF_LIFE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class FeedLoad:
     """The arrival rate of one verb's jobs, smoothed, and whether it is high enough to poll."""
 
     rate: float = 0.0
     at: float = 0.0
     is_busy: bool = False
 
-    def after(self, jobs: int, now: float) -> "Load":
+    def after(self, jobs: int, now: float) -> "FeedLoad":
         """The load after `jobs` arrived since the last look."""
         elapsed = max(now - self.at, 1e-3)
         weight = 0.5 ** (elapsed / _HALF_LIFE)

@@ -7,7 +7,7 @@ from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.errors import StoreError
 from verbworker.stores.jobs.frames import Frames, Unacknowledged
-from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.redelivery import verdict_of
 
 _log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ _BATCH = 200
 class Relay:
     """Looks for unacknowledged verdicts every few seconds. Safe from any worker at any time."""
 
-    def __init__(self, frames: Frames, returns: Returns, *, every: timedelta = timedelta(seconds=10)) -> None:
+    def __init__(self, frames: Frames, returns: JobResults, *, every: timedelta = timedelta(seconds=10)) -> None:
         self._frames = frames
         self._returns = returns
         self._every = every

@@ -22,14 +22,14 @@ from verbworker.job.job import RESERVED, Job
 from verbworker.stores.jobs.frames import Frames
 from verbworker.work.feeds.activations import Activations
 from verbworker.work.feeds.feed import Feed
-from verbworker.work.feeds.leases import End, Heart
+from verbworker.work.feeds.leases import Leases, StopReason
 from verbworker.work.feeds.relay import Relay
 from verbworker.work.feeds.slots import Slot, Slots
 from verbworker.work.feeds.watchdog import Watchdog
 from verbworker.work.jobs.executor import Executor
-from verbworker.work.listeners.job_handler import Desk, Stoppable, variables_for
+from verbworker.work.listeners.job_handler import JobHandler, Stoppable, variables_for
 from verbworker.work.listeners.serving import Serving
-from verbworker.work.upkeep.archiver import Reaper
+from verbworker.work.upkeep.archiver import Archiver
 
 _log = logging.getLogger(__name__)
 
@@ -73,12 +73,12 @@ class Worker:
         engine: Engine,
         frames: Frames,
         executor: Executor,
-        heart: Heart,
+        heart: Leases,
         relay: Relay,
-        reaper: Reaper,
+        reaper: Archiver,
         pace: Pace,
         *,
-        desks: Sequence[Desk] = (),
+        desks: Sequence[JobHandler] = (),
         services: Sequence[Service] = (),
         serving: Serving | None = None,
     ) -> None:
@@ -214,7 +214,7 @@ class Worker:
         else:
             await self._executor.execute(job)
 
-    async def _serve(self, desk: Desk, job: Job) -> None:
+    async def _serve(self, desk: JobHandler, job: Job) -> None:
         """Serve a job without a frame, with the row that lets another worker find it when this one dies."""
         if self._serving is None:
             await desk.serve(job)
@@ -233,7 +233,7 @@ class Worker:
         if feeds:
             await asyncio.wait(feeds)
         await self._wait_for_running(self._pace.grace.total_seconds())
-        self._heart.end_all(End.SHUTDOWN)
+        self._heart.end_all(StopReason.SHUTDOWN)
         for desk in self._desks:
             if isinstance(desk, Stoppable):
                 desk.stop()

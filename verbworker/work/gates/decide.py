@@ -23,7 +23,7 @@ from verbworker.errors import (
 )
 from verbworker.retrying import backoff, is_away
 from verbworker.runbook.event import Kind
-from verbworker.stores.cases.gates import GateBook, HumanGate, Silent, Untold
+from verbworker.stores.cases.gates import GateStore, HumanGate, Silent, Untold
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
 
@@ -57,7 +57,7 @@ class Teller:
         self._database = database
         self._engine = engine
         self._report = report
-        self._book = GateBook(database)
+        self._book = GateStore(database)
         self._runbook = Runbook(database)
 
     @property
@@ -138,7 +138,7 @@ class GateRelay:
         every: float = 1.0,
         timeout: timedelta = timedelta(minutes=5),
     ) -> None:
-        self._book = GateBook(database)
+        self._book = GateStore(database)
         self._timeout = timeout
         half = timeout.total_seconds() / 2
         self.service = PollLoop("gates", self.drain, every=every, chore=self.probe, chore_every=half)
@@ -165,7 +165,7 @@ class Gates:
 
     def __init__(self, database: Database, engine: Engine | None = None) -> None:
         self._database = database
-        self._book = GateBook(database)
+        self._book = GateStore(database)
         self._runbook = Runbook(database)
         self._teller = None if engine is None else Teller(database, engine)
 

@@ -20,12 +20,12 @@ from verbworker.errors import (
     StoreUnavailable,
     TransientInfrastructure,
 )
-from verbworker.job.frame import Correlation
+from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
 from verbworker.model.waits import Waits, due
-from verbworker.payload.boundary import Luggage, correlated
-from verbworker.runbook.event import Kind, Token, Wait
-from verbworker.stores.cases.gates import Earlier, GateBook, Silent
+from verbworker.payload.boundary import JobVariables, correlated
+from verbworker.runbook.event import Kind, ParkedToken, Wait
+from verbworker.stores.cases.gates import Earlier, GateStore, Silent
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
@@ -43,7 +43,7 @@ _PLAIN = {"assignee": "assignee", "dueDate": "due", "followUpDate": "follow_up",
 _LISTS = {"candidateGroups": "groups", "candidateUsers": "users"}
 
 
-class GateDesk:
+class GateJobs:
     """Parks entries at their gates. The job stays activated; that it comes again says that the engine still waits."""
 
     type = USER_TASK
@@ -61,7 +61,7 @@ class GateDesk:
         self._registry = registry
         self._engine = engine
         self._database = database
-        self._book = GateBook(database)
+        self._book = GateStore(database)
         self._runbook = Runbook(database)
         self._instances = Instances(database)
         self._deployments = Deployments(database, engine_id=engine.engine_id)
@@ -91,7 +91,7 @@ class GateDesk:
         return True
 
     async def _serve(self, job: Job) -> None:
-        luggage = Luggage.of(job)
+        luggage = JobVariables.of(job)
         uid = luggage.instance_uid
         instance = None if uid is None else await self._instances.known(uid)
         try:
@@ -129,7 +129,7 @@ class GateDesk:
             self._waits[definition_key] = deployment.waits
         return self._waits[definition_key]
 
-    async def _park(self, job: Job, token: Token) -> None:
+    async def _park(self, job: Job, token: ParkedToken) -> None:
         earlier = await self._book.earlier(token)
         if earlier is not None and await self._visits.is_certain(job):
             return await self._move(job, token, earlier)
@@ -150,12 +150,14 @@ class GateDesk:
         else:
             await self._extend(job, job.timeout_ms)
 
-    async def _tell(self, connection: Connection, job: Job, token: Token, token_id: UUID, *, is_back: bool) -> None:
+    async def _tell(
+        self, connection: Connection, job: Job, token: ParkedToken, token_id: UUID, *, is_back: bool
+    ) -> None:
         once = f"parked:{job.element_instance_key}" + (f":{job.activated_ms}" if is_back else "")
         said = {"wait": token.kind.value, "reason": token.reason, "gate": token.gate or "", "token_id": str(token_id)}
         await self._runbook.append_in(connection, token.entry_id, Kind.PARKED, once=once, detail=said)
 
-    async def _move(self, job: Job, token: Token, earlier: Earlier) -> None:
+    async def _move(self, job: Job, token: ParkedToken, earlier: Earlier) -> None:
         """The engine lost a task and made it anew: the gate stays, and a decision counts for the task that is there."""
         try:
             await self._engine.extend(job.key, job.timeout_ms)
@@ -174,8 +176,8 @@ class GateDesk:
         if gate is not None and gate.verdict is not None:
             await self._teller.again(gate.token_id, job.key)
 
-    def _token(self, job: Job, known: Correlation, instance_uid: UUID, gate: Gate) -> Token:
-        return Token(
+    def _token(self, job: Job, known: InstanceFacts, instance_uid: UUID, gate: Gate) -> ParkedToken:
+        return ParkedToken(
             tenant_id=known.tenant_id,
             entry_id=known.entry_id,
             instance_uid=instance_uid,

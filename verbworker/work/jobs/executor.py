@@ -29,27 +29,27 @@ from verbworker.job.frame import Claim, Delivery, FrameState, idempotency_key
 from verbworker.job.job import Job
 from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded, told
 from verbworker.job.trace import UNTRACED, Span, Tracer
-from verbworker.payload.boundary import Entered, Luggage, enter, leave
+from verbworker.payload.boundary import AdmittedJob, JobVariables, enter, leave
 from verbworker.payload.signature import KeyRing
-from verbworker.profile.task_profile import TaskTerms
+from verbworker.profile.task_profile import TaskProfile
 from verbworker.retrying import backoff
 from verbworker.stores.cases import payloads
-from verbworker.stores.cases.gates import GateBook
+from verbworker.stores.cases.gates import GateStore
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.jobs.frames import Frames
-from verbworker.stores.task_profiles import TermsBook
-from verbworker.work.feeds.leases import Heart, Life
+from verbworker.stores.task_profiles import TaskProfileStore
+from verbworker.work.feeds.leases import Leases, RunningJob
 from verbworker.work.jobs.error_catchers import ErrorCatchers
-from verbworker.work.jobs.job_commands import Reporting
-from verbworker.work.jobs.job_results import Returns
-from verbworker.work.jobs.perform import Abandoned, JobVanished, Performance
+from verbworker.work.jobs.job_commands import JobCommands
+from verbworker.work.jobs.job_results import JobResults
+from verbworker.work.jobs.perform import Abandoned, JobVanished, VerbRun
 from verbworker.work.jobs.redelivery import Redelivery
 from verbworker.work.jobs.step_guard import StepDone, StepGuard, StepMovedOn
-from verbworker.work.jobs.task_profiles import TermsDesk
+from verbworker.work.jobs.task_profiles import TaskProfiles
 from verbworker.work.jobs.transactional import Transactional
-from verbworker.work.jobs.verdicts import Popping, verdict
+from verbworker.work.jobs.verdicts import Verdicts, verdict
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
@@ -72,11 +72,11 @@ class Executor:
     def __init__(
         self,
         registry: Registry,
-        engine: Reporting,
+        engine: JobCommands,
         frames: Frames,
         databases: Databases,
-        heart: Heart,
-        performance: Performance,
+        heart: Leases,
+        performance: VerbRun,
         *,
         ring: KeyRing | None = None,
         tracer: Tracer = UNTRACED,
@@ -88,19 +88,19 @@ class Executor:
         self._frames = frames
         self._databases = databases
         self._identity = identity or InstanceIdentity(Instances(databases.control))
-        self._gates = GateBook(databases.control)
+        self._gates = GateStore(databases.control)
         self._heart = heart
         self._performance = performance
         self._ring = ring
         self._tracer = tracer
         self._judge = judge
-        self._terms = TermsDesk(TermsBook(databases.control, engine_id=frames.engine_id))
+        self._terms = TaskProfiles(TaskProfileStore(databases.control, engine_id=frames.engine_id))
         # Keys of our own making are never given to another job, so only the engine's need the guard.
         self._guard = StepGuard.of(databases.control, frames.engine_id) if has_engine_keys else None
         self._error_catchers = ErrorCatchers(Deployments(databases.control, engine_id=frames.engine_id), engine)
-        self._popping = Popping(frames, self._guard)
+        self._popping = Verdicts(frames, self._guard)
         self._transactional = Transactional(databases.verbs, frames, performance, engine, self._popping)
-        self._returns = Returns(engine, frames)
+        self._returns = JobResults(engine, frames)
         self._redelivery = Redelivery(frames, engine, self._returns)
 
     async def execute(self, job: Job) -> None:
@@ -113,7 +113,7 @@ class Executor:
         claim: Claim | None = None
         try:
             reach(Point.DELIVERED)
-            luggage = Luggage.of(job)
+            luggage = JobVariables.of(job)
             claim = await self._claim(job, luggage, began)
             if claim is None:
                 span.ended("not claimed")
@@ -160,7 +160,7 @@ class Executor:
 
     # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
 
-    async def _claim(self, job: Job, luggage: Luggage, began: float) -> Claim | None:
+    async def _claim(self, job: Job, luggage: JobVariables, began: float) -> Claim | None:
         """Push until the database answers or the delivery is half over; a claim whose answer was lost is found (C1)."""
         clock = asyncio.get_running_loop().time
         give_up = clock() + job.timeout_ms / 2000
@@ -176,7 +176,7 @@ class Executor:
                 await asyncio.sleep(backoff(failures, random.random()))
         raise AssertionError("counting never ends")
 
-    async def _push(self, job: Job, luggage: Luggage) -> Claim | None:
+    async def _push(self, job: Job, luggage: JobVariables) -> Claim | None:
         delivery = await self._delivery(job, luggage)
         claim = await self._frames.push(delivery) or await self._redelivery.settle(delivery, luggage)
         if claim is None:
@@ -184,7 +184,7 @@ class Executor:
         metrics.CLAIMS.labels(job.type, claim.claimed_from).inc()
         return claim
 
-    async def _delivery(self, job: Job, luggage: Luggage) -> Delivery:
+    async def _delivery(self, job: Job, luggage: JobVariables) -> Delivery:
         verb = self._registry.find(job.type)
         terms = await self._terms.of(job)
         return Delivery(
@@ -200,7 +200,7 @@ class Executor:
             input_hash=luggage.hash,
         )
 
-    def _policy(self, job: Job, terms: TaskTerms) -> Policy:
+    def _policy(self, job: Job, terms: TaskProfile) -> Policy:
         verb = self._registry.find(job.type)
         if terms.policy is not None:
             return terms.policy
@@ -210,7 +210,7 @@ class Executor:
 
     # ---- run: check, perform, check -----------------------------------------------------------------------------
 
-    async def _run(self, job: Job, luggage: Luggage, claim: Claim, life: Life) -> Completed | Failed:
+    async def _run(self, job: Job, luggage: JobVariables, claim: Claim, life: RunningJob) -> Completed | Failed:
         """Run the verb. What comes back as `Completed` is stored already, in the verb's transaction if it has one."""
         policy = self._policy(job, await self._terms.of(job))
         try:
@@ -251,7 +251,7 @@ class Executor:
             )
             return await self._error_catchers.judge(job, failed) if isinstance(failed, Thrown) else failed
 
-    async def _informed(self, entered: Entered) -> Entered:
+    async def _informed(self, entered: AdmittedJob) -> AdmittedJob:
         """The job with what people decided and what came from outside; no statement for processes that have neither."""
         gates, messages = bool(entered.workflow.gates), bool(entered.workflow.messages)
         if not gates and not messages:
@@ -259,7 +259,7 @@ class Executor:
         made, came = await self._gates.heard(entered.instance_uid, decisions=gates, messages=messages)
         return replace(entered, decisions=made, messages=came)
 
-    async def _run_external(self, entered: Entered, claim: Claim, life: Life, policy: Policy) -> Completed:
+    async def _run_external(self, entered: AdmittedJob, claim: Claim, life: RunningJob, policy: Policy) -> Completed:
         """The frame was durable before the call; the verdict is stored as soon as the call is back."""
         limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
         answer = await self._performance.perform(entered, claim, life, limit, None)
@@ -282,7 +282,7 @@ class Executor:
 
     # ---- POP: the outcome is durable before the engine hears of it ------------------------------------------------
 
-    async def _pop(self, life: Life, outcome: Completed | Failed) -> Completed | Failed:
+    async def _pop(self, life: RunningJob, outcome: Completed | Failed) -> Completed | Failed:
         """Store how a run ended, unless its own transaction did so."""
         if isinstance(outcome, Completed):
             return outcome
@@ -317,7 +317,7 @@ class Executor:
 
     # ---- RET: the engine is told what the frame says ---------------------------------------------------------------
 
-    async def _return(self, life: Life, outcome: Completed | Failed) -> None:
+    async def _return(self, life: RunningJob, outcome: Completed | Failed) -> None:
         job, claim = life.job, life.claim
         kind = "" if isinstance(outcome, Completed | Thrown | Yielded) else outcome.kind
         metrics.OUTCOMES.labels(job.type, type(outcome).__name__.lower(), kind).inc()
@@ -336,7 +336,7 @@ class Executor:
                 message = self._message(life, outcome.kind, outcome.code, outcome.message)
                 await self._returns.failure(life, retries=0, delay=0.0, message=message)
 
-    def _message(self, life: Life, kind: str, code: str, text: str) -> str:
+    def _message(self, life: RunningJob, kind: str, code: str, text: str) -> str:
         entry_id = life.claim.instance.entry_id if life.claim.instance else None
         return told(kind, code, text, verb=life.job.type, entry_id=entry_id, job_key=life.job.key)
 

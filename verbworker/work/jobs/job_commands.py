@@ -5,14 +5,14 @@ from typing import Protocol
 from verbworker.engine.protocol import Variables
 
 
-class Waiting(Protocol):
+class WaitingJobs(Protocol):
     """Gives jobs more time."""
 
     async def extend(self, job_key: int, timeout_ms: int) -> None:
         """A job takes longer."""
 
 
-class Reporting(Protocol):
+class JobCommands(Protocol):
     """Hears how jobs go. Raises `EngineError`s only; every engine does this."""
 
     async def complete(self, job_key: int, variables: Variables) -> None:

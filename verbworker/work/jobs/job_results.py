@@ -15,18 +15,18 @@ from verbworker.job.outcome import Completed, Thrown, Verdict
 from verbworker.payload.boundary import variables_of
 from verbworker.retrying import backoff
 from verbworker.stores.jobs.frames import Frames
-from verbworker.work.feeds.leases import Life
-from verbworker.work.jobs.job_commands import Reporting
+from verbworker.work.feeds.leases import RunningJob
+from verbworker.work.jobs.job_commands import JobCommands
 
 _log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
 
-class Returns:
+class JobResults:
     """Sends verdicts until the engine answers, and failures only while the frame is surely ours."""
 
-    def __init__(self, engine: Reporting, frames: Frames, *, patience: timedelta = timedelta(seconds=30)) -> None:
+    def __init__(self, engine: JobCommands, frames: Frames, *, patience: timedelta = timedelta(seconds=30)) -> None:
         self._engine = engine
         self._frames = frames
         self._patience = patience
@@ -66,7 +66,7 @@ class Returns:
         _log.warning("verdict not taken", extra={"job_key": job_key, "answer": answer, "reason": reason})
         await self._note(job_key, f"verdict {answer}", reason)
 
-    async def failure(self, life: Life, *, retries: int, delay: float, message: str) -> None:
+    async def failure(self, life: RunningJob, *, retries: int, delay: float, message: str) -> None:
         """Give a failed job back. A late word could end another worker's run, so a doubtful lease says nothing."""
         await self._fail(life.job.key, life.claim.epoch, retries, delay, message, sure=life.is_sure)
 

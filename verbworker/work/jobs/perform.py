@@ -14,8 +14,8 @@ from verbworker.contract.verb import Act, Call, Db, Mode
 from verbworker.errors import Fenced, OutcomeUnknown, TransientExternal, VerbworkerError, WorkerStopping
 from verbworker.job.current_verb import performing
 from verbworker.job.frame import Claim
-from verbworker.payload.boundary import Entered, afresh
-from verbworker.work.feeds.leases import End, Life
+from verbworker.payload.boundary import AdmittedJob, afresh
+from verbworker.work.feeds.leases import RunningJob, StopReason
 
 _log = logging.getLogger("verbworker.verb")
 
@@ -28,14 +28,14 @@ class JobVanished(VerbworkerError):
     """The engine dropped the job while its verb ran."""
 
 
-class Performance:
+class VerbRun:
     """Performs verbs: async ones on the loop, sync ones on a thread each."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
 
     async def perform(
-        self, entered: Entered, claim: Claim, life: Life, limit: timedelta, connection: Db | None
+        self, entered: AdmittedJob, claim: Claim, life: RunningJob, limit: timedelta, connection: Db | None
     ) -> object:
         """Call the verb and return what it answers. A life that has ended begins nothing."""
         if life.ended is not None:
@@ -57,7 +57,7 @@ class Performance:
                 raise
             raise TransientExternal("the verb cancelled itself", code="Cancelled") from error
 
-    async def _ask_and_act(self, entered: Entered, claim: Claim, call: Call) -> object:
+    async def _ask_and_act(self, entered: AdmittedJob, claim: Claim, call: Call) -> object:
         # Runs are counted anew when a job is released; epochs never are, and any earlier one may have got through.
         if entered.verb.probe is not None and (claim.epoch > 1 or claim.follows_twin):
             answer = await self.invoke(entered.verb.probe, afresh(entered).case, call)
@@ -110,7 +110,7 @@ def _hear(thread: "asyncio.Future[object]") -> None:
         thread.exception()
 
 
-def _call(entered: Entered, claim: Claim, limit: timedelta, connection: Db | None) -> Call:
+def _call(entered: AdmittedJob, claim: Claim, limit: timedelta, connection: Db | None) -> Call:
     fields = {"verb": entered.verb.name, "entry_id": str(entered.instance.entry_id), "attempt": claim.runs}
     return Call(
         verb=entered.verb.name,
@@ -140,13 +140,13 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _interrupted(reason: End, entered: Entered, *, begun: bool) -> VerbworkerError:
+def _interrupted(reason: StopReason, entered: AdmittedJob, *, begun: bool) -> VerbworkerError:
     match reason:
-        case End.LOST:
+        case StopReason.LOST:
             return Fenced("another worker claimed the job while the verb ran")
-        case End.GONE:
+        case StopReason.GONE:
             return JobVanished("the engine dropped the job while the verb ran")
-        case End.SHUTDOWN if entered.verb.mode is Mode.TRANSACTIONAL or not begun:
+        case StopReason.SHUTDOWN if entered.verb.mode is Mode.TRANSACTIONAL or not begun:
             return WorkerStopping("the worker shut down, and nothing of this run is left", code="Shutdown")
-        case End.SHUTDOWN:  # pragma: no branch  # there is no other
+        case StopReason.SHUTDOWN:  # pragma: no branch  # there is no other
             return Abandoned("the worker shut down while an external call may be under way")

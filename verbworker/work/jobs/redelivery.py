@@ -5,12 +5,12 @@ from dataclasses import asdict
 
 from verbworker import metrics
 from verbworker.errors import EngineError, PermanentContract
-from verbworker.job.frame import Claim, Delivery, Frame, FrameState, Step, decide, incident_of, is_same_job
+from verbworker.job.frame import Claim, Delivery, Frame, FrameState, FrameStep, decide, incident_of, is_same_job
 from verbworker.job.outcome import Completed, Incident, Thrown, Verdict, told
-from verbworker.payload.boundary import Luggage
+from verbworker.payload.boundary import JobVariables
 from verbworker.stores.jobs.frames import Frames, Unacknowledged
-from verbworker.work.jobs.job_commands import Reporting
-from verbworker.work.jobs.job_results import Returns
+from verbworker.work.jobs.job_commands import JobCommands
+from verbworker.work.jobs.job_results import JobResults
 
 _log = logging.getLogger(__name__)
 _TRIES = 3
@@ -19,12 +19,12 @@ _TRIES = 3
 class Redelivery:
     """Follows the decision table for deliveries that `push` did not claim."""
 
-    def __init__(self, frames: Frames, engine: Reporting, returns: Returns) -> None:
+    def __init__(self, frames: Frames, engine: JobCommands, returns: JobResults) -> None:
         self._frames = frames
         self._engine = engine
         self._returns = returns
 
-    async def settle(self, delivery: Delivery, luggage: Luggage) -> Claim | None:
+    async def settle(self, delivery: Delivery, luggage: JobVariables) -> Claim | None:
         """Do what the standing frame asks for; a claim when the job is ours to run after all."""
         job = delivery.job
         for _ in range(_TRIES):
@@ -32,11 +32,11 @@ class Redelivery:
             if frame is not None:
                 step = decide(frame, job, delivery.instance_uid, self._frames.owner)
                 metrics.DELIVERIES.labels(job.type, step.value).inc()
-                if step is Step.CONTINUE:
+                if step is FrameStep.CONTINUE:
                     await self._frames.note(job.key, step.value, epoch=frame.epoch)
                     return await self._frames.resume(job.key)
-                is_displaced = step is Step.QUARANTINE and await self._displace(frame, delivery, luggage)
-                if step is not Step.CLAIM_AGAIN and not is_displaced:
+                is_displaced = step is FrameStep.QUARANTINE and await self._displace(frame, delivery, luggage)
+                if step is not FrameStep.CLAIM_AGAIN and not is_displaced:
                     await self._follow(step, frame, delivery, luggage)
                     return None
             claim = await self._frames.push(delivery)
@@ -44,22 +44,22 @@ class Redelivery:
                 return claim
         return None
 
-    async def _follow(self, step: Step, frame: Frame, delivery: Delivery, luggage: Luggage) -> None:
+    async def _follow(self, step: FrameStep, frame: Frame, delivery: Delivery, luggage: JobVariables) -> None:
         job = delivery.job
         match step:
-            case Step.REPLAY:
+            case FrameStep.REPLAY:
                 await self._replay(frame, delivery)
-            case Step.BUSY:
+            case FrameStep.BUSY:
                 # Nothing is asked of the engine: a rival that dies leaves its frame to the sweep of every worker.
                 await self._frames.note(job.key, "busy", epoch=frame.epoch, detail="another worker holds a live lease")
-            case Step.REPORT_RETRY:
+            case FrameStep.REPORT_RETRY:
                 rest = (frame.next_retry_at - frame.now).total_seconds() if frame.next_retry_at else 0.0
                 await self._report(frame, delivery, retries=frame.retries_left, delay=max(rest, 0.0))
-            case Step.REPORT_INCIDENT:
+            case FrameStep.REPORT_INCIDENT:
                 await self._report(frame, delivery, retries=0, delay=0.0)
-            case Step.HOLD_POISON | Step.HOLD_UNKNOWN:
+            case FrameStep.HOLD_POISON | FrameStep.HOLD_UNKNOWN:
                 await self._hold(frame, delivery, incident_of(step, frame))
-            case Step.QUARANTINE:
+            case FrameStep.QUARANTINE:
                 await self._quarantine(frame, delivery, luggage)
             case _:  # superseded, or an incident that the engine knows of: nothing to do
                 await self._frames.note(job.key, step.value, epoch=frame.epoch)
@@ -87,7 +87,7 @@ class Redelivery:
             message = _message(delivery, incident.kind, code, text)
             await self._returns.report(frame.job_key, epoch, retries=0, delay=0.0, message=message)
 
-    async def _displace(self, frame: Frame, delivery: Delivery, luggage: Luggage) -> bool:
+    async def _displace(self, frame: Frame, delivery: Delivery, luggage: JobVariables) -> bool:
         """Make room for a job under a key that the engine gave out again; the next push claims it."""
         is_another = not is_same_job(frame, delivery.job, delivery.instance_uid)
         if not is_another or not await self._frames.displace(frame, delivery):
@@ -96,11 +96,11 @@ class Redelivery:
         _log.warning("the engine gave a job key out again", extra={"job_key": frame.job_key, "verb": delivery.job.type})
         return True
 
-    async def _keep_conflict(self, delivery: Delivery, luggage: Luggage) -> None:
+    async def _keep_conflict(self, delivery: Delivery, luggage: JobVariables) -> None:
         seen = {name: value for name, value in asdict(delivery.job).items() if name not in ("variables", "headers")}
         await self._frames.quarantine(delivery.job.key, {**seen, "instance_uid": luggage.instance_uid})
 
-    async def _quarantine(self, frame: Frame, delivery: Delivery, luggage: Luggage) -> None:
+    async def _quarantine(self, frame: Frame, delivery: Delivery, luggage: JobVariables) -> None:
         job = delivery.job
         await self._keep_conflict(delivery, luggage)
         _log.error("a delivery carries another job's key", extra={"job_key": job.key, "verb": job.type})

@@ -1,27 +1,27 @@
 """The desk of terms: what the profile of a job's model says about the job, and whether the job still fits it."""
 
 from verbworker.errors import Failure, PermanentContract
-from verbworker.job.frame import Correlation
+from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
-from verbworker.payload.boundary import Luggage
+from verbworker.payload.boundary import JobVariables
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
-from verbworker.profile.task_profile import HEADER, NO_TERMS, TaskTerms
-from verbworker.stores.task_profiles import TermsBook
+from verbworker.profile.task_profile import HEADER, NO_TERMS, TaskProfile
+from verbworker.stores.task_profiles import TaskProfileStore
 
 
-class TermsDesk:
+class TaskProfiles:
     """Looks terms up for the executor. Only jobs of models with a profile cost anything here."""
 
-    def __init__(self, book: TermsBook) -> None:
+    def __init__(self, book: TaskProfileStore) -> None:
         self._book = book
 
-    async def of(self, job: Job) -> TaskTerms:
+    async def of(self, job: Job) -> TaskProfile:
         """The terms of a job's task; those of a task without a profile say nothing."""
         terms = await self._book.of(job)
         return NO_TERMS if terms is None else terms.task(job.element_id)
 
-    async def key(self, job: Job, luggage: Luggage) -> str | None:
+    async def key(self, job: Job, luggage: JobVariables) -> str | None:
         """The idempotency key that the task's template makes; None where there is none, or none can be made.
 
         A frame needs a key before anything may fail. Why none could be made is `check`'s to say.
@@ -31,7 +31,7 @@ class TermsDesk:
         except Failure:
             return None
 
-    async def require(self, job: Job) -> TaskTerms:
+    async def require(self, job: Job) -> TaskProfile:
         """The same, for a job that is about to run; raises `PermanentContract` when nobody knows the terms it names."""
         if HEADER in job.headers and await self._book.of(job) is None:
             raise PermanentContract(
@@ -39,7 +39,7 @@ class TermsDesk:
             )
         return await self.of(job)
 
-    async def check(self, job: Job, luggage: Luggage, instance: Correlation) -> None:
+    async def check(self, job: Job, luggage: JobVariables, instance: InstanceFacts) -> None:
         """Return when a job, its payload checked, fits the terms it names; raises `PermanentContract`."""
         terms = await self._book.of(job)
         if terms is None:
@@ -55,7 +55,7 @@ class TermsDesk:
                 code="AmeideDefinitionMismatch",
             )
 
-    async def _key(self, job: Job, luggage: Luggage) -> str | None:
+    async def _key(self, job: Job, luggage: JobVariables) -> str | None:
         task = await self.of(job)
         if task.key is None:
             return None
@@ -63,7 +63,7 @@ class TermsDesk:
         return task.idempotency_key(job, _state(luggage), visit=visit)
 
 
-def _state(luggage: Luggage) -> dict[str, object]:
+def _state(luggage: JobVariables) -> dict[str, object]:
     """The case as the job brought it: the same in every run of the job, whatever other branches wrote since."""
     envelope = parse(luggage.content, limit=HARD_LIMIT)
     data = envelope.get("data") if isinstance(envelope, dict) else None

@@ -13,14 +13,14 @@ from verbworker.errors import EngineError, StoreConflict, StoreUnavailable
 from verbworker.job.failpoint import Point, reach
 from verbworker.job.frame import Claim, FrameState
 from verbworker.job.outcome import Completed
-from verbworker.payload.boundary import Entered, afresh, variables_of
+from verbworker.payload.boundary import AdmittedJob, afresh, variables_of
 from verbworker.retrying import backoff
 from verbworker.stores.database import Connection, Database, keyed
 from verbworker.stores.guarded_connection import GuardedConnection
 from verbworker.stores.jobs.frames import Frames
-from verbworker.work.feeds.leases import Life
-from verbworker.work.jobs.perform import Performance
-from verbworker.work.jobs.verdicts import Popping
+from verbworker.work.feeds.leases import RunningJob
+from verbworker.work.jobs.perform import VerbRun
+from verbworker.work.jobs.verdicts import Verdicts
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Transactional:
     """Runs verbs in a transaction of their own. With an engine in the same database nothing is left to tell it."""
 
     def __init__(
-        self, database: Database, frames: Frames, performance: Performance, engine: object, popping: Popping
+        self, database: Database, frames: Frames, performance: VerbRun, engine: object, popping: Verdicts
     ) -> None:
         self._database = database
         self._frames = frames
@@ -40,7 +40,7 @@ class Transactional:
         is_here = isinstance(engine, SameDatabase) and engine.shares(database)
         self._engine = engine if isinstance(engine, SameDatabase) and is_here else None
 
-    async def run(self, entered: Entered, claim: Claim, life: Life, policy: Policy) -> Completed:
+    async def run(self, entered: AdmittedJob, claim: Claim, life: RunningJob, policy: Policy) -> Completed:
         """The verb's writes and its verdict are one commit: both happen or neither does."""
         limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
         for collisions in range(_COLLISIONS):
@@ -80,7 +80,7 @@ class Transactional:
         await self._frames.acknowledge_in(connection, {claim.job_key: "ok"})
         return wake
 
-    def _committed(self, life: Life, completed: Completed, wake: Callable[[], None] | None) -> Completed:
+    def _committed(self, life: RunningJob, completed: Completed, wake: Callable[[], None] | None) -> Completed:
         if wake is not None:
             life.is_told = True
             wake()

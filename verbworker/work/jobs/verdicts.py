@@ -9,7 +9,7 @@ from verbworker import metrics
 from verbworker.errors import StoreError, StoreUnavailable
 from verbworker.job.frame import Claim, FrameState
 from verbworker.job.outcome import Completed
-from verbworker.payload.boundary import Entered, leave, overtaken
+from verbworker.payload.boundary import AdmittedJob, leave, overtaken
 from verbworker.retrying import backoff
 from verbworker.stores.cases import payloads
 from verbworker.stores.database import Connection
@@ -17,21 +17,21 @@ from verbworker.stores.jobs.frames import Frames, Verdict
 from verbworker.work.jobs.step_guard import StepGuard
 
 
-class Popping:
+class Verdicts:
     """Stores verdicts inside a transaction, and finds out what a lost connection left."""
 
     def __init__(self, frames: Frames, guard: StepGuard | None) -> None:
         self._frames = frames
         self._guard = guard
 
-    async def pop_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
+    async def pop_in(self, connection: Connection, entered: AdmittedJob, claim: Claim, answer: object) -> Completed:
         """Store what a verb answered; merged, when the payload moved on."""
         completed = leave(entered, answer)
         if await self._frames.pop_completed_in(connection, verdict(entered, claim, completed, entered.base_hash)):
             return completed
         return await self.merge_in(connection, entered, claim, answer)
 
-    async def merge_in(self, connection: Connection, entered: Entered, claim: Claim, answer: object) -> Completed:
+    async def merge_in(self, connection: Connection, entered: AdmittedJob, claim: Claim, answer: object) -> Completed:
         """Put our changes onto the version that a parallel branch made, or fail.
 
         Raises `StepDone` when it was no branch but another job of the same step that moved the payload on.
@@ -55,7 +55,7 @@ class Popping:
         raise AssertionError("counting never ends")
 
 
-def verdict(entered: Entered, claim: Claim, completed: Completed, base_hash: bytes) -> Verdict:
+def verdict(entered: AdmittedJob, claim: Claim, completed: Completed, base_hash: bytes) -> Verdict:
     """A completed run as its frame keeps it."""
     return Verdict(
         claim=claim,

@@ -7,16 +7,16 @@ from uuid import UUID
 
 from verbworker.contract.registry import Registry
 from verbworker.errors import TransientInfrastructure
-from verbworker.job.frame import Correlation
-from verbworker.model.waits import Waiting, Waits, due, ends
+from verbworker.job.frame import InstanceFacts
+from verbworker.model.waits import ModelWait, Waits, due, ends
 from verbworker.model.weave import FIRED, PARK, START, UNPARK
-from verbworker.runbook.event import Kind, Token, Wait
+from verbworker.runbook.event import Kind, ParkedToken, Wait
 from verbworker.stores.cases.runbook import Closed, Runbook
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.deployments import Deployments
-from verbworker.stores.messages.inbox import UNNAMED, Ended, Inbox
-from verbworker.work.listeners.job_handler import Desk, with_texts
-from verbworker.work.listeners.reception import Listener, Reception, Visit
+from verbworker.stores.messages.inbox import UNNAMED, EndedWait, Inbox
+from verbworker.work.listeners.job_handler import JobHandler, with_texts
+from verbworker.work.listeners.reception import ListenerJobs, ListenerKind, ListenerVisit
 from verbworker.work.listeners.visit_identity import VisitIdentity
 
 
@@ -24,7 +24,7 @@ class Bridge:
     """Opens a wait when the engine begins to wait, closes it when the engine goes on, and tells both once."""
 
     def __init__(
-        self, registry: Registry, database: Database, deployments: Deployments, inbox: Inbox, reception: Reception
+        self, registry: Registry, database: Database, deployments: Deployments, inbox: Inbox, reception: ListenerJobs
     ) -> None:
         self._registry = registry
         self._deployments = deployments
@@ -34,13 +34,13 @@ class Bridge:
         self._known: dict[int, Waits] = {}
         self._visits = VisitIdentity(deployments)
 
-    def desks(self) -> list[Desk]:
+    def desks(self) -> list[JobHandler]:
         """The desks of all listeners but the last one, which ends an entry."""
         served = {UNPARK: self.unpark, FIRED: self.fired, START: self.start}
-        parking = Listener(PARK, self._reception, self.park, variables=with_texts(self._registry))
-        return [parking, *(Listener(kind, self._reception, act) for kind, act in served.items())]
+        parking = ListenerKind(PARK, self._reception, self.park, variables=with_texts(self._registry))
+        return [parking, *(ListenerKind(kind, self._reception, act) for kind, act in served.items())]
 
-    async def park(self, connection: Connection, visit: Visit) -> bool:
+    async def park(self, connection: Connection, visit: ListenerVisit) -> bool:
         """The engine is about to wait."""
         waits = await self._waits(visit)
         here = waits[visit.job.element_id]
@@ -55,16 +55,16 @@ class Bridge:
         await self._append(connection, visit, Kind.PARKED, detail, again=is_back)
         return True
 
-    async def _wait_again(self, connection: Connection, visit: Visit, token: Token) -> bool:
+    async def _wait_again(self, connection: Connection, visit: ListenerVisit, token: ParkedToken) -> bool:
         """See whether the engine forgot the message that ended this wait, and have it sent once more."""
-        uid, name, ended = visit.instance_uid, token.message_name or "", Ended(token.element_id, token.input_hash)
+        uid, name, ended = visit.instance_uid, token.message_name or "", EndedWait(token.element_id, token.input_hash)
         # A late delivery of a listener job that is gone opens nothing.
         if not await self._inbox.has_ended_in(connection, uid, name, ended) or not await self._reception.has(visit.job):
             return False
         await self._inbox.forget_in(connection, uid, name, ended)
         return await self._runbook.reopen_in(connection, token)
 
-    async def unpark(self, connection: Connection, visit: Visit) -> bool:
+    async def unpark(self, connection: Connection, visit: ListenerVisit) -> bool:
         """What was waited for has come."""
         waits = await self._waits(visit)
         here = waits[visit.job.element_id]
@@ -78,13 +78,13 @@ class Bridge:
             await self._close(connection, visit, [here.behind], closed_as="resumed")
         if not is_told:
             known = next((token.input_hash for token in closed if token.input_hash is not None), None)
-            ended = UNNAMED if known is None else Ended(visit.job.element_id, known)
+            ended = UNNAMED if known is None else EndedWait(visit.job.element_id, known)
             await self._came(connection, visit, here, ended)
         detail = _detail(visit, here, wait=_kind(here).value)
         await self._append(connection, visit, Kind.RESUMED, detail, again=is_told)
         return True
 
-    async def fired(self, connection: Connection, visit: Visit) -> bool:
+    async def fired(self, connection: Connection, visit: ListenerVisit) -> bool:
         """An event at the edge of an activity has come; one that interrupts ends every wait inside."""
         waits = await self._waits(visit)
         element_id = visit.job.element_id
@@ -110,13 +110,15 @@ class Bridge:
             )
         return True
 
-    async def start(self, connection: Connection, visit: Visit) -> bool:
+    async def start(self, connection: Connection, visit: ListenerVisit) -> bool:
         """A message started an instance that was awaited; the reception has pinned it."""
         return True
 
     # ---- what came ------------------------------------------------------------------------------------------------
 
-    async def _came(self, connection: Connection, visit: Visit, here: Waiting, ended: Ended = UNNAMED) -> None:
+    async def _came(
+        self, connection: Connection, visit: ListenerVisit, here: ModelWait, ended: EndedWait = UNNAMED
+    ) -> None:
         if here.kind == Wait.TIMER:
             await self._append(connection, visit, Kind.TIMER_FIRED, _detail(visit, here))
         key = self._key(here, visit.instance)
@@ -124,7 +126,7 @@ class Bridge:
             await self._inbox.consume_in(connection, visit.instance_uid, here.message, key, ended=ended)
 
     async def _close(
-        self, connection: Connection, visit: Visit, places: Iterable[str], *, closed_as: str
+        self, connection: Connection, visit: ListenerVisit, places: Iterable[str], *, closed_as: str
     ) -> list[Closed]:
         engine_id, instance_key = visit.instance.engine_id, visit.job.process_instance_key
         return await self._runbook.unpark_elements_in(
@@ -132,21 +134,27 @@ class Bridge:
         )
 
     async def _append(
-        self, connection: Connection, visit: Visit, kind: Kind, detail: Mapping[str, object], *, again: bool = False
+        self,
+        connection: Connection,
+        visit: ListenerVisit,
+        kind: Kind,
+        detail: Mapping[str, object],
+        *,
+        again: bool = False,
     ) -> None:
         """Tell something once; what is so again, because the engine forgot it, once more."""
         entry_id: UUID = visit.instance.entry_id
         once = _once(visit, kind) + (f":{visit.job.activated_ms}" if again else "")
         await self._runbook.append_in(connection, entry_id, kind, once=once, detail=detail)
 
-    def _key(self, here: Waiting, instance: Correlation) -> str | None:
+    def _key(self, here: ModelWait, instance: InstanceFacts) -> str | None:
         """The current value of the key by which the awaited message finds its case."""
         workflow = self._registry.workflows.get(instance.verb)
         if workflow is None or here.message is None:
             return None
         return instance.correlation.get(workflow.messages.get(here.message, ""))
 
-    async def _waits(self, visit: Visit) -> Waits:
+    async def _waits(self, visit: ListenerVisit) -> Waits:
         """What waits in the process; a definition never changes, so it is read once."""
         definition_key = visit.job.process_definition_key
         if definition_key not in self._known:
@@ -168,15 +176,15 @@ class Bridge:
         return waits
 
 
-def _kind(here: Waiting) -> Wait:
+def _kind(here: ModelWait) -> Wait:
     return Wait.TIMER if here.kind == Wait.TIMER else Wait.EXTERNAL_SIGNAL
 
 
-def _once(visit: Visit, kind: Kind) -> str:
+def _once(visit: ListenerVisit, kind: Kind) -> str:
     return f"{kind.value}:{visit.job.element_instance_key}"
 
 
-def _detail(visit: Visit, here: Waiting, **more: object) -> dict[str, object]:
+def _detail(visit: ListenerVisit, here: ModelWait, **more: object) -> dict[str, object]:
     """What an event says of an element: its name for people, its keys for whoever looks into the engine."""
     said = {"name": here.name, "message_name": here.message, **more}
     keys = {"instance_key": visit.job.process_instance_key, "element_instance_key": visit.job.element_instance_key}

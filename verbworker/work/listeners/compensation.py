@@ -29,21 +29,21 @@ from verbworker.errors import (
     TransientInfrastructure,
 )
 from verbworker.job.classify import Failed, classify
-from verbworker.job.frame import Correlation
+from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
 from verbworker.job.outcome import Completed, Incident, Thrown, told
 from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.model.start_variables import seal_of
-from verbworker.payload.boundary import Luggage, correlated, owner, variables_of
+from verbworker.payload.boundary import JobVariables, correlated, owner, variables_of
 from verbworker.payload.signature import KeyRing
 from verbworker.retrying import backoff
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.jobs.compensations import Compensations, Record
 from verbworker.stores.jobs.frames import Frames
-from verbworker.work.feeds.leases import End, Heart
+from verbworker.work.feeds.leases import Leases, StopReason
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class _Walk:
     is_gone: bool = False  # the engine dropped the job: what is being undone is finished, and no more is begun
 
 
-class CompensationDesk:
+class CompensationJobs:
     """Serves the compensate tasks of a model. Any number of workers may be at one walk: a step is undone once."""
 
     type = COMPENSATE
@@ -73,7 +73,7 @@ class CompensationDesk:
         registry: Registry,
         engine: Engine,
         databases: Databases,
-        performance: Performance,
+        performance: VerbRun,
         *,
         owner: UUID,
         lease: timedelta = timedelta(seconds=30),
@@ -97,14 +97,14 @@ class CompensationDesk:
         self._frames = Frames(
             databases.control, engine_id=self._records.engine_id, owner=owner, lease=lease, prefix="undo-"
         )
-        self._heart = Heart(self._frames, _Deaf(), engine_timeout_ms=0, prefix="undo-")
+        self._heart = Leases(self._frames, _Deaf(), engine_timeout_ms=0, prefix="undo-")
         self._walks: set[_Walk] = set()
         self._beating = PollLoop("undo-walks", self.beat, every=timeout.total_seconds() / _BEATS_PER_TIMEOUT)
         self.services: tuple[Service, ...] = (*self._frames.services, *self._heart.services, self._beating)
 
     def stop(self) -> None:
         """The process must go: what is being undone is given back, and the next worker goes on from there."""
-        self._heart.end_all(End.SHUTDOWN)
+        self._heart.end_all(StopReason.SHUTDOWN)
 
     async def serve(self, job: Job) -> bool:
         """Undo what the case did; False when it must be delivered again, and then it goes on from there."""
@@ -122,7 +122,7 @@ class CompensationDesk:
 
     async def _serve(self, walk: _Walk) -> bool:
         job = walk.job
-        luggage = Luggage.of(job)
+        luggage = JobVariables.of(job)
         uid = luggage.instance_uid
         known = None if uid is None else await self._instances.known(uid)
         try:
@@ -173,7 +173,7 @@ class CompensationDesk:
 
     # ---- what the engine hears -----------------------------------------------------------------------------------
 
-    async def _variables(self, job: Job, uid: UUID, instance: Correlation, workflow: WorkflowVerb) -> Variables:
+    async def _variables(self, job: Job, uid: UUID, instance: InstanceFacts, workflow: WorkflowVerb) -> Variables:
         """The payload as the undos left it, and what they set; nothing when nothing was undone."""
         returned = await self._records.returned(uid, job)
         if not returned:
@@ -205,7 +205,7 @@ class CompensationDesk:
         raise AssertionError("counting never ends")
 
     async def _refuse(self, job: Job, error: PermanentContract) -> bool:
-        entry_id = Luggage.of(job).entry_id
+        entry_id = JobVariables.of(job).entry_id
         message = told(error.kind, error.code, str(error), verb=job.type, entry_id=entry_id, job_key=job.key)
         try:
             await self._engine.fail(job.key, retries=0, message=message)

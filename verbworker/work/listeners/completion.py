@@ -18,8 +18,8 @@ from verbworker.runbook.event import Kind
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
-from verbworker.work.listeners.reception import Reception, Visit
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.listeners.reception import ListenerJobs, ListenerVisit
+from verbworker.work.starts.cancel import Cancellation
 
 _log = logging.getLogger(__name__)
 
@@ -34,8 +34,8 @@ class Completion:
         self,
         registry: Registry,
         database: Database,
-        reception: Reception,
-        cancelling: Cancelling,
+        reception: ListenerJobs,
+        cancelling: Cancellation,
         *,
         ring: KeyRing | None = None,
         concurrency: int = 16,
@@ -57,7 +57,7 @@ class Completion:
         """End the entry of an instance that came to its end; False when the job must be delivered again."""
         overtaken: list[UUID] = []
 
-        async def complete(connection: Connection, visit: Visit) -> bool:
+        async def complete(connection: Connection, visit: ListenerVisit) -> bool:
             # Whoever asked for the end first decides how it is called; the engine has not ended the instance yet.
             if await self._runbook.is_cancelling_in(connection, visit.instance.entry_id):
                 overtaken.append(visit.instance.entry_id)
@@ -70,7 +70,7 @@ class Completion:
             await self._cancel(entry_id)
         return is_answered
 
-    async def _complete(self, connection: Connection, visit: Visit) -> None:
+    async def _complete(self, connection: Connection, visit: ListenerVisit) -> None:
         job, entry_id = visit.job, visit.instance.entry_id
         workflow = owner(job, visit.instance, self._registry)
         await self._check(connection, visit, workflow)
@@ -94,7 +94,7 @@ class Completion:
         outcome = canonical(workflow.outcome_of(payload.data))
         await self._runbook.end_in(connection, entry_id, outcome=outcome, detail=detail)
 
-    async def _check(self, connection: Connection, visit: Visit, workflow: WorkflowVerb) -> None:
+    async def _check(self, connection: Connection, visit: ListenerVisit, workflow: WorkflowVerb) -> None:
         """What the engine carried to the end must be what the last step left, or what a step before it did."""
         luggage, tenant_id = visit.luggage, visit.instance.tenant_id
         received(visit.job.variables.get(PAYLOAD))

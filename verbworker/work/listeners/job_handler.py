@@ -8,7 +8,7 @@ from verbworker.contract.registry import Registry
 from verbworker.job.job import RESERVED, Job
 
 
-class Desk(Protocol):
+class JobHandler(Protocol):
     """Serves one type of job. Everything it does may be asked of it twice."""
 
     @property
@@ -31,7 +31,7 @@ class Desk(Protocol):
 
 
 @runtime_checkable
-class Reader(Protocol):
+class JobReader(Protocol):
     """A desk whose jobs bring more than the variables that all bring."""
 
     @property
@@ -47,9 +47,9 @@ class Stoppable(Protocol):
         """The process must go: end what runs."""
 
 
-def variables_for(desk: Desk) -> tuple[str, ...]:
+def variables_for(desk: JobHandler) -> tuple[str, ...]:
     """What the jobs of a desk bring."""
-    return desk.variables if isinstance(desk, Reader) else RESERVED
+    return desk.variables if isinstance(desk, JobReader) else RESERVED
 
 
 def with_texts(registry: Registry) -> tuple[str, ...]:

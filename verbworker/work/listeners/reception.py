@@ -17,12 +17,12 @@ from verbworker.errors import (
     StoreUnavailable,
     TransientInfrastructure,
 )
-from verbworker.job.frame import Correlation
+from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import RESERVED, Job
 from verbworker.job.outcome import told
 from verbworker.model.weave import COMPLETE
-from verbworker.payload.boundary import Luggage, correlated
-from verbworker.runbook.event import Token, Wait
+from verbworker.payload.boundary import JobVariables, correlated
+from verbworker.runbook.event import ParkedToken, Wait
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
@@ -34,17 +34,17 @@ _SOON_MS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class ListenerVisit:
     """A listener job of an instance that is known, running, and held."""
 
     job: Job
-    luggage: Luggage
-    instance: Correlation
+    luggage: JobVariables
+    instance: InstanceFacts
     instance_uid: UUID
 
-    def token(self, kind: Wait, reason: str, *, message: str | None = None, key: str | None = None) -> Token:
+    def token(self, kind: Wait, reason: str, *, message: str | None = None, key: str | None = None) -> ParkedToken:
         """A wait at the element the job stands at."""
-        return Token(
+        return ParkedToken(
             tenant_id=self.instance.tenant_id,
             entry_id=self.instance.entry_id,
             instance_uid=self.instance_uid,
@@ -60,16 +60,16 @@ class Visit:
         )
 
 
-Act = Callable[[Connection, Visit], Awaitable[bool]]
+Act = Callable[[Connection, ListenerVisit], Awaitable[bool]]
 """What is done for a job in one transaction; False when the engine is not to go on by it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class ListenerKind:
     """The desk of one type of listener."""
 
     type: str
-    reception: "Reception"
+    reception: "ListenerJobs"
     act: Act
     concurrency: int = 16
     timeout: timedelta | None = None
@@ -80,7 +80,7 @@ class Listener:
         return await self.reception.receive(job, self.act)
 
 
-class Reception:
+class ListenerJobs:
     """Receives listener jobs. They have no frames: what they do is one commit, and done twice it changes nothing."""
 
     def __init__(self, database: Database, engine: Engine, identity: InstanceIdentity) -> None:
@@ -95,7 +95,7 @@ class Reception:
 
         Never raises for a job's sake.
         """
-        luggage = Luggage.of(job)
+        luggage = JobVariables.of(job)
         try:
             if await self._settle(job, luggage, act):
                 await self._engine.complete(job.key, {})
@@ -117,7 +117,7 @@ class Reception:
         """Return whether the engine has a job; raises `TransientInfrastructure` while it cannot be asked."""
         return await has_job(self._engine, job)
 
-    async def _settle(self, job: Job, luggage: Luggage, act: Act) -> bool:
+    async def _settle(self, job: Job, luggage: JobVariables, act: Act) -> bool:
         """Act on a job; False when the engine is not to go on by it. Raises `DuplicateInstance`."""
         uid = luggage.instance_uid
         known = None if uid is None else await self._instances.known(uid)
@@ -126,7 +126,7 @@ class Reception:
             instance = await self._instances.hold_in(connection, uid)
             assert instance is not None, "instances are never deleted"
             if not instance.has_ended:
-                visit = Visit(job, luggage, instance, uid)
+                visit = ListenerVisit(job, luggage, instance, uid)
                 token = visit.token(Wait.INCIDENT, "")
                 await self._runbook.let_go_in(connection, token, _once(job), _about(job))
                 return await act(connection, visit)
@@ -139,7 +139,9 @@ class Reception:
 
     # ---- what stops -----------------------------------------------------------------------------------------------
 
-    async def _refuse(self, job: Job, luggage: Luggage, error: PermanentContract | TransientInfrastructure) -> bool:
+    async def _refuse(
+        self, job: Job, luggage: JobVariables, error: PermanentContract | TransientInfrastructure
+    ) -> bool:
         """Stop the job for a person: in the runbook where there is an entry, and in the engine in any case."""
         message = told(error.kind, error.code, str(error), verb=job.type, entry_id=luggage.entry_id, job_key=job.key)
         _log.error("a listener job is refused", extra={"job_key": job.key, "reason": message})
@@ -153,17 +155,17 @@ class Reception:
             return await self._come_again_soon(job)
         return True
 
-    async def _tell(self, job: Job, luggage: Luggage, error: PermanentContract | TransientInfrastructure) -> None:
+    async def _tell(self, job: Job, luggage: JobVariables, error: PermanentContract | TransientInfrastructure) -> None:
         uid = luggage.instance_uid
         async with self._database.transaction() as connection:
             instance = None if uid is None else await self._instances.hold_in(connection, uid)
             if uid is None or instance is None or instance.instance_key != job.process_instance_key:
                 return  # nobody's entry; the engine's incident is all there is to see
-            token = Visit(job, luggage, instance, uid).token(Wait.INCIDENT, f"Waiting for an operator: {error}")
+            token = ListenerVisit(job, luggage, instance, uid).token(Wait.INCIDENT, f"Waiting for an operator: {error}")
             detail = {**_about(job), "class": error.kind, "code": error.code, "text": str(error)}
             await self._runbook.hold_up_in(connection, token, _once(job), detail)
 
-    async def _try_again(self, job: Job, luggage: Luggage, error: TransientInfrastructure) -> bool:
+    async def _try_again(self, job: Job, luggage: JobVariables, error: TransientInfrastructure) -> bool:
         if job.retries <= 1:
             return await self._refuse(job, luggage, error)
         try:

@@ -9,10 +9,10 @@ from itertools import count
 from verbworker.background.poll_loop import Service
 from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
 from verbworker.job.job import Job
-from verbworker.payload.boundary import Luggage
+from verbworker.payload.boundary import JobVariables
 from verbworker.retrying import backoff
 from verbworker.stores.jobs.deliveries import Deliveries
-from verbworker.work.listeners.job_handler import Desk
+from verbworker.work.listeners.job_handler import JobHandler
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Serving:
         """Return the services that write the rows and keep them alive."""
         return self._deliveries.services
 
-    async def serve(self, desk: Desk, job: Job) -> None:
+    async def serve(self, desk: JobHandler, job: Job) -> None:
         """Have a desk serve a job. What it leaves undone keeps its row, and the sweep hands it out again."""
         try:
             has_row = await self._begin(job)
@@ -57,7 +57,7 @@ class Serving:
         give_up = clock() + min(job.timeout_ms / 2000, _PATIENCE_S)
         for failures in count():
             try:
-                await self._deliveries.begin(job, Luggage.of(job).instance_uid)
+                await self._deliveries.begin(job, JobVariables.of(job).instance_uid)
             except (StoreUnavailable, StoreConflict):
                 if clock() >= give_up:
                     raise

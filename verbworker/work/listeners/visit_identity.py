@@ -7,13 +7,13 @@ so a token that really comes back brings another one, unless it can come back wi
 from collections.abc import Iterator
 
 from verblint.bpmn.assembly import assemble
-from verblint.bpmn.model import FlowNode, Kind, Process, Scope
+from verblint.bpmn.model import FlowNode, NodeKind, Process, Scope
 from verblint.bpmn.reader import ModelError, read
 from verblint.flow.concurrency import TooEntangled, shared_nodes
 from verbworker.job.job import Job
 from verbworker.stores.deployments import Deployments
 
-_UNCLEAR = (Kind.TRANSACTION, Kind.AD_HOC_SUB_PROCESS, Kind.CALL_ACTIVITY, Kind.UNKNOWN)
+_UNCLEAR = (NodeKind.TRANSACTION, NodeKind.AD_HOC_SUB_PROCESS, NodeKind.CALL_ACTIVITY, NodeKind.UNKNOWN)
 
 
 class VisitIdentity:
@@ -77,5 +77,5 @@ def _ways(scope: Scope, node: FlowNode) -> Iterator[FlowNode]:
     """Where a token goes from a node without a step: past a verb only by an event at its edge."""
     yield from scope.boundaries(node)
     yield from scope.link_targets(node)
-    if node.kind is not Kind.SERVICE_TASK:
+    if node.kind is not NodeKind.SERVICE_TASK:
         yield from (scope.by_id[flow.target] for flow in scope.outgoing(node) if flow.target in scope.by_id)

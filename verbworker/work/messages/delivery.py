@@ -26,7 +26,7 @@ _EXPIRED = Undeliverable(Burial.EXPIRED, "its time was over before anybody read 
 _ENDED = Undeliverable(Burial.ENDED, "its case ended before it was read")
 
 
-class Messenger:
+class MessageDelivery:
     """Publishes what is due, each delivery once under its own id. Any number of them may run beside each other."""
 
     def __init__(

@@ -12,7 +12,7 @@ from verbworker.errors import CommandInvalid, EngineError, MessageInvalid, Reque
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Claimed, Inbox, Receipt
 from verbworker.work.messages.addressing import Addressing
-from verbworker.work.messages.delivery import Messenger
+from verbworker.work.messages.delivery import MessageDelivery
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Ingress:
         *,
         ttl: timedelta = DEFAULT_TTL,
         limit: int = LARGEST,
-        messenger: Messenger | None = None,
+        messenger: MessageDelivery | None = None,
     ) -> None:
         self._inbox = inbox
         self._letters = letters
@@ -73,7 +73,7 @@ _DELIVERED = Answered(is_delivered=True)
 _KEPT = Answered(is_delivered=False, is_kept=True, reason="the engine did not answer; the message is kept")
 
 
-class Counter:
+class MessageCounter:
     """Hands messages over at once, for senders who want to know whether a case was waiting."""
 
     def __init__(

@@ -20,7 +20,7 @@ _LATER = timedelta(seconds=5)
 _OUTSIDE = "ended outside"
 
 
-class Cancelling:
+class Cancellation:
     """Ends entries before their time. Cancelling is not undoing: what was done stays and is told.
 
     The request is kept before the engine hears of it, and whichever is first, the request or the result, counts.

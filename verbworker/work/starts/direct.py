@@ -19,10 +19,10 @@ from verbworker.job.classify import classify
 from verbworker.job.outcome import Yielded
 from verbworker.payload.canonical import canonical
 from verbworker.runbook.event import Kind
-from verbworker.stores.cases.runbook import Runbook, Taken
+from verbworker.stores.cases.runbook import DirectRun, Runbook
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.guarded_connection import GuardedConnection
-from verbworker.work.jobs.perform import Performance
+from verbworker.work.jobs.perform import VerbRun
 
 _log = logging.getLogger("verbworker.verb")
 _MARGIN = timedelta(seconds=30)
@@ -32,7 +32,7 @@ class Direct:
     """Performs direct verbs for the router."""
 
     def __init__(
-        self, registry: Registry, control: Database, verbs: Database, performance: Performance, owner: UUID
+        self, registry: Registry, control: Database, verbs: Database, performance: VerbRun, owner: UUID
     ) -> None:
         self._registry = registry
         self._control = control
@@ -77,13 +77,15 @@ class Direct:
         except Exception as error:
             await self._failed(verb, taken, error)
 
-    async def _transactional(self, verb: Verb, taken: Taken, case: BaseModel, tenant_id: str, limit: timedelta) -> None:
+    async def _transactional(
+        self, verb: Verb, taken: DirectRun, case: BaseModel, tenant_id: str, limit: timedelta
+    ) -> None:
         async with self._verbs.transaction() as connection:
             call = _call(verb, taken, tenant_id, limit, connection=GuardedConnection(connection))
             answer = await self._performance.invoke(verb.act, case, call)
             await self._end_in(connection, verb, taken, answer)
 
-    async def _external(self, verb: Verb, taken: Taken, case: BaseModel, tenant_id: str, limit: timedelta) -> None:
+    async def _external(self, verb: Verb, taken: DirectRun, case: BaseModel, tenant_id: str, limit: timedelta) -> None:
         call = _call(verb, taken, tenant_id, limit)
         answer: object = None
         if taken.epoch > 1 and verb.probe is not None:
@@ -93,7 +95,7 @@ class Direct:
         async with self._control.transaction() as connection:
             await self._end_in(connection, verb, taken, answer)
 
-    async def _end_in(self, connection: Connection, verb: Verb, taken: Taken, answer: object) -> None:
+    async def _end_in(self, connection: Connection, verb: Verb, taken: DirectRun, answer: object) -> None:
         result: Result[Any] = answer if isinstance(answer, Result) else Result(answer)
         if not isinstance(result.case, verb.model):
             raise PermanentContract(
@@ -108,7 +110,7 @@ class Direct:
         detail = {"result": "ok", "outcome": result.outcome}
         await self._runbook.end_in(connection, taken.entry_id, outcome=outcome, detail=detail)
 
-    async def _failed(self, verb: Verb, taken: Taken, error: Exception) -> None:
+    async def _failed(self, verb: Verb, taken: DirectRun, error: Exception) -> None:
         policy = self._registry.policy_of(verb)
         failed = classify(error, verb, policy, attempt=1, retries_left=1, jitter=random.random())
         kind = (
@@ -121,7 +123,7 @@ class Direct:
 
 
 def _call(
-    verb: Verb, taken: Taken, tenant_id: str, limit: timedelta, *, connection: GuardedConnection | None = None
+    verb: Verb, taken: DirectRun, tenant_id: str, limit: timedelta, *, connection: GuardedConnection | None = None
 ) -> Call:
     fields = {"verb": verb.name, "entry_id": str(taken.entry_id), "attempt": taken.epoch}
     digest = sha256(f"direct|{taken.entry_id}|{verb.name}".encode()).digest()

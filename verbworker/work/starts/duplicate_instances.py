@@ -11,9 +11,9 @@ from uuid import UUID
 
 from verbworker import metrics
 from verbworker.errors import DuplicateInstance, EngineError, JobGone, JobNotActive, TransientInfrastructure
-from verbworker.job.frame import Correlation
+from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
-from verbworker.payload.boundary import Luggage
+from verbworker.payload.boundary import JobVariables
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instances
 
@@ -62,7 +62,7 @@ class InstanceIdentity:
         self._engine = engine
         self._dispatches = dispatches
 
-    async def admit(self, job: Job, luggage: Luggage, known: Correlation | None) -> Correlation | None:
+    async def admit(self, job: Job, luggage: JobVariables, known: InstanceFacts | None) -> InstanceFacts | None:
         """Return the job's instance as it stands, pinned to the engine instance of the job.
 
         Returns `known` unchanged where nothing can be pinned: what is wrong with such a job is the caller's to say.
@@ -90,7 +90,7 @@ class InstanceIdentity:
             known = await self._instances.known(uid)
         raise TransientInfrastructure("the instance is being pinned by others again and again", code="PinContended")
 
-    async def refuse_ended(self, job: Job, known: Correlation) -> None:
+    async def refuse_ended(self, job: Job, known: InstanceFacts) -> None:
         """Cancel the instance of a job whose entry has ended: the engine forgot its end. Raises `DuplicateInstance`.
 
         Not for the job that ends an instance: it comes again when the engine did not hear that it was done. A late
@@ -102,19 +102,19 @@ class InstanceIdentity:
             raise DuplicateInstance("the entry has ended, and the job is gone", code="InstanceEnded")
         await self._refuse(job, known)
 
-    async def _admit_own(self, job: Job, known: Correlation) -> Correlation:
+    async def _admit_own(self, job: Job, known: InstanceFacts) -> InstanceFacts:
         # An entry that completed has an instance that is just ending; a cancelled entry must have none.
         if known.status == "cancelled":
             await self._refuse(job, known)
         return known
 
-    async def _admit_ended(self, job: Job, known: Correlation, uid: UUID) -> Correlation:
+    async def _admit_ended(self, job: Job, known: InstanceFacts, uid: UUID) -> InstanceFacts:
         """A second instance of an entry that has ended: cancel it unless its identity may be forged."""
         if known.instance_key is None or await self._is_doubtful(uid) or not await self._is_alive(known.instance_key):
             await self._refuse(job, known)
         return known
 
-    async def _adopt(self, job: Job, luggage: Luggage, known: Correlation, pinned: int, uid: UUID) -> bool:
+    async def _adopt(self, job: Job, luggage: JobVariables, known: InstanceFacts, pinned: int, uid: UUID) -> bool:
         """Take over a job's engine instance when the pinned one is gone; False when the identity may be forged.
 
         A broker that lost its last records creates an instance again under another key.
@@ -136,7 +136,7 @@ class InstanceIdentity:
             )
         return True
 
-    async def _refuse(self, job: Job, known: Correlation) -> None:
+    async def _refuse(self, job: Job, known: InstanceFacts) -> None:
         """Cancel the engine instance of a job and raise `DuplicateInstance`."""
         if self._engine is None:
             return
@@ -167,5 +167,5 @@ class InstanceIdentity:
             raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
 
 
-def _is_ours(luggage: Luggage, known: Correlation) -> bool:
+def _is_ours(luggage: JobVariables, known: InstanceFacts) -> bool:
     return luggage.entry_id == known.entry_id and luggage.tenant_id == known.tenant_id

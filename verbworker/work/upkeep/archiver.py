@@ -5,18 +5,18 @@ from datetime import timedelta
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.stores.jobs.frames import Frames
-from verbworker.stores.task_profiles import TermsBook
+from verbworker.stores.task_profiles import TaskProfileStore
 
 _BATCH = 2000
 
 
-class Reaper:
+class Archiver:
     """Keeps the hot table small. Any number of workers may reap at once."""
 
     def __init__(
         self,
         frames: Frames,
-        terms: TermsBook | None = None,
+        terms: TaskProfileStore | None = None,
         *,
         after: timedelta = timedelta(minutes=10),
         every: timedelta = timedelta(seconds=30),

@@ -18,7 +18,7 @@ from verbworker.engine.protocol import Engine, SameDatabase
 from verbworker.errors import JobGone
 from verbworker.stores.cases.instances import MISSED_FOR, Instances, Quiet
 from verbworker.stores.database import Database
-from verbworker.work.starts.cancel import Cancelling
+from verbworker.work.starts.cancel import Cancellation
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class Reconciler:
         self,
         database: Database,
         engine: Engine,
-        cancelling: Cancelling,
+        cancelling: Cancellation,
         *,
         after: timedelta = timedelta(minutes=10),
         missed_for: timedelta = MISSED_FOR,

@@ -23,7 +23,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReleaseAnswer:
     """Whether all was done, and a sentence on what was and what is left."""
 
     done: bool
@@ -44,15 +44,15 @@ class Releases:
         self._engine = engine
         self._records = records
 
-    async def release(self, wanted: Release) -> Answer:
+    async def release(self, wanted: Release) -> ReleaseAnswer:
         """Release a frame, then the engine's job. Asked again, it repeats only what the engine has not heard."""
         history = await self._histories.read(wanted.job_key)
         if history is None:
-            return Answer(False, f"job {wanted.job_key} has no frame on engine {self._frames.engine_id}")
+            return ReleaseAnswer(False, f"job {wanted.job_key} has no frame on engine {self._frames.engine_id}")
         if _is_released(history):
             return await self._tell_engine(wanted, history.frame.retries_left, "the frame was released before")
         if history.frame.state is not FrameState.INCIDENT:
-            return Answer(False, f"job {wanted.job_key} is not held: its frame is {history.frame.state.value}")
+            return ReleaseAnswer(False, f"job {wanted.job_key} is not held: its frame is {history.frame.state.value}")
         frame = await self._frames.read(wanted.job_key)
         left = None
         if frame is not None and frame.epoch == history.frame.epoch:
@@ -63,24 +63,26 @@ class Releases:
                 frame, retries=wanted.retries, new_key=key, by=wanted.by, reason=wanted.reason
             )
         if left is None:
-            return Answer(False, f"job {wanted.job_key} changed while it was released; look at it again")
+            return ReleaseAnswer(False, f"job {wanted.job_key} changed while it was released; look at it again")
         return await self._tell_engine(wanted, left[0], "the frame is released")
 
-    async def _tell_engine(self, wanted: Release, retries: int, done: str) -> Answer:
+    async def _tell_engine(self, wanted: Release, retries: int, done: str) -> ReleaseAnswer:
         if self._engine is None:
-            return Answer(True, f"{done}; give the job {retries} retries and resolve its incident in the engine")
+            return ReleaseAnswer(True, f"{done}; give the job {retries} retries and resolve its incident in the engine")
         job_key = wanted.job_key
         if self._records is not None:
             job_key = await self._records.job_of(wanted.job_key) or job_key
         try:
             await self._engine.release(job_key, retries=retries, incident_key=wanted.incident_key)
         except EngineError as error:
-            return Answer(False, f"{done}, but the engine was not told: {error}; run this again when that is mended")
+            return ReleaseAnswer(
+                False, f"{done}, but the engine was not told: {error}; run this again when that is mended"
+            )
         if wanted.incident_key is None and not isinstance(self._engine, SameDatabase):
-            return Answer(
+            return ReleaseAnswer(
                 True, f"{done} and the job has {retries} retries; resolve its incident in the engine to let it run"
             )
-        return Answer(True, f"{done} and its incident is resolved; the job runs with the next delivery")
+        return ReleaseAnswer(True, f"{done} and its incident is resolved; the job runs with the next delivery")
 
 
 def _is_released(history: History) -> bool:

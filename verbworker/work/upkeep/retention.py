@@ -12,7 +12,7 @@ from verbworker.background.poll_loop import PollLoop
 from verbworker.errors import CannotRun, StoreConflict, StoreError, StoreUnavailable
 from verbworker.runbook.export import check_entry
 from verbworker.stores.database import Database
-from verbworker.stores.retention import Due, RetiredRows, TableSize
+from verbworker.stores.retention import RetiredCount, RetiredRows, TableSize
 
 _log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RetentionRule:
     """Who goes: what a row is, the tables it is in, the setting that says for how long it is kept, and a batch."""
 
     kind: str
@@ -39,7 +39,7 @@ class Rule:
     slack: timedelta = timedelta(0)
 
 
-ENTRIES = Rule(
+ENTRIES = RetentionRule(
     "runbook_entry",
     (
         "verbworker.runbook_entry",
@@ -54,31 +54,37 @@ ENTRIES = Rule(
     "ended entries with all that tells of them, after they were exported",
     200,
 )
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[RetentionRule, ...] = (
+    RetentionRule(
         "archived_frame",
         ("verbworker.job_frame_archive",),
         "keep_archive",
         "archived frames by whole months; those of open cases stay",
         slack=timedelta(days=31),
     ),
-    Rule("frame_event", ("verbworker.frame_event",), "keep_frame_events", "what happened to jobs of ended cases"),
-    Rule("frame_conflict", ("verbworker.frame_conflict",), "keep_frame_conflicts", "deliveries under a foreign key"),
-    Rule("worker_boot", ("verbworker.worker_boot",), "keep_worker_boots", "names of workers not seen any more"),
-    Rule(
+    RetentionRule(
+        "frame_event", ("verbworker.frame_event",), "keep_frame_events", "what happened to jobs of ended cases"
+    ),
+    RetentionRule(
+        "frame_conflict", ("verbworker.frame_conflict",), "keep_frame_conflicts", "deliveries under a foreign key"
+    ),
+    RetentionRule(
+        "worker_boot", ("verbworker.worker_boot",), "keep_worker_boots", "names of workers not seen any more"
+    ),
+    RetentionRule(
         "payload",
         ("verbworker.payload_head", "verbworker.payload_version"),
         "keep_payloads",
         "payloads of ended cases, and their frames that never came to an end",
         200,
     ),
-    Rule(
+    RetentionRule(
         "inbox_message",
         ("verbworker.inbox_message",),
         "keep_messages",
         "messages that ended cases have read, and discarded ones",
     ),
-    Rule("dead_letter", ("verbworker.dead_letter",), "keep_dead_letters", "dead letters that were resolved"),
+    RetentionRule("dead_letter", ("verbworker.dead_letter",), "keep_dead_letters", "dead letters that were resolved"),
     ENTRIES,
 )
 """What retention drops. Entries come last: what belongs to them has gone before where it may."""
@@ -113,9 +119,9 @@ Export = Callable[[Sequence[str]], Awaitable[None]]
 class Standing:
     """Where one rule stands: for how long rows are kept (None: for ever), and what is due."""
 
-    rule: Rule
+    rule: RetentionRule
     kept: timedelta | None
-    due: Due
+    due: RetiredCount
     size: TableSize
 
     def behind(self, now: datetime) -> timedelta:
@@ -163,7 +169,7 @@ class Retention:
         """Drop one batch by each rule and return how many rows went; `failures` says which rules could not work."""
         return sum([await self._drop(rule) for rule in RULES])
 
-    async def _drop(self, rule: Rule) -> int:
+    async def _drop(self, rule: RetentionRule) -> int:
         kept = self._keep[rule.setting]
         if kept is None:
             return 0
@@ -187,7 +193,7 @@ class Retention:
         metrics.RETENTION_DROPPED.labels(rule.kind).inc(dropped)
         return dropped
 
-    async def _drop_entries(self, rule: Rule, kept: timedelta) -> int:
+    async def _drop_entries(self, rule: RetentionRule, kept: timedelta) -> int:
         """Drop a batch of entries, and commit when their export is on disk; without a destination none goes.
 
         When the process dies before the commit, an entry is in two files, and the later one counts.
@@ -222,6 +228,6 @@ class Retention:
         found = []
         for rule in RULES:
             kept = self._keep[rule.setting]
-            due = Due(0, None) if kept is None else await self._rows.due(rule.kind, kept, most=most)
+            due = RetiredCount(0, None) if kept is None else await self._rows.due(rule.kind, kept, most=most)
             found.append(Standing(rule, kept, due, sizes[rule.tables[0]]))
         return found

@@ -17,11 +17,11 @@ from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import Engine
 from verbworker.errors import EngineError, JobGone, JobNotActive, TransientInfrastructure
-from verbworker.job.frame import Step, decide_swept, incident_of
+from verbworker.job.frame import FrameStep, decide_swept, incident_of
 from verbworker.job.outcome import told
 from verbworker.stores.jobs.deliveries import Deliveries, Lapsed
 from verbworker.stores.jobs.frames import Frames
-from verbworker.stores.jobs.leases import Doubtful, Leases, Taken
+from verbworker.stores.jobs.leases import Doubtful, ExpiredLeases, SweptFrame
 from verbworker.work.upkeep.reconciler import Reconciler
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _ASKED_TIMEOUT_MS = 60_000
 _NOT_HEARD_OF = "its worker was not heard of any more"
 
 
-class Answer(StrEnum):
+class SweepAnswer(StrEnum):
     """What the engine said to a report."""
 
     OK = "ok"
@@ -57,7 +57,7 @@ class Sweep:
         self,
         engine: Engine,
         frames: Frames,
-        leases: Leases,
+        leases: ExpiredLeases,
         deliveries: Deliveries,
         reconciler: Reconciler,
         *,
@@ -106,16 +106,16 @@ class Sweep:
         sure_until = asyncio.get_running_loop().time() + lease - min(2.0, lease / 3)
         taken = await self._leases.take(self._open, _BATCH) if self._open else []
         steps = {one.frame.job_key: decide_swept(one.frame) for one in taken}
-        abandoned = [one for one in taken if steps[one.frame.job_key] is Step.CLAIM_AGAIN]
+        abandoned = [one for one in taken if steps[one.frame.job_key] is FrameStep.CLAIM_AGAIN]
         freed = await self._leases.run_again(abandoned) if abandoned else set()
         gone: set[UUID] = set()
 
-        async def settle(one: Taken) -> None:
+        async def settle(one: SweptFrame) -> None:
             step = steps[one.frame.job_key]
-            if step in (Step.HOLD_POISON, Step.HOLD_UNKNOWN):
+            if step in (FrameStep.HOLD_POISON, FrameStep.HOLD_UNKNOWN):
                 is_ours = await self._leases.hold(one, step, incident_of(step, one.frame))
             else:
-                is_ours = step is not Step.CLAIM_AGAIN or one.frame.job_key in freed
+                is_ours = step is not FrameStep.CLAIM_AGAIN or one.frame.job_key in freed
             # As for any report: a late word could end another worker's run, so a doubtful lease says nothing.
             if is_ours and asyncio.get_running_loop().time() < sure_until:
                 answer = await self._report(one, step)
@@ -125,36 +125,36 @@ class Sweep:
         await self._look_after(gone)
         return len(taken)
 
-    async def _report(self, one: Taken, step: Step) -> Answer:
+    async def _report(self, one: SweptFrame, step: FrameStep) -> SweepAnswer:
         """Hand the job out again with the retries its frame has left, or raise its incident."""
-        frame, is_held = one.frame, step not in (Step.CLAIM_AGAIN, Step.REPORT_RETRY)
+        frame, is_held = one.frame, step not in (FrameStep.CLAIM_AGAIN, FrameStep.REPORT_RETRY)
         kind, code, text = str(frame.fail_class), str(frame.fail_code), str(frame.fail_text)
-        if step in (Step.HOLD_POISON, Step.HOLD_UNKNOWN):
+        if step in (FrameStep.HOLD_POISON, FrameStep.HOLD_UNKNOWN):
             incident = incident_of(step, frame)
             kind, code, text = incident.kind, incident.code, incident.message
-        elif step is Step.CLAIM_AGAIN:
+        elif step is FrameStep.CLAIM_AGAIN:
             kind, code, text = TransientInfrastructure.kind, "LeaseOver", _NOT_HEARD_OF
         message = told(kind, code, text, verb=frame.verb, entry_id=one.entry_id, job_key=frame.job_key)
         return await self._fail(frame.job_key, 0 if is_held else max(frame.retries_left, 1), message)
 
-    async def _note(self, one: Taken, step: Step, answer: Answer, gone: set[UUID]) -> None:
+    async def _note(self, one: SweptFrame, step: FrameStep, answer: SweepAnswer, gone: set[UUID]) -> None:
         frame = one.frame
-        metrics.SWEPT.labels(frame.verb, step.value if answer is Answer.OK else answer.value).inc()
+        metrics.SWEPT.labels(frame.verb, step.value if answer is SweepAnswer.OK else answer.value).inc()
         match answer:
-            case Answer.OK:
+            case SweepAnswer.OK:
                 await self._frames.reported(frame.job_key, frame.epoch)
-                if step in (Step.REPORT_RETRY, Step.REPORT_INCIDENT):
+                if step in (FrameStep.REPORT_RETRY, FrameStep.REPORT_INCIDENT):
                     await self._leases.note(one, step)
-            case Answer.GONE:
+            case SweepAnswer.GONE:
                 await self._close(self._frames.engine_id, frame.job_key, frame.epoch)
                 if frame.instance_uid is not None:
                     gone.add(frame.instance_uid)
-            case Answer.NOT_ACTIVE if step not in (Step.CLAIM_AGAIN, Step.REPORT_RETRY):
+            case SweepAnswer.NOT_ACTIVE if step not in (FrameStep.CLAIM_AGAIN, FrameStep.REPORT_RETRY):
                 # The engine took the incident from a worker that died before it could note that.
                 await self._frames.reported(frame.job_key, frame.epoch)
-            case Answer.NOT_ACTIVE:
+            case SweepAnswer.NOT_ACTIVE:
                 await self._leases.postpone(one, _NOT_ACTIVE)
-            case Answer.AWAY:
+            case SweepAnswer.AWAY:
                 await self._leases.postpone(one, _ENGINE_AWAY)
 
     async def ask(self) -> int:
@@ -169,11 +169,11 @@ class Sweep:
         async def ask(one: Doubtful) -> None:
             # No word changes a job that is not active, and one that is active keeps its worker: this only asks.
             answer = await self._tell(self._engine.extend(one.asked_key, _ASKED_TIMEOUT_MS))
-            if answer is Answer.OK and one.engine_id == self._frames.engine_id:
+            if answer is SweepAnswer.OK and one.engine_id == self._frames.engine_id:
                 # A held job is not active, unless a person released it and whoever got it then never claimed it.
-                metrics.SWEPT.labels(one.verb, Step.CLAIM_AGAIN.value).inc()
+                metrics.SWEPT.labels(one.verb, FrameStep.CLAIM_AGAIN.value).inc()
                 await self._fail(one.job_key, max(one.retries_left, 1), f"given back: {_NOT_HEARD_OF}")
-            if answer is Answer.GONE:
+            if answer is SweepAnswer.GONE:
                 metrics.SWEPT.labels(one.verb, answer.value).inc()
                 closed.append(one)
                 await self._close(one.engine_id, one.job_key, one.epoch)
@@ -199,11 +199,13 @@ class Sweep:
             answer = await self._fail(
                 one.job_key, max(one.retries, 1), "given back: its worker was not heard of any more"
             )
-            metrics.SWEPT.labels(one.type, Step.CLAIM_AGAIN.value if answer is Answer.OK else answer.value).inc()
-            if answer is Answer.AWAY:
+            metrics.SWEPT.labels(
+                one.type, FrameStep.CLAIM_AGAIN.value if answer is SweepAnswer.OK else answer.value
+            ).inc()
+            if answer is SweepAnswer.AWAY:
                 await self._deliveries.postpone(one, grace=self._leases.grace, pause=_ENGINE_AWAY)
                 return
-            if answer is Answer.GONE and one.instance_uid is not None:
+            if answer is SweepAnswer.GONE and one.instance_uid is not None:
                 gone.add(one.instance_uid)
             # Not active means that its worker had answered before it died: the engine has the job back already.
             await self._deliveries.remove(one)
@@ -214,20 +216,20 @@ class Sweep:
 
     # ---- the engine -------------------------------------------------------------------------------------------------
 
-    async def _fail(self, job_key: int, retries: int, message: str) -> Answer:
+    async def _fail(self, job_key: int, retries: int, message: str) -> SweepAnswer:
         return await self._tell(self._engine.fail(job_key, retries=retries, message=message))
 
-    async def _tell(self, command: Awaitable[None]) -> Answer:
+    async def _tell(self, command: Awaitable[None]) -> SweepAnswer:
         try:
             await command
         except JobGone:
-            return Answer.GONE
+            return SweepAnswer.GONE
         except JobNotActive:
-            return Answer.NOT_ACTIVE
+            return SweepAnswer.NOT_ACTIVE
         except EngineError as error:
             _log.warning("sweep waits for the engine", extra={"reason": str(error)})
-            return Answer.AWAY
-        return Answer.OK
+            return SweepAnswer.AWAY
+        return SweepAnswer.OK
 
     async def _look_after(self, instances: Iterable[UUID]) -> None:
         """A job that is gone may mean that its instance ended outside: ask now, not after ten quiet minutes."""

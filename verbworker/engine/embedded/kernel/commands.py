@@ -70,7 +70,7 @@ Command = Begin | CompleteJob | ExhaustJob | ThrowError | Fire | Deliver | Resol
 
 
 @dataclass(frozen=True, slots=True)
-class JobMade:
+class JobCreated:
     """A job for a worker."""
 
     key: int
@@ -129,7 +129,7 @@ class WaitClosed:
 
 
 @dataclass(frozen=True, slots=True)
-class IncidentMade:
+class IncidentRaised:
     """A person is needed."""
 
     key: int
@@ -154,7 +154,16 @@ class Ended:
 
 
 Effect = (
-    JobMade | JobEnded | JobHeld | JobFreed | TimerSet | Subscribed | WaitClosed | IncidentMade | IncidentGone | Ended
+    JobCreated
+    | JobEnded
+    | JobHeld
+    | JobFreed
+    | TimerSet
+    | Subscribed
+    | WaitClosed
+    | IncidentRaised
+    | IncidentGone
+    | Ended
 )
 
 

@@ -51,7 +51,7 @@ def _holds(node: Node, test: Test | None, variables: Variables) -> bool:
     return truth
 
 
-def due(timer: TimerWait, variables: Variables, now: datetime) -> tuple[schedule.Due, str]:
+def due(timer: TimerWait, variables: Variables, now: datetime) -> tuple[schedule.DueTime, str]:
     """When a timer that is set `now` is due, and the text that says so."""
     text = variables.get(timer.variable) if timer.variable else timer.text
     try:

@@ -12,14 +12,14 @@ from verblint.bpmn.event_cause import (
     Error,
     Escalation,
     Link,
-    Message,
-    Signal,
+    MessageEvent,
+    SignalEvent,
     Terminate,
     Timer,
     TimerKind,
 )
 from verblint.bpmn.expression import Expression
-from verblint.bpmn.model import Definitions, FlowNode, Kind, Process, Scope, SequenceFlow
+from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope, SequenceFlow
 from verblint.bpmn.reader import ModelError, read
 from verblint.feel.condition import Test
 from verblint.feel.grammar import ConditionError, parse
@@ -30,7 +30,7 @@ USER_TASK = "io.camunda.zeebe:userTask"
 _RETRIES = 3
 
 
-class Act(StrEnum):
+class Action(StrEnum):
     """What a node does when a token reaches it."""
 
     PASS = "pass"  # nothing: start events, tasks without work, none events
@@ -73,7 +73,7 @@ class MessageWait:
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class NodeListener:
     """A job that must be done before a node is entered or left."""
 
     type: str
@@ -85,7 +85,7 @@ class Node:
     """One element as the kernel sees it."""
 
     id: str
-    act: Act
+    act: Action
     scope: str  # the id of the subprocess it stands in; empty for the process itself
     line: int
     outgoing: tuple[Flow, ...] = ()
@@ -101,8 +101,8 @@ class Node:
     boundaries: tuple[str, ...] = ()
     catches_error: bool = False
     starts: str = ""  # the start event of a scope
-    entering: tuple[Listener, ...] = ()
-    leaving: tuple[Listener, ...] = ()
+    entering: tuple[NodeListener, ...] = ()
+    leaving: tuple[NodeListener, ...] = ()
     undone_by: str = ""
     undoes: str = ""  # of a compensation throw: one activity, or empty for the scope
 
@@ -148,7 +148,7 @@ class _Compiling:
         binding = self._process.binding
         self._nodes[""] = Node(
             "",
-            Act.SCOPE,
+            Action.SCOPE,
             "",
             self._line(self._process),
             starts=self._start_of(scope, self._process.id, is_process=True),
@@ -193,7 +193,7 @@ class _Compiling:
             outgoing=tuple(self._flow(flow) for flow in scope.outgoing(node)),
             incoming=tuple(flow.id for flow in scope.incoming(node)),
             default=node.default,
-            job_type=self._job_type(node) if act is Act.JOB else "",
+            job_type=self._job_type(node) if act is Action.JOB else "",
             retries=self._retries(node.binding.retries, node),
             headers=self._headers(node),
             wait=wait,
@@ -201,7 +201,7 @@ class _Compiling:
             attached_to=node.attached_to,
             is_interrupting=node.is_interrupting,
             boundaries=boundaries,
-            catches_error=node.kind is Kind.BOUNDARY_EVENT and isinstance(node.event, Error),
+            catches_error=node.kind is NodeKind.BOUNDARY_EVENT and isinstance(node.event, Error),
             starts="" if node.scope is None else self._start_of(node.scope, node.id),
             entering=tuple(self._listeners(node.binding.execution_listeners, "start")),
             leaving=tuple(self._listeners(node.binding.execution_listeners, "end")),
@@ -209,47 +209,47 @@ class _Compiling:
             undoes=node.event.ref if isinstance(node.event, Compensate) else "",
         )
 
-    def _act(self, node: FlowNode) -> tuple[Act, TimerWait | MessageWait | None]:
+    def _act(self, node: FlowNode) -> tuple[Action, TimerWait | MessageWait | None]:
         match node.kind, node.event:
-            case ((Kind.SERVICE_TASK | Kind.SEND_TASK | Kind.USER_TASK), _):
-                return Act.JOB, None
-            case ((Kind.TASK | Kind.MANUAL_TASK), _):
-                return Act.PASS, None
-            case Kind.RECEIVE_TASK, _:
-                return Act.CATCH, self._message(node, node.message)
-            case ((Kind.CATCH_EVENT | Kind.BOUNDARY_EVENT), (Timer() | Message())):
-                return Act.CATCH, self._wait(node)
-            case Kind.BOUNDARY_EVENT, Error():
-                return Act.CATCH, None
-            case Kind.START_EVENT, None if not node.events:
-                return Act.PASS, None
-            case Kind.START_EVENT, Message():
-                return Act.PASS, None
-            case ((Kind.THROW_EVENT | Kind.END_EVENT), Message()):
-                return Act.JOB, None
-            case ((Kind.THROW_EVENT | Kind.END_EVENT), Compensate()):
-                return Act.COMPENSATE, None
-            case ((Kind.THROW_EVENT | Kind.END_EVENT), None) if not node.events:
-                return Act.PASS, None
-            case Kind.END_EVENT, Error():
-                return Act.ERROR_END, None
-            case Kind.END_EVENT, Terminate():
-                return Act.TERMINATE_END, None
-            case Kind.SUB_PROCESS, _ if not node.is_event_sub_process:
-                return Act.SCOPE, None
-            case Kind.EXCLUSIVE_GATEWAY, _:
-                return Act.EXCLUSIVE, None
-            case Kind.PARALLEL_GATEWAY, _:
-                return Act.PARALLEL, None
-            case Kind.INCLUSIVE_GATEWAY, _:
-                return Act.INCLUSIVE, None
-            case Kind.EVENT_BASED_GATEWAY, _:
-                return Act.CHOICE, None
+            case ((NodeKind.SERVICE_TASK | NodeKind.SEND_TASK | NodeKind.USER_TASK), _):
+                return Action.JOB, None
+            case ((NodeKind.TASK | NodeKind.MANUAL_TASK), _):
+                return Action.PASS, None
+            case NodeKind.RECEIVE_TASK, _:
+                return Action.CATCH, self._message(node, node.message)
+            case ((NodeKind.CATCH_EVENT | NodeKind.BOUNDARY_EVENT), (Timer() | MessageEvent())):
+                return Action.CATCH, self._wait(node)
+            case NodeKind.BOUNDARY_EVENT, Error():
+                return Action.CATCH, None
+            case NodeKind.START_EVENT, None if not node.events:
+                return Action.PASS, None
+            case NodeKind.START_EVENT, MessageEvent():
+                return Action.PASS, None
+            case ((NodeKind.THROW_EVENT | NodeKind.END_EVENT), MessageEvent()):
+                return Action.JOB, None
+            case ((NodeKind.THROW_EVENT | NodeKind.END_EVENT), Compensate()):
+                return Action.COMPENSATE, None
+            case ((NodeKind.THROW_EVENT | NodeKind.END_EVENT), None) if not node.events:
+                return Action.PASS, None
+            case NodeKind.END_EVENT, Error():
+                return Action.ERROR_END, None
+            case NodeKind.END_EVENT, Terminate():
+                return Action.TERMINATE_END, None
+            case NodeKind.SUB_PROCESS, _ if not node.is_event_sub_process:
+                return Action.SCOPE, None
+            case NodeKind.EXCLUSIVE_GATEWAY, _:
+                return Action.EXCLUSIVE, None
+            case NodeKind.PARALLEL_GATEWAY, _:
+                return Action.PARALLEL, None
+            case NodeKind.INCLUSIVE_GATEWAY, _:
+                return Action.INCLUSIVE, None
+            case NodeKind.EVENT_BASED_GATEWAY, _:
+                return Action.CHOICE, None
         raise self._refused(node, _nearest(node))
 
     def _wait(self, node: FlowNode) -> TimerWait | MessageWait:
         event = node.event
-        if isinstance(event, Message):
+        if isinstance(event, MessageEvent):
             return self._message(node, event.ref)
         assert isinstance(event, Timer)
         if event.kind is None or event.when is None:
@@ -283,11 +283,11 @@ class _Compiling:
     def _start_of(self, scope: Scope, scope_id: str, *, is_process: bool = False) -> str:
         plain = ""
         for node in scope.nodes:
-            if node.kind is not Kind.START_EVENT:
+            if node.kind is not NodeKind.START_EVENT:
                 continue
             if not node.events and not plain:
                 plain = node.id
-            elif is_process and isinstance(node.event, Message):
+            elif is_process and isinstance(node.event, MessageEvent):
                 message = self._model.messages.get(node.event.ref)
                 if message is not None:
                     key = message.correlation_key
@@ -300,7 +300,7 @@ class _Compiling:
         return plain
 
     def _job_type(self, node: FlowNode) -> str:
-        if node.kind is Kind.USER_TASK:
+        if node.kind is NodeKind.USER_TASK:
             if node.binding.is_user_task:
                 raise self._refused(node, "is a native user task; leave out zeebe:userTask")
             return USER_TASK
@@ -310,7 +310,7 @@ class _Compiling:
 
     def _headers(self, node: FlowNode) -> dict[str, str]:
         written = {header.key: header.value for header in node.binding.headers}
-        if node.kind is not Kind.USER_TASK:
+        if node.kind is not NodeKind.USER_TASK:
             return written
         try:
             return written | asked(node.element)
@@ -332,11 +332,11 @@ class _Compiling:
             raise self._refused(node, "names an error that is not declared; declare it with its code")
         return error.code or None
 
-    def _listeners(self, woven: tuple[WovenListener, ...], event: str) -> Iterator[Listener]:
+    def _listeners(self, woven: tuple[WovenListener, ...], event: str) -> Iterator[NodeListener]:
         for listener in woven:
             if listener.event == event and listener.type is not None:
                 text = "" if listener.retries is None else listener.retries.text
-                yield Listener(listener.type.text, int(text) if text.isdecimal() else _RETRIES)
+                yield NodeListener(listener.type.text, int(text) if text.isdecimal() else _RETRIES)
 
     def _line(self, node: "FlowNode | Process | SequenceFlow") -> int:
         return node.element.place.position[0]
@@ -354,19 +354,19 @@ def _nearest(node: FlowNode) -> str:
 
 
 _NEAREST_EVENT: Mapping[type, str] = {
-    Signal: "is a signal; use a message with a key",
+    SignalEvent: "is a signal; use a message with a key",
     Escalation: "is an escalation; use an error, or a message to whoever must know",
     Conditional: "waits for a condition; use a gateway over a flag, behind the verb that sets it",
     Link: "is a link; use a sequence flow",
     Timer: "is started by a timer; let whoever keeps the calendar ask for the verb",
-    Message: "is started by a message inside a subprocess; catch the message behind a none start event",
+    MessageEvent: "is started by a message inside a subprocess; catch the message behind a none start event",
 }
 _NEAREST = {
-    Kind.SCRIPT_TASK: "is a script; make it a service task with a verb",
-    Kind.BUSINESS_RULE_TASK: "is a decision table; make it a service task with a verb that sets a flag",
-    Kind.CALL_ACTIVITY: "calls another process; hand over by a message",
-    Kind.COMPLEX_GATEWAY: "is a complex gateway; use an exclusive or a parallel one",
-    Kind.TRANSACTION: "is a transaction; use a subprocess with an error boundary event",
-    Kind.AD_HOC_SUB_PROCESS: "is an ad-hoc subprocess; draw the order of its steps",
-    Kind.SUB_PROCESS: "is an event subprocess; use a boundary event",
+    NodeKind.SCRIPT_TASK: "is a script; make it a service task with a verb",
+    NodeKind.BUSINESS_RULE_TASK: "is a decision table; make it a service task with a verb that sets a flag",
+    NodeKind.CALL_ACTIVITY: "calls another process; hand over by a message",
+    NodeKind.COMPLEX_GATEWAY: "is a complex gateway; use an exclusive or a parallel one",
+    NodeKind.TRANSACTION: "is a transaction; use a subprocess with an error boundary event",
+    NodeKind.AD_HOC_SUB_PROCESS: "is an ad-hoc subprocess; draw the order of its steps",
+    NodeKind.SUB_PROCESS: "is an event subprocess; use a boundary event",
 }

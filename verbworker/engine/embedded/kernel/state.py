@@ -16,7 +16,7 @@ class Phase(StrEnum):
     LEAVING = "leaving"  # listeners after the node
 
 
-class Status(StrEnum):
+class InstanceStatus(StrEnum):
     """How an instance stands."""
 
     ACTIVE = "active"
@@ -41,7 +41,7 @@ class Token:
 
 
 @dataclass(slots=True)
-class Waiting:
+class TokenWait:
     """A timer or a subscription: whose it is, and the event that follows when it comes."""
 
     key: int
@@ -55,7 +55,7 @@ class Waiting:
 
 
 @dataclass(slots=True)
-class Incident:
+class TokenIncident:
     """Why a token cannot go on without a person."""
 
     key: int
@@ -73,14 +73,14 @@ class State:
     variables: dict[str, Any] = field(default_factory=dict)
     tokens: dict[int, Token] = field(default_factory=dict)
     jobs: dict[int, int] = field(default_factory=dict)  # job -> token
-    waits: dict[int, Waiting] = field(default_factory=dict)
-    incidents: dict[int, Incident] = field(default_factory=dict)
+    waits: dict[int, TokenWait] = field(default_factory=dict)
+    incidents: dict[int, TokenIncident] = field(default_factory=dict)
     # Tokens that reached a join and wait there: scope and gateway -> flow -> how many.
     arrivals: dict[str, dict[str, int]] = field(default_factory=dict)
     # Completed activities that can be undone, in order: the scope they ran in, and their handler.
     undoable: list[tuple[int, str, str]] = field(default_factory=list)
     last_key: int = 0
-    status: Status = Status.ACTIVE
+    status: InstanceStatus = InstanceStatus.ACTIVE
 
     def copy(self) -> "State":
         """A state that can change without this one. The values of variables are shared: a step replaces them whole."""
@@ -135,10 +135,10 @@ def loaded(instance_key: int, value: Mapping[str, Any]) -> State:
         for key, node, parent, phase, listener, job, taken, undo, thrower, stuck in value["tokens"]
     ]
     waits = [
-        Waiting(key, token, node, None if due is None else datetime.fromisoformat(due), again, text, message, wanted)
+        TokenWait(key, token, node, None if due is None else datetime.fromisoformat(due), again, text, message, wanted)
         for key, token, node, due, again, text, message, wanted in value["waits"]
     ]
-    incidents = [Incident(*item) for item in value["incidents"]]
+    incidents = [TokenIncident(*item) for item in value["incidents"]]
     return State(
         instance_key=instance_key,
         variables=value["variables"],
@@ -149,5 +149,5 @@ def loaded(instance_key: int, value: Mapping[str, Any]) -> State:
         arrivals=value["arrivals"],
         undoable=[(scope, node, handler) for scope, node, handler in value["undoable"]],
         last_key=value["last_key"],
-        status=Status(value["status"]),
+        status=InstanceStatus(value["status"]),
     )

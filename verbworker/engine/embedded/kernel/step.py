@@ -5,12 +5,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from verbworker.engine.embedded.kernel import commands as told
-from verbworker.engine.embedded.kernel import conditions as choosing
+from verbworker.engine.embedded.kernel import commands, conditions
 from verbworker.engine.embedded.kernel.commands import Command, Effect, NothingThere
-from verbworker.engine.embedded.kernel.conditions import Stuck
-from verbworker.engine.embedded.kernel.definition import Act, Definition, Listener, MessageWait, Node, TimerWait
-from verbworker.engine.embedded.kernel.state import Incident, Phase, State, Status, Token, Waiting
+from verbworker.engine.embedded.kernel.definition import Action, Definition, MessageWait, Node, NodeListener, TimerWait
+from verbworker.engine.embedded.kernel.state import InstanceStatus, Phase, State, Token, TokenIncident, TokenWait
 from verbworker.engine.embedded.kernel.user_task_headers import answered
 from verbworker.model import schedule
 
@@ -35,29 +33,29 @@ class _Run:
         self._moves: deque[Callable[[], None]] = deque()
 
     def apply(self, command: Command) -> None:
-        if self.state.status is not Status.ACTIVE:
+        if self.state.status is not InstanceStatus.ACTIVE:
             raise NothingThere("the instance has ended")
         match command:
-            case told.Begin(variables, start):
+            case commands.Begin(variables, start):
                 self._begin(variables, start)
-            case told.CompleteJob(job, variables):
+            case commands.CompleteJob(job, variables):
                 self._complete(job, variables)
-            case told.ExhaustJob(job, message):
+            case commands.ExhaustJob(job, message):
                 token = self._worked(job)
-                self.effects.append(told.JobHeld(job))
+                self.effects.append(commands.JobHeld(job))
                 listens = token.phase is not Phase.ACTIVE
                 self._incident(
                     token, "EXECUTION_LISTENER_NO_RETRIES" if listens else "JOB_NO_RETRIES", message, job=job
                 )
-            case told.ThrowError(job, code, message):
+            case commands.ThrowError(job, code, message):
                 self._thrown(job, code, message)
-            case told.Fire(wait):
+            case commands.Fire(wait):
                 self._fired(wait, {})
-            case told.Deliver(wait, variables):
+            case commands.Deliver(wait, variables):
                 self._fired(wait, variables)
-            case told.Resolve(incident):
+            case commands.Resolve(incident):
                 self._resolve(incident)
-            case told.Cancel():
+            case commands.Cancel():
                 self._cancel()
         self._drain()
 
@@ -98,7 +96,7 @@ class _Run:
         if token.phase is not Phase.ACTIVE:
             raise NothingThere("a listener's job throws no error")
         if not self._catch(token, code):
-            self.effects.append(told.JobHeld(job))
+            self.effects.append(commands.JobHeld(job))
             words = f"an error with the code '{code}' was thrown and nothing catches it: {message}"
             self._incident(token, "UNHANDLED_ERROR_EVENT", words, job=job)
 
@@ -120,9 +118,9 @@ class _Run:
         incident = self.state.incidents.pop(key, None)
         if incident is None:
             raise NothingThere("there is no such incident")
-        self.effects.append(told.IncidentGone(key))
+        self.effects.append(commands.IncidentGone(key))
         if incident.job:
-            self.effects.append(told.JobFreed(incident.job))
+            self.effects.append(commands.JobFreed(incident.job))
             return
         token = self.state.tokens[incident.token]
         token.is_stuck = False
@@ -130,7 +128,7 @@ class _Run:
 
     def _cancel(self) -> None:
         self._terminate(self.state.tokens[self.state.instance_key])
-        self._end(Status.TERMINATED)
+        self._end(InstanceStatus.TERMINATED)
 
     # ---- a token's way through a node ------------------------------------------------------------------------------
 
@@ -152,7 +150,7 @@ class _Run:
             self._open_boundaries(token, node)
             token.phase, token.listener = Phase.ACTIVE, 0
             self._act(token, node)
-        except Stuck as stuck:
+        except conditions.Stuck as stuck:
             self._close_waits(token)
             # Whoever listens before the node is asked again when the incident is resolved, as on the broker.
             token.is_stuck, token.phase, token.listener = True, Phase.ENTERING, 0
@@ -160,33 +158,33 @@ class _Run:
 
     def _act(self, token: Token, node: Node) -> None:
         match node.act:
-            case Act.PASS | Act.PARALLEL:
+            case Action.PASS | Action.PARALLEL:
                 self._leave(token)
-            case Act.JOB:
+            case Action.JOB:
                 self._make_job(token, node.job_type, node.retries, answered(node.headers, self.state.variables))
-            case Act.CATCH:
+            case Action.CATCH:
                 self._open(token, node)
-            case Act.EXCLUSIVE:
-                token.taken = choosing.one_way(node, self.state.variables)
+            case Action.EXCLUSIVE:
+                token.taken = conditions.one_way(node, self.state.variables)
                 self._leave(token)
-            case Act.INCLUSIVE:
-                token.taken = choosing.every_way(node, self.state.variables)
+            case Action.INCLUSIVE:
+                token.taken = conditions.every_way(node, self.state.variables)
                 self._leave(token)
-            case Act.CHOICE:
+            case Action.CHOICE:
                 for flow in node.outgoing:
                     self._open(token, self._nodes[flow.target])
-            case Act.SCOPE:
+            case Action.SCOPE:
                 start = token.taken[0] if token.taken else node.starts
                 token.taken = []
                 self._arrive(start, token.key)
-            case Act.ERROR_END:
+            case Action.ERROR_END:
                 self._end_by_error(token, node)
-            case Act.TERMINATE_END:
+            case Action.TERMINATE_END:
                 for other in [t for t in self.state.tokens.values() if t.parent == token.parent and t is not token]:
                     self._terminate(other)
                 self._forget_arrivals(token.parent)
                 self._leave(token)
-            case Act.COMPENSATE:
+            case Action.COMPENSATE:
                 self._undo(token, node)
 
     def _leave(self, token: Token) -> None:
@@ -205,9 +203,9 @@ class _Run:
         node = self._nodes[token.node]
         del self.state.tokens[token.key]
         if token.key == self.state.instance_key:
-            self._end(Status.COMPLETED)
+            self._end(InstanceStatus.COMPLETED)
             return
-        if node.act is Act.SCOPE:
+        if node.act is Action.SCOPE:
             self._hand_up(token)
         if token.thrower:
             self._undo_next(self.state.tokens[token.thrower])
@@ -221,7 +219,7 @@ class _Run:
 
     def _take(self, flow: str, target: str, parent: int) -> None:
         node = self._nodes[target]
-        if node.act is not Act.PARALLEL or len(node.incoming) < 2:
+        if node.act is not Action.PARALLEL or len(node.incoming) < 2:
             self._arrive(target, parent)
             return
         place = f"{parent}:{target}"
@@ -246,9 +244,9 @@ class _Run:
             return
         self._leave(token)
 
-    def _end(self, status: Status) -> None:
+    def _end(self, status: InstanceStatus) -> None:
         self.state.status = status
-        self.effects.append(told.Ended(status.value))
+        self.effects.append(commands.Ended(status.value))
 
     # ---- events ----------------------------------------------------------------------------------------------------
 
@@ -262,27 +260,31 @@ class _Run:
             case TimerWait():
                 self._set_timer(token, node, node.wait)
             case MessageWait(name, variable):
-                key = choosing.correlation_key(variable, self.state.variables)
-                wait = Waiting(self._key(), token.key, node.id, message=name, correlation_key=key)
+                key = conditions.correlation_key(variable, self.state.variables)
+                wait = TokenWait(self._key(), token.key, node.id, message=name, correlation_key=key)
                 self.state.waits[wait.key] = wait
-                self.effects.append(told.Subscribed(wait.key, name, key, node.id, node.is_interrupting))
+                self.effects.append(commands.Subscribed(wait.key, name, key, node.id, node.is_interrupting))
 
     def _set_timer(self, token: Token, node: Node, timer: TimerWait) -> None:
-        due, text = choosing.due(timer, self.state.variables, self._now)
-        wait = Waiting(self._key(), token.key, node.id, due.at, due.again, text)
+        due, text = conditions.due(timer, self.state.variables, self._now)
+        wait = TokenWait(self._key(), token.key, node.id, due.at, due.again, text)
         self.state.waits[wait.key] = wait
-        self.effects.append(told.TimerSet(wait.key, due.at))
+        self.effects.append(commands.TimerSet(wait.key, due.at))
 
-    def _boundary(self, wait: Waiting, host: Token, node: Node) -> None:
+    def _boundary(self, wait: TokenWait, host: Token, node: Node) -> None:
         if node.is_interrupting:
             parent = host.parent
             self._terminate(host)
             self._happen(node, parent)
             return
-        due = None if wait.due is None else schedule.following(wait.text, schedule.Due(wait.due, wait.again), self._now)
+        due = (
+            None
+            if wait.due is None
+            else schedule.following(wait.text, schedule.DueTime(wait.due, wait.again), self._now)
+        )
         if due is not None:
             wait.due, wait.again = due.at, due.again
-            self.effects.append(told.TimerSet(wait.key, due.at))
+            self.effects.append(commands.TimerSet(wait.key, due.at))
         elif wait.due is not None:
             self._close(wait)
         self._happen(node, host.parent)
@@ -301,7 +303,7 @@ class _Run:
     def _end_by_error(self, token: Token, node: Node) -> None:
         scope = self.state.tokens[token.parent]
         if node.error_code is None or not self._catch(scope, node.error_code):
-            raise Stuck("UNHANDLED_ERROR_EVENT", f"nothing catches the error '{node.error_code}'")
+            raise conditions.Stuck("UNHANDLED_ERROR_EVENT", f"nothing catches the error '{node.error_code}'")
 
     def _catch(self, token: Token, code: str) -> bool:
         """Hand an error to the nearest event that catches it; one that names the code goes first."""
@@ -345,9 +347,9 @@ class _Run:
         key = self._key()
         token.job = key
         self.state.jobs[key] = token.key
-        self.effects.append(told.JobMade(key, kind, token.node, token.key, retries, headers))
+        self.effects.append(commands.JobCreated(key, kind, token.node, token.key, retries, headers))
 
-    def _make_listener_job(self, token: Token, listener: Listener) -> None:
+    def _make_listener_job(self, token: Token, listener: NodeListener) -> None:
         self._make_job(token, listener.type, listener.retries, {})
 
     def _worked(self, job: int) -> Token:
@@ -359,23 +361,23 @@ class _Run:
     def _end_job(self, token: Token) -> None:
         if token.job:
             del self.state.jobs[token.job]
-            self.effects.append(told.JobEnded(token.job))
+            self.effects.append(commands.JobEnded(token.job))
             self._clear_incidents(token)
             token.job = 0
 
     def _incident(self, token: Token, kind: str, message: str, *, job: int = 0) -> None:
-        incident = Incident(self._key(), token.key, kind, message, job)
+        incident = TokenIncident(self._key(), token.key, kind, message, job)
         self.state.incidents[incident.key] = incident
-        self.effects.append(told.IncidentMade(incident.key, kind, message, token.node, job))
+        self.effects.append(commands.IncidentRaised(incident.key, kind, message, token.node, job))
 
     def _clear_incidents(self, token: Token) -> None:
         for key in [key for key, incident in self.state.incidents.items() if incident.token == token.key]:
             del self.state.incidents[key]
-            self.effects.append(told.IncidentGone(key))
+            self.effects.append(commands.IncidentGone(key))
 
-    def _close(self, wait: Waiting) -> None:
+    def _close(self, wait: TokenWait) -> None:
         del self.state.waits[wait.key]
-        self.effects.append(told.WaitClosed(wait.key))
+        self.effects.append(commands.WaitClosed(wait.key))
 
     def _close_waits(self, token: Token) -> None:
         for wait in [wait for wait in self.state.waits.values() if wait.token == token.key]:

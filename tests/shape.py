@@ -1,0 +1,176 @@
+"""Measure the shape of the code and fail beyond the limits: `python -m tests.shape`.
+
+Counts modules per folder, class and module names that exist more than once, functions named by a participle, odd words
+in docstrings and comments, and lines per package.
+"""
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("verbworker", "lint/verblint")
+
+MOST_MODULES = 15
+MOST_LINES = 400
+MOST_FUNCTION_LINES = 60
+MOST_CLASS_HOMONYMS = 10
+MOST_PARTICIPLES = 150
+MOST_ODD_WORDS = 13.0  # per 1,000 words; the goal is 3
+
+# One rule, one file: this folder grows with the rules.
+UNBOUNDED = {"lint/verblint/rules"}
+
+# Module names that may repeat: a layer's part of a subject is named for the subject.
+MIRRORS = {
+    *("__init__", "__main__", "atomic_write", "console", "database", "demo", "deploy", "engine", "frames", "gates"),
+    *("instances", "leases", "messages", "oidc", "overview", "retention", "routes", "runbook", "scaffold", "server"),
+    *("session", "settings", "stalls", "start", "task_profiles", "verify", "waits", "worker", "project", "completion"),
+}
+
+ODD = re.compile(
+    r"\b(?:nobody|somebody|everybody|anybody|whoever|whomever|whichever|whatever|elsewhere|somewhere"
+    r"|is none|are none|those who|in hand|at once|begun|begins|began|told|tells|telling|hears?|heard"
+    r"|says|saying|stands?|stood|lies|lay|mends?|mended|believed?|vouch(?:es)?|patience|comes? round)\b",
+    re.IGNORECASE,
+)
+WORD = re.compile(r"[A-Za-z][A-Za-z']*")
+PARTICIPLE = re.compile(
+    r"^_?(?:told|shown|written|begun|known|drawn|spoken|taken|given|kept|made|done|seen|found|sent|read_from"
+    r"|\w*[^e]ed)$"
+)
+# Words that end as participles do and are none, and facts that read as such.
+NO_PARTICIPLES = {"feed", "seed", "need", "speed", "embed", "exceed", "proceed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One source file."""
+
+    path: Path
+    text: str
+
+    @property
+    def name(self) -> str:
+        """Its path in the repository."""
+        return str(self.path.relative_to(ROOT))
+
+    def prose(self) -> Iterator[str]:
+        """Its docstrings and comments."""
+        for node in ast.walk(ast.parse(self.text)):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                yield ast.get_docstring(node) or ""
+        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.string.lstrip("# ")
+
+
+def modules() -> list[Module]:
+    """Every tracked module of the product."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--", *(f"{package}/*.py" for package in PACKAGES)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    return [Module(ROOT / name, (ROOT / name).read_text()) for name in listed if (ROOT / name).exists()]
+
+
+def main() -> int:
+    """Print every figure and return 1 when a limit is exceeded."""
+    found = modules()
+    faults = [*_sizes(found), *_folders(found), *_homonyms(found), *_words(found)]
+    for package, lines in sorted(_lines(found).items()):
+        sys.stdout.write(f"{lines:7,} lines  {package}\n")
+    for fault in faults:
+        sys.stderr.write(f"shape: {fault}\n")
+    return 1 if faults else 0
+
+
+def _lines(found: list[Module]) -> Counter[str]:
+    lines: Counter[str] = Counter()
+    for module in found:
+        parts = module.path.relative_to(ROOT).parts
+        depth = 2 if parts[0] == "verbworker" else 3
+        lines["/".join(parts[: min(depth, len(parts) - 1)])] += module.text.count("\n")
+    return lines
+
+
+def _sizes(found: list[Module]) -> Iterator[str]:
+    for module in found:
+        length = module.text.count("\n")
+        if length > MOST_LINES:
+            yield f"{module.name} has {length} lines, at most {MOST_LINES}"
+        for node in ast.walk(ast.parse(module.text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                long = (node.end_lineno or 0) - node.lineno + 1
+                if long > MOST_FUNCTION_LINES:
+                    yield f"{module.name}: {node.name} has {long} lines, at most {MOST_FUNCTION_LINES}"
+
+
+def _folders(found: list[Module]) -> Iterator[str]:
+    folders = Counter(str(module.path.parent.relative_to(ROOT)) for module in found if module.path.stem != "__init__")
+    largest = max(folders.items(), key=lambda item: (item[0] not in UNBOUNDED, item[1]))
+    sys.stdout.write(f"{len(folders)} folders, the largest is {largest[0]} with {largest[1]} modules\n")
+    for folder, count in sorted(folders.items()):
+        if count > MOST_MODULES and folder not in UNBOUNDED:
+            yield f"{folder} has {count} modules, at most {MOST_MODULES}"
+
+
+def _homonyms(found: list[Module]) -> Iterator[str]:
+    classes: dict[str, list[str]] = defaultdict(list)
+    names: dict[str, list[str]] = defaultdict(list)
+    for module in found:
+        names[module.path.stem].append(module.name)
+        for node in ast.walk(ast.parse(module.text)):
+            if isinstance(node, ast.ClassDef):
+                classes[node.name].append(module.name)
+    twice = {name: places for name, places in classes.items() if len(places) > 1}
+    sys.stdout.write(f"{len(twice)} class names exist more than once\n")
+    if len(twice) > MOST_CLASS_HOMONYMS:
+        listed = ", ".join(sorted(twice))
+        yield f"{len(twice)} class names exist more than once, at most {MOST_CLASS_HOMONYMS}: {listed}"
+    for name, places in sorted(names.items()):
+        if len(places) > 1 and name not in MIRRORS and not all("/rules/" in place for place in places):
+            yield f"the module name {name} stands for {', '.join(places)}"
+
+
+def _words(found: list[Module]) -> Iterator[str]:
+    words = odd = 0
+    most: Counter[str] = Counter()
+    participles: list[str] = []
+    for module in found:
+        text = " ".join(module.prose())
+        words += len(WORD.findall(text))
+        here = ODD.findall(text)
+        odd += len(here)
+        most.update(word.lower() for word in here)
+        participles += [
+            node.name
+            for node in ast.walk(ast.parse(module.text))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_participle(node.name)
+        ]
+    density = odd * 1000 / words
+    common = ", ".join(f"{word} {count}" for word, count in most.most_common(8))
+    sys.stdout.write(f"{words:,} words of prose, {density:.1f} odd ones per 1,000: {common}\n")
+    sys.stdout.write(f"{len(participles)} functions are named by a participle\n")
+    if density > MOST_ODD_WORDS:
+        yield f"{density:.1f} odd words per 1,000, at most {MOST_ODD_WORDS}"
+    if len(participles) > MOST_PARTICIPLES:
+        yield f"{len(participles)} functions are named by a participle, at most {MOST_PARTICIPLES}"
+
+
+def _is_participle(name: str) -> bool:
+    return PARTICIPLE.match(name) is not None and name.strip("_") not in NO_PARTICIPLES
+
+
+if __name__ == "__main__":
+    sys.exit(main())
