@@ -28,7 +28,7 @@ from bench.crowding import crowd, settle
 from bench.zeebe_jobs import OTHERS, cpu
 from tests.support.postgres import Postgres
 from tests.support.zeebe import Broker
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.database import connected
 
 PEERS = ("dbos==3.3.0", "SpiffWorkflow==3.2.0", "psycopg[binary]")
@@ -171,7 +171,7 @@ async def ground(*, with_broker: bool) -> AsyncIterator[Ground]:
     """The servers, stopped afterwards."""
     async with AsyncExitStack() as stack:
         postgres = stack.enter_context(Postgres(settings={"fsync": "on", "synchronous_commit": "on"}))
-        await _schema.migrate(postgres.dsn)
+        await migrations.migrate(postgres.dsn)
         broker = None
         if with_broker:
             broker = stack.enter_context(Broker(flags=("-Xmx1g",), controlled_clock=False))

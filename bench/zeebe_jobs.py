@@ -28,7 +28,7 @@ from verbworker.engine.protocol import Resource, Start
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import EngineUnavailable
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Database
 
@@ -245,7 +245,7 @@ async def ground() -> AsyncIterator[Ground]:
     postgres.start()
     try:
         broker.start()
-        await _schema.migrate(postgres.dsn)
+        await migrations.migrate(postgres.dsn)
         engine = ZeebeEngine(GatewayAddress(address=broker.address), engine_id="bench")
         async with engine, Database(postgres.dsn, size=8) as database:
             yield Ground(broker, postgres, engine, database, postgres.dsn)

@@ -11,10 +11,10 @@ from tests.support.command import verbworker
 from tests.support.databases import empty_database, execute
 from tests.support.ports import free_ports
 from tests.support.postgres import ForeignPostgres, Postgres, run_apart
-from verbworker.stores import sql as _sql
+from verbworker.stores import sql
 
 SECRET = "s3cr3t-w0rd"
-NAMES = [name for name, _ in _sql.migrations()]
+NAMES = [name for name, _ in sql.migrations()]
 
 
 @pytest.fixture

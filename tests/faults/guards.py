@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.faults.plan import Engine
-from verbworker.stores import sql as _sql
+from verbworker.stores import sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def _take_for_stored(*_: object) -> bool:
     return True
 
 
-_query = _sql.query
+_query = sql.query
 _PINNED = "AND frame.process_instance_key = ("
 
 

@@ -11,7 +11,7 @@ from asyncpg import PostgresError
 from tests.support.clinic import grants
 from tests.support.databases import execute, plain
 from tests.support.postgres import run_apart
-from verbworker.stores import sql as _sql
+from verbworker.stores import sql
 from verbworker.stores.checkup import FUNCTIONS, NEEDS
 
 DOES = (
@@ -33,10 +33,10 @@ NOT_A_WORKERS = ("schema", "testing", "checkup")
 
 def statements() -> Iterator[str]:
     """Every shipped statement, and the bodies of the functions and triggers they set off."""
-    for store in _sql.stores():
+    for store in sql.stores():
         if store not in NOT_A_WORKERS:
-            yield from _sql.queries(store).values()
-    for _, text in _sql.migrations():
+            yield from sql.queries(store).values()
+    for _, text in sql.migrations():
         for header, body in BODY.findall(text):
             # What runs as the owner needs nothing of the role that calls it but the right to.
             if "SECURITY DEFINER" not in header:
@@ -112,8 +112,8 @@ def worker(dsn: str) -> Iterator[str]:
 async def test_postgres_lets_such_a_role_run_every_statement(worker: str) -> None:
     refused: dict[str, str] = {}
     async with plain(worker) as connection:
-        for store in _sql.stores():
-            for name, statement in _sql.queries(store).items() if store not in NOT_A_WORKERS else ():
+        for store in sql.stores():
+            for name, statement in sql.queries(store).items() if store not in NOT_A_WORKERS else ():
                 try:
                     # Planned and made ready, which is when rights are checked, but not run.
                     await connection.execute(f"EXPLAIN (GENERIC_PLAN) {statement}")

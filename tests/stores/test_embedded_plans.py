@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.databases import plain
-from verbworker.stores import sql as _sql
+from verbworker.stores import sql
 
 KEYS = {
     "instance": "instance_key",
@@ -41,7 +41,7 @@ async def test_handing_out_jobs_reads_only_those_that_are_due(dsn: str) -> None:
 
 
 async def _planned(dsn: str, name: str) -> dict[str, Any]:
-    query = _sql.query("tokens", name)
+    query = sql.query("tokens", name)
     unknown = ", ".join(["NULL"] * max(map(int, re.findall(r"\$(\d+)", query))))
     async with plain(dsn) as connection:
         for setting in SETTINGS:

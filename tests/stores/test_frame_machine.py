@@ -9,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.support.frame_machine import FrameMachine
 from tests.support.frame_world import World
-from verbworker.stores import sql as _sql
+from verbworker.stores import sql
 
 EXAMPLES = int(os.environ.get("VERBWORKER_FRAME_EXAMPLES", "60"))
 STEPS = int(os.environ.get("VERBWORKER_FRAME_STEPS", "40"))
@@ -106,7 +106,7 @@ def test_a_hole_in_the_sql_is_found(
 ) -> None:
     place, old, new = mutant
     store, _, name = place.rpartition(".")
-    queries = _sql.queries(store or "frames")
+    queries = sql.queries(store or "frames")
     assert old in queries[name], "this mutant no longer changes anything"
     monkeypatch.setitem(queries, name, queries[name].replace(old, new))
 

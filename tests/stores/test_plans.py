@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.databases import plain
-from verbworker.stores import database
-from verbworker.stores import sql as _sql
+from verbworker.stores import database, sql
 
 ALWAYS = ("open", "push", "pop_completed", "acknowledge", "heartbeat", "still_mine", "resume")
 KEYS = {
@@ -56,8 +55,8 @@ async def test_a_connection_knows_every_type_that_a_statement_passes_before_the_
     passed: set[str] = set()
     async with plain(dsn) as connection:
         known = set(await connection.fetchval("SELECT $1::text[]::regtype[]::text[]", list(database.ARRAYS)))
-        for store in _sql.stores():
-            for query in _sql.queries(store).values():
+        for store in sql.stores():
+            for query in sql.queries(store).values():
                 statement = await connection.prepare(query)
                 types = (*statement.get_parameters(), *(column.type for column in statement.get_attributes()))
                 passed |= {one.name.removesuffix("[]") for one in types if one.kind == "array"}
@@ -71,7 +70,7 @@ def _is_keyed(scan: dict[str, Any]) -> bool:
 
 
 async def _planned(dsn: str, name: str) -> dict[str, Any]:
-    query = _sql.query("frames", name)
+    query = sql.query("frames", name)
     unknown = ", ".join(["NULL"] * max(map(int, re.findall(r"\$(\d+)", query))))
     async with plain(dsn) as connection:
         for setting in ("enable_seqscan", "enable_bitmapscan"):

@@ -10,7 +10,7 @@ from asyncpg import PostgresError
 
 import verbworker
 from tests.support.databases import plain
-from verbworker.stores import sql as _sql
+from verbworker.stores import sql
 
 ROOM = Path(verbworker.__file__).parent
 STATEMENT = re.compile(
@@ -19,7 +19,7 @@ STATEMENT = re.compile(
 )
 INSIDE = re.compile(r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM)\b", re.DOTALL)
 
-NAMED = [(store, name) for store in _sql.stores() for name in _sql.queries(store)]
+NAMED = [(store, name) for store in sql.stores() for name in sql.queries(store)]
 
 
 def modules(store: str) -> list[Path]:
@@ -34,7 +34,7 @@ async def test_postgres_understands_every_query(dsn: str) -> None:
     async with plain(dsn) as connection:
         for store, name in NAMED:
             try:
-                await connection.prepare(_sql.query(store, name))
+                await connection.prepare(sql.query(store, name))
             except PostgresError as error:
                 refused[store, name] = str(error)
 
@@ -44,37 +44,37 @@ async def test_postgres_understands_every_query(dsn: str) -> None:
 async def test_a_misspelt_column_would_be_seen(dsn: str) -> None:
     async with plain(dsn) as connection:
         with pytest.raises(PostgresError, match="does not exist"):
-            await connection.prepare(_sql.query("frames", "read").replace("job_key", "job_kee", 1))
+            await connection.prepare(sql.query("frames", "read").replace("job_key", "job_kee", 1))
 
 
-@pytest.mark.parametrize("store", _sql.stores())
+@pytest.mark.parametrize("store", sql.stores())
 def test_a_file_of_queries_stands_beside_its_store(store: str) -> None:
     assert modules(store) != []
 
 
-@pytest.mark.parametrize("store", _sql.stores())
+@pytest.mark.parametrize("store", sql.stores())
 def test_a_store_calls_every_query_it_ships(store: str) -> None:
     source = "".join(place.read_text() for place in modules(store))
 
-    assert [name for name in _sql.queries(store) if f'"{name}"' not in source] == []
+    assert [name for name in sql.queries(store) if f'"{name}"' not in source] == []
 
 
-@pytest.mark.parametrize("store", _sql.stores())
+@pytest.mark.parametrize("store", sql.stores())
 def test_a_name_is_given_once(store: str) -> None:
-    text = (_sql.root() / "queries" / f"{store}.sql").read_text(encoding="utf-8")
+    text = (sql.root() / "queries" / f"{store}.sql").read_text(encoding="utf-8")
     names = re.findall(r"^-- name: (.*)$", text, re.MULTILINE)
 
-    assert names == list(_sql.queries(store))
+    assert names == list(sql.queries(store))
 
 
 @pytest.mark.parametrize(("store", "name"), NAMED, ids=[".".join(pair) for pair in NAMED])
 def test_a_query_says_why_it_is_there(store: str, name: str) -> None:
-    assert _sql.query(store, name).startswith("-- ")
+    assert sql.query(store, name).startswith("-- ")
 
 
 def test_a_query_nobody_wrote_is_a_bug() -> None:
     with pytest.raises(KeyError):
-        _sql.query("frames", "no_such_query")
+        sql.query("frames", "no_such_query")
 
 
 def strings(source: str) -> Iterator[tuple[int, str]]:

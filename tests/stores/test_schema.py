@@ -12,8 +12,7 @@ import pytest
 from tests.support.databases import blocked, empty_database, execute, plain, value
 from tests.support.postgres import ForeignPostgres, Postgres, run_apart
 from verbworker.errors import SchemaMismatch, StoreError, StoreUnavailable
-from verbworker.stores import migrations as _schema
-from verbworker.stores import sql as _sql
+from verbworker.stores import migrations, sql
 
 MIGRATOR = """
 import asyncio, sys
@@ -36,20 +35,20 @@ def empty(postgres: Postgres | ForeignPostgres) -> Iterator[str]:
 @pytest.fixture
 def ship(monkeypatch: pytest.MonkeyPatch) -> Ship:
     """Ships one more migration than the repository has."""
-    shipped = _sql.migrations()
+    shipped = sql.migrations()
 
     def add(name: str, text: str) -> None:
-        monkeypatch.setattr(_sql, "migrations", lambda: [*shipped, (name, text)])
+        monkeypatch.setattr(sql, "migrations", lambda: [*shipped, (name, text)])
 
     return add
 
 
 def names() -> list[str]:
-    return [name for name, _ in _sql.migrations()]
+    return [name for name, _ in sql.migrations()]
 
 
 def test_a_migration_is_named_by_a_number_and_lower_case_words() -> None:
-    files = [entry.name for entry in (_sql.root() / "migrations").iterdir()]
+    files = [entry.name for entry in (sql.root() / "migrations").iterdir()]
 
     assert [name for name in files if not re.fullmatch(r"\d{4}(_[a-z0-9]+)+\.sql", name)] == []
 
@@ -61,23 +60,23 @@ def test_migrations_are_numbered_from_one_without_a_gap() -> None:
 
 
 async def test_an_empty_database_is_brought_to_this_version(empty: str) -> None:
-    applied = await _schema.migrate(empty)
+    applied = await migrations.migrate(empty)
 
     assert applied == names()
     assert await value(empty, "SELECT to_regclass('verbworker.job_frame')") is not None
-    await _schema.require(empty)
+    await migrations.require(empty)
 
 
 async def test_migrating_twice_changes_nothing(empty: str) -> None:
-    await _schema.migrate(empty)
-    before = await _schema.status(empty)
+    await migrations.migrate(empty)
+    before = await migrations.status(empty)
 
-    assert await _schema.migrate(empty) == []
-    assert await _schema.status(empty) == before
+    assert await migrations.migrate(empty) == []
+    assert await migrations.status(empty) == before
 
 
 async def test_asking_for_the_status_changes_nothing(empty: str) -> None:
-    states = await _schema.status(empty)
+    states = await migrations.status(empty)
 
     assert [(one.name, one.state, one.applied_at) for one in states] == [(name, "pending", None) for name in names()]
     assert await value(empty, "SELECT count(*) FROM pg_namespace WHERE nspname = 'verbworker'") == 0
@@ -85,7 +84,7 @@ async def test_asking_for_the_status_changes_nothing(empty: str) -> None:
 
 async def test_a_database_that_misses_migrations_says_what_to_run(empty: str) -> None:
     with pytest.raises(SchemaMismatch, match=f"first {names()[0]}; run: verbworker db migrate"):
-        await _schema.require(empty)
+        await migrations.require(empty)
 
 
 @pytest.mark.parametrize("processes", [2, 6])
@@ -112,51 +111,51 @@ def test_migrators_in_several_processes_apply_each_migration_once(empty: str, pr
 
 async def test_a_migrator_waits_for_the_one_before_it(empty: str) -> None:
     async with plain(empty) as rival:
-        await rival.execute("SELECT pg_advisory_lock($1)", _schema._LOCK)
+        await rival.execute("SELECT pg_advisory_lock($1)", migrations._LOCK)
         async with asyncio.TaskGroup() as group:
-            second = group.create_task(_schema.migrate(empty))
+            second = group.create_task(migrations.migrate(empty))
             await blocked(empty)
             untouched = await rival.fetchval("SELECT to_regclass('verbworker.migration') IS NULL")
-            await rival.execute("SELECT pg_advisory_unlock($1)", _schema._LOCK)
+            await rival.execute("SELECT pg_advisory_unlock($1)", migrations._LOCK)
 
     assert untouched
     assert second.result() == names()
 
 
 async def test_a_migrator_that_waited_too_long_says_so(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_schema, "_PATIENCE", timedelta(milliseconds=50))
+    monkeypatch.setattr(migrations, "_PATIENCE", timedelta(milliseconds=50))
     async with plain(empty) as rival:
-        await rival.execute("SELECT pg_advisory_lock($1)", _schema._LOCK)
+        await rival.execute("SELECT pg_advisory_lock($1)", migrations._LOCK)
 
         with pytest.raises(StoreError, match=r"another migration is still running after 0\.05 s"):
-            await _schema.migrate(empty)
+            await migrations.migrate(empty)
 
 
 async def test_a_migration_that_fails_leaves_nothing_behind(empty: str, ship: Ship) -> None:
     ship("0999_half", "CREATE TABLE verbworker.half (id int);\nSELECT 1 / 0;")
 
     with pytest.raises(StoreError, match="migration 0999_half failed and left nothing behind: division by zero"):
-        await _schema.migrate(empty)
+        await migrations.migrate(empty)
     assert await value(empty, "SELECT to_regclass('verbworker.half')") is None
-    assert [one.state for one in await _schema.status(empty)][-2:] == ["applied", "pending"]
+    assert [one.state for one in await migrations.status(empty)][-2:] == ["applied", "pending"]
 
 
 async def test_a_migration_that_failed_applies_once_it_is_mended(empty: str, ship: Ship) -> None:
     ship("0999_half", "SELECT 1 / 0;")
     with pytest.raises(StoreError):
-        await _schema.migrate(empty)
+        await migrations.migrate(empty)
     ship("0999_half", "CREATE TABLE verbworker.whole (id int);")
 
-    assert await _schema.migrate(empty) == ["0999_half"]
+    assert await migrations.migrate(empty) == ["0999_half"]
 
 
 async def test_a_migration_whose_connection_is_cut_leaves_nothing_behind(empty: str, ship: Ship) -> None:
     ship("0999_cut", "CREATE TABLE verbworker.cut (id int);\nSELECT pg_terminate_backend(pg_backend_pid());")
 
     with pytest.raises(StoreUnavailable, match="the database went away during migration 0999_cut"):
-        await _schema.migrate(empty)
+        await migrations.migrate(empty)
     assert await value(empty, "SELECT to_regclass('verbworker.cut')") is None
-    assert (await _schema.status(empty))[-1].state == "pending"
+    assert (await migrations.status(empty))[-1].state == "pending"
 
 
 ENDINGS = (
@@ -181,9 +180,9 @@ async def test_a_migration_cannot_end_its_own_transaction(empty: str, ship: Ship
     ship("0999_own", f"CREATE TABLE verbworker.early (id int);\n{ending}\nSELECT 1 / 0;")
 
     with pytest.raises(StoreError, match=r"migration 0999_own failed and left nothing behind: .*transaction"):
-        await _schema.migrate(empty)
+        await migrations.migrate(empty)
     assert await value(empty, "SELECT to_regclass('verbworker.early')") is None
-    assert (await _schema.status(empty))[-1].state == "pending"
+    assert (await migrations.status(empty))[-1].state == "pending"
 
 
 async def test_a_function_body_may_hold_the_words_a_migration_may_not(empty: str, ship: Ship) -> None:
@@ -193,16 +192,16 @@ async def test_a_function_body_may_hold_the_words_a_migration_may_not(empty: str
         "COMMENT ON SCHEMA verbworker IS 'BEGIN; it''s 100% $1 \\ COMMIT;';",
     )
 
-    assert await _schema.migrate(empty) == [*names()[:-1], "0999_body"]
+    assert await migrations.migrate(empty) == [*names()[:-1], "0999_body"]
 
 
 async def test_a_changed_migration_is_refused(dsn: str) -> None:
     await execute(dsn, "UPDATE verbworker.migration SET checksum = 'x' WHERE name = $1", names()[0])
 
     with pytest.raises(SchemaMismatch, match=f"migration {names()[0]} was changed after it was applied"):
-        await _schema.migrate(dsn)
+        await migrations.migrate(dsn)
     with pytest.raises(SchemaMismatch, match="was changed after it was applied"):
-        await _schema.require(dsn)
+        await migrations.require(dsn)
 
 
 async def test_a_migration_from_the_future_is_refused(dsn: str, ship: Ship) -> None:
@@ -210,7 +209,7 @@ async def test_a_migration_from_the_future_is_refused(dsn: str, ship: Ship) -> N
     ship("0999_new", "CREATE TABLE verbworker.newer (id int);")
 
     with pytest.raises(SchemaMismatch, match="the database has migration 9999_later, which this version does not know"):
-        await _schema.migrate(dsn)
+        await migrations.migrate(dsn)
     assert await value(dsn, "SELECT to_regclass('verbworker.newer')") is None
 
 

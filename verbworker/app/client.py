@@ -9,7 +9,7 @@ from uuid import uuid4
 from verbworker.app import selfcheck
 from verbworker.app.settings import Settings
 from verbworker.contract.registry import Registry
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
@@ -31,7 +31,7 @@ class Client:
 async def opened_office(settings: Settings, registry: Registry) -> AsyncIterator[Client]:
     """Open an office. A workflow verb asked for here is started by the next worker that has time."""
     ring = selfcheck.required_ring(registry, settings)
-    await _schema.require(settings.database())
+    await migrations.require(settings.database())
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(Database(settings.database(), size=4))
         threads = stack.enter_context(ThreadPoolExecutor(4, thread_name_prefix="verb"))

@@ -7,7 +7,7 @@ from datetime import timedelta
 from verbworker.background.poll_loop import RunsServices, Service
 from verbworker.engine.protocol import Engine
 from verbworker.errors import VerbworkerError
-from verbworker.stores import durability as _server
+from verbworker.stores import durability
 from verbworker.stores.database import Database
 from verbworker.work.feeds.worker import Worker
 
@@ -46,7 +46,7 @@ class WorkerProbes:
         restart the process: the other feeds work.
         """
         async with asyncio.TaskGroup() as questions:
-            database = questions.create_task(_answer(lambda: _server.refused_writes(self._database)))
+            database = questions.create_task(_answer(lambda: durability.refused_writes(self._database)))
             gateway = questions.create_task(_reached(self._engine.facts))
         troubles = [service.health.trouble(longer_than=_LONGEST_TROUBLE) for service in self.services]
         is_stale = self._worker.seconds_since_poll() > self._stale_poll

@@ -8,8 +8,7 @@ from verbworker.engine.known_faults import lost_timeouts
 from verbworker.engine.protocol import Ask, Engine
 from verbworker.errors import CannotRun, ContractInvalid, EngineError, EngineUnavailable
 from verbworker.payload.signature import KeyRing
-from verbworker.stores import durability as _server
-from verbworker.stores import migrations as _schema
+from verbworker.stores import durability, migrations
 from verbworker.stores.database import Database
 
 _log = logging.getLogger(__name__)
@@ -32,17 +31,17 @@ def required_ring(registry: Registry, settings: Settings) -> KeyRing | None:
 
 async def require_schema(dsn: str) -> None:
     """Raise `SchemaMismatch` unless the database is at this version's schema."""
-    await _schema.require(dsn)
+    await migrations.require(dsn)
 
 
 async def require_writable(database: Database) -> None:
     """Raise `CannotRun` unless the database takes writes."""
-    await _server.require_writable(database)
+    await durability.require_writable(database)
 
 
 async def require_durable(database: Database) -> None:
     """Raise `CannotRun` unless the database takes writes and a confirmed commit survives a crash of the server."""
-    await _server.require_durable(database)
+    await durability.require_durable(database)
 
 
 async def greet(engine: Engine, settings: Settings) -> None:

@@ -22,7 +22,7 @@ from verbworker.console.routes import application
 from verbworker.console.settings import ConsoleSettings, Logins
 from verbworker.errors import ContractInvalid
 from verbworker.http.server import Habits, bound, listen
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 
@@ -48,7 +48,7 @@ async def serve(
     key = console.signing_key()
     advice = "choose another by --port or VERBWORKER_CONSOLE_PORT"
     with closing(bound(console.host, console.port, advice=advice)) as listener:
-        await _schema.require(settings.database())
+        await migrations.require(settings.database())
         # A statement that takes long is given up: a page is asked for again, a pool is shared.
         limits = {"statement_timeout": _LONGEST_STATEMENT}
         async with Database(settings.database(), size=_CONNECTIONS, settings=limits, name="console") as database:

@@ -24,7 +24,7 @@ from verbworker.dev.plan import Plan
 from verbworker.dev.postgres import LOOPBACK, LocalPostgres
 from verbworker.errors import CannotRun
 from verbworker.runbook.event import Entry, Open, Status, Wait
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
@@ -80,7 +80,7 @@ async def play(stage: Stage, folder: Path, *, engine: str) -> int:
         tenant=TENANT,
     )
     async with LocalPostgres(folder) as server:
-        applied = await _schema.migrate(server.dsn)
+        applied = await migrations.migrate(server.dsn)
         stage.say(f"a Postgres of its own, {len(applied)} migrations applied")
         await apply(server.dsn, plan.sql, stage.say)
         with screening() as url:

@@ -15,7 +15,7 @@ from verbworker.dev.plan import Plan
 from verbworker.dev.postgres import LocalPostgres, remembered
 from verbworker.dev.worker_process import WorkerProcess
 from verbworker.errors import CannotRun, StoreError, StoreUnavailable
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database, connected, shown
 
@@ -54,7 +54,7 @@ class DevSession:
     async def _work(self) -> int:
         with held(self._data):
             async with self._database() as dsn:
-                applied = await _schema.migrate(dsn)
+                applied = await migrations.migrate(dsn)
                 self._tell(f"the database is {shown(dsn)}, {len(applied)} migration(s) applied")
                 await apply(dsn, self._plan.sql, self._tell)
                 files = Files(self._watched())

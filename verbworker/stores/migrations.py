@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 
 from verbworker.errors import SchemaMismatch, StoreError, StoreUnavailable
-from verbworker.stores import sql as _sql
+from verbworker.stores import sql
 from verbworker.stores.database import Connection, connected, translated
 
 _LOCK = 0x76657262  # "verb": one migrator at a time per database
@@ -26,18 +26,18 @@ async def migrate(dsn: str) -> list[str]:
     """Apply what is pending and return its names. Any number of migrators may run at once."""
     async with connected(dsn) as connection:
         await _take_turn(connection)
-        await connection.execute(_sql.query("schema", "bootstrap_schema"))
-        await connection.execute(_sql.query("schema", "bootstrap_table"))
+        await connection.execute(sql.query("schema", "bootstrap_schema"))
+        await connection.execute(sql.query("schema", "bootstrap_table"))
         _refuse_surprises(await _states(connection))
         return await _apply_pending(connection)
 
 
 async def _take_turn(connection: Connection) -> None:
-    await connection.execute(_sql.query("schema", "be_patient"), f"{_PATIENCE / timedelta(milliseconds=1):.0f}ms")
+    await connection.execute(sql.query("schema", "be_patient"), f"{_PATIENCE / timedelta(milliseconds=1):.0f}ms")
     try:
         with translated():
             # Closing the connection gives the turn to the next.
-            await connection.execute(_sql.query("schema", "take_turn"), _LOCK)
+            await connection.execute(sql.query("schema", "take_turn"), _LOCK)
     except StoreUnavailable:
         raise
     except StoreError as error:
@@ -64,10 +64,10 @@ async def require(dsn: str) -> None:
 
 
 async def _states(connection: Connection) -> list[Migration]:
-    shipped = dict(_sql.migrations())
+    shipped = dict(sql.migrations())
     applied: dict[str, tuple[bytes, datetime]] = {}
-    if await connection.fetchval(_sql.query("schema", "is_bootstrapped")):
-        rows = await connection.fetch(_sql.query("schema", "applied"))
+    if await connection.fetchval(sql.query("schema", "is_bootstrapped")):
+        rows = await connection.fetch(sql.query("schema", "applied"))
         applied = {row["name"]: (row["checksum"], row["applied_at"]) for row in rows}
     states = []
     for name in sorted(shipped | applied):
@@ -97,7 +97,7 @@ def _refuse_surprises(states: list[Migration]) -> None:
 
 
 async def _apply_pending(connection: Connection) -> list[str]:
-    texts = dict(_sql.migrations())
+    texts = dict(sql.migrations())
     done = []
     for migration in await _states(connection):
         if migration.state == "pending":
@@ -107,10 +107,10 @@ async def _apply_pending(connection: Connection) -> list[str]:
 
 
 async def _apply(connection: Connection, name: str, text: str) -> None:
-    await connection.execute(_sql.query("schema", "stage"), name, text, _checksum(text).hex())
+    await connection.execute(sql.query("schema", "stage"), name, text, _checksum(text).hex())
     try:
         with translated():
-            await connection.execute(_sql.query("schema", "apply"))
+            await connection.execute(sql.query("schema", "apply"))
     except StoreUnavailable as error:
         raise StoreUnavailable(f"the database went away during migration {name} ({error}); run it again") from error
     except StoreError as error:

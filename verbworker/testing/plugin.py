@@ -19,7 +19,7 @@ import pytest_asyncio
 
 from verbworker.contract.registry import Registry
 from verbworker.job.failpoint import Point
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.database import connected
 from verbworker.testing.kit import Kit
 from verbworker.testing.play import Play
@@ -64,7 +64,7 @@ async def verbworker_dsn(verbworker_server: str) -> AsyncIterator[str]:
     async with connected(verbworker_server) as connection:
         await connection.execute(f"CREATE DATABASE {name}")
     dsn = urlunsplit(urlsplit(verbworker_server)._replace(path=f"/{name}"))
-    await _schema.migrate(dsn)
+    await migrations.migrate(dsn)
     yield dsn
     async with connected(verbworker_server) as connection:
         await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

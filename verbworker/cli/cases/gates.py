@@ -15,7 +15,7 @@ from verbworker.app.output import answer, busy, run, show
 from verbworker.app.settings import Settings
 from verbworker.cli.operate.db import DSN
 from verbworker.errors import RequestConflict
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.cases.gates import HumanGate
 from verbworker.stores.database import Database
 from verbworker.work.gates.decide import Gates
@@ -129,7 +129,7 @@ def release(
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[Gates]:
     """Gates without an engine: what is decided here the next worker tells it."""
-    await _schema.require(settings.database())
+    await migrations.require(settings.database())
     async with Database(settings.database(), size=2) as database:
         yield Gates(database)
 

@@ -20,7 +20,7 @@ from verbworker.cli.operate.db import DSN
 from verbworker.errors import CannotRun
 from verbworker.runbook.event import Entry, Status, told
 from verbworker.runbook.export import check_entry
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.runbook import ChainCheck, Runbook
 from verbworker.stores.cases.stalls import Stalls
@@ -202,7 +202,7 @@ def _verify_export(place: Path, entry_id: UUID | None) -> ChainCheck:
 @asynccontextmanager
 async def opened_database(settings: Settings) -> AsyncIterator[Database]:
     """The database for those who only read."""
-    await _schema.require(settings.database())
+    await migrations.require(settings.database())
     async with Database(settings.database(), size=2) as database:
         yield database
 

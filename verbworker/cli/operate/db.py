@@ -8,7 +8,7 @@ import typer
 
 from verbworker.app import settings as config
 from verbworker.app.output import busy, complain, print_json, run, say, show
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,7 @@ def migrate(dsn: str | None = DSN, as_json: bool = JSON) -> None:
     """Apply the pending migrations. Safe to run from any number of pods at once."""
     address = config.load(dsn=dsn).database()
     with busy("applying migrations"):
-        applied = run(_schema.migrate(address))
+        applied = run(migrations.migrate(address))
     if as_json:
         print_json({"applied": applied})
         return
@@ -40,7 +40,7 @@ def migrate(dsn: str | None = DSN, as_json: bool = JSON) -> None:
 @app.command(epilog="Example: verbworker db status --json")
 def status(dsn: str | None = DSN, as_json: bool = JSON) -> None:
     """List every migration; exit 1 when one is not applied as shipped."""
-    states = run(_schema.status(config.load(dsn=dsn).database()))
+    states = run(migrations.status(config.load(dsn=dsn).database()))
     show([asdict(state) for state in states], columns=("name", "state", "applied_at"), as_json=as_json)
     if any(state.state != "applied" for state in states):
         raise typer.Exit(1)
@@ -80,7 +80,7 @@ async def _retain(
     from verbworker.app.services import retention
     from verbworker.stores.database import Database
 
-    await _schema.require(settings.database())
+    await migrations.require(settings.database())
     async with Database(settings.database(), size=2) as database:
         kept = retention(settings, database)
         before = await kept.standing(most=_COUNTED)

@@ -17,7 +17,7 @@ from verbworker.app.settings import Settings
 from verbworker.cli.operate.db import DSN
 from verbworker.cli.operate.frames import ENGINE_ID, JSON
 from verbworker.errors import CannotRun, CommandInvalid
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.database import Database
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ async def _deploy(settings: Settings, ready: "Sequence[Ready]", by: str, tell: C
     rows: list[Row] = []
     async with AsyncExitStack() as stack:
         # The database first: what cannot be recorded is not deployed.
-        await _schema.require(settings.database())
+        await migrations.require(settings.database())
         database = await stack.enter_async_context(Database(settings.database(), size=1))
         engine = await stack.enter_async_context(choose_engine(settings))
         desk = Deploy(engine, Deployments(database, engine_id=engine.engine_id))

@@ -16,7 +16,7 @@ from verbworker.app.output import answer, busy, complain, not_blank, print_json,
 from verbworker.app.settings import Settings
 from verbworker.cli.operate.db import DSN
 from verbworker.job.frame import FrameState
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.compensations import UNDO, Compensations
 from verbworker.stores.jobs.frames import Frames
@@ -115,7 +115,7 @@ async def _release(settings: Settings, wanted: Release, *, frame_only: bool) -> 
     engine_id = settings.cluster()
     async with AsyncExitStack() as stack:
         engine = None if frame_only else await stack.enter_async_context(choose_engine(settings))
-        await _schema.require(settings.database())
+        await migrations.require(settings.database())
         database = await stack.enter_async_context(Database(settings.database(), size=1))
         frames = Frames(database, engine_id=engine_id, owner=uuid4())
         histories, records = Histories(database, engine_id=engine_id), None
@@ -127,7 +127,7 @@ async def _release(settings: Settings, wanted: Release, *, frame_only: bool) -> 
 @asynccontextmanager
 async def _histories(settings: Settings) -> AsyncIterator[Histories]:
     engine_id = settings.cluster()
-    await _schema.require(settings.database())
+    await migrations.require(settings.database())
     async with Database(settings.database(), size=1) as database:
         yield Histories(database, engine_id=engine_id)
 

@@ -20,7 +20,7 @@ from verbworker.app.signals import drain_on_signal
 from verbworker.cli.operate.db import DSN
 from verbworker.contract.message import LARGEST, validate
 from verbworker.errors import CannotRun, MessageInvalid, PermanentContract
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetter, DeadLetters
 
@@ -179,7 +179,7 @@ def ingress(
 
 @asynccontextmanager
 async def _database(settings: Settings) -> AsyncIterator[Database]:
-    await _schema.require(settings.database())
+    await migrations.require(settings.database())
     async with Database(settings.database(), size=1) as database:
         yield database
 

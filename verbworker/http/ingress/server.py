@@ -17,7 +17,7 @@ from verbworker.http.ingress.rate import Rates
 from verbworker.http.ingress.routes import Routes
 from verbworker.http.ingress.settings import Credentials, IngressSettings
 from verbworker.http.server import Habits, bound, is_loopback, listen
-from verbworker.stores import migrations as _schema
+from verbworker.stores import migrations
 from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
@@ -55,7 +55,7 @@ async def _serve(
     listener: socket.socket,
     stop: asyncio.Event,
 ) -> None:
-    await _schema.require(settings.database())
+    await migrations.require(settings.database())
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(Database(settings.database(), size=settings.control_connections))
         await selfcheck.require_writable(database)
