@@ -1,4 +1,4 @@
-"""Durable verbs for Camunda 8: this is everything a verb's author needs."""
+"""Durable verbs for Camunda 8: the public API for verb authors."""
 
 import importlib
 import typing
@@ -43,11 +43,11 @@ _PLACES = {
     "hand_off": "verbworker.stores.messages.handoff",
 }
 
-# Hidden from type checkers, who would else believe that every name is here.
+# Hidden from type checkers, which would otherwise accept any name.
 if not typing.TYPE_CHECKING:
 
     def __getattr__(name):
-        """A name of the front door, loaded when it is first asked for: the help of the command line needs none."""
+        """Load a public name on first access, so that `--help` imports none of them."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         found = getattr(importlib.import_module(_PLACES.get(name, "verbworker.errors")), name)

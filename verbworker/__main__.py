@@ -1,4 +1,4 @@
-"""`python -m verbworker` is the `verbworker` command."""
+"""Entry point of `python -m verbworker`."""
 
 from verbworker.cli.app import main
 

@@ -39,7 +39,7 @@ from typing import ClassVar
 
 
 class VerbworkerError(Exception):
-    """The root: catch it to catch everything verbworker raises on purpose."""
+    """Base class of every error that verbworker raises on purpose."""
 
 
 class CannotRun(VerbworkerError):
@@ -55,19 +55,19 @@ class SchemaMismatch(CannotRun):
 
 
 class EndedByBug(VerbworkerError):
-    """A background service met a bug; the process ends after it gave its jobs back."""
+    """A background service met a bug; the process ends after it has returned its jobs."""
 
 
 class Refused(VerbworkerError):
-    """What was asked cannot be done, and asking again in the same words will not help."""
+    """The request cannot be carried out, and repeating it unchanged will not help."""
 
 
 class InvocationInvalid(Refused):
-    """What was asked cannot be read, or its arguments do not fit the verb."""
+    """The request cannot be read, or its arguments do not fit the verb."""
 
 
 class MessageInvalid(Refused):
-    """A message cannot be read, or its fields do not fit; `fields` says what is wrong with each."""
+    """A message cannot be read, or its fields do not fit; `fields` holds the problem of each."""
 
     def __init__(self, message: str, fields: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -75,11 +75,11 @@ class MessageInvalid(Refused):
 
 
 class RequestConflict(Refused):
-    """It was asked, decided or ended otherwise before."""
+    """The same thing was requested, decided or ended differently before."""
 
 
 class NotFound(Refused):
-    """There is no such entry, gate or message, or it is another tenant's."""
+    """The entry, gate or message does not exist, or belongs to another tenant."""
 
 
 class StoreError(VerbworkerError):
@@ -87,15 +87,15 @@ class StoreError(VerbworkerError):
 
 
 class StoreConflict(StoreError):
-    """Two transactions collided and ours was undone; it may simply run again."""
+    """Two transactions collided and ours was rolled back; it may simply run again."""
 
 
 class StoreUnavailable(StoreError):
-    """The connection is gone, so whether the last write happened is unknown."""
+    """The connection is lost, so it is unknown whether the last write happened."""
 
 
 class StoreReadOnly(StoreUnavailable):
-    """The database answers but takes no writes: a standby, or one that was set to read only. Nothing was written."""
+    """The database answers but accepts no writes: a standby, or set to read only. Nothing was written."""
 
 
 class EngineError(VerbworkerError):
@@ -111,7 +111,7 @@ class Backpressure(EngineUnavailable):
 
 
 class JobGone(EngineError):
-    """The job was completed elsewhere or its instance was cancelled."""
+    """The job was completed already, or its instance was cancelled."""
 
 
 class JobNotActive(EngineError):
@@ -131,11 +131,11 @@ class AccessDenied(EngineError):
 
 
 class Fenced(VerbworkerError):
-    """Another claim owns the frame now; whoever sees this writes and sends nothing more."""
+    """Another claim owns the frame now; write and send nothing more."""
 
 
 class Failure(VerbworkerError):
-    """How a job failed: the class decides between retry and incident, the code says what."""
+    """How a job failed: the class decides between retry and incident, the code names the cause."""
 
     kind: ClassVar[str] = "Failure"
 
@@ -145,13 +145,13 @@ class Failure(VerbworkerError):
 
 
 class TransientExternal(Failure):
-    """Somebody outside did not answer; the policy's retries bound how often we ask again."""
+    """An external system did not answer; the policy's retries limit how often we try again."""
 
     kind = "TransientExternal"
 
 
 class OutcomeUnknown(TransientExternal):
-    """A call may or may not have reached the outside; the verb's `on_unknown` decides."""
+    """A call may or may not have reached the external system; the verb's `on_unknown` decides."""
 
 
 class TransientInfrastructure(Failure):
@@ -161,11 +161,11 @@ class TransientInfrastructure(Failure):
 
 
 class WorkerStopping(TransientInfrastructure):
-    """The worker shuts down and nothing of the run is left, so the job goes back at once."""
+    """The worker shuts down and nothing of the run is left, so the job is returned immediately."""
 
 
 class PermanentContract(Failure):
-    """The job breaks its contract; no retry can help, so an incident is raised at once."""
+    """The job breaks its contract; no retry can help, so an incident is raised immediately."""
 
     kind = "PermanentContract"
 
@@ -179,7 +179,7 @@ class PayloadIntegrityError(PermanentContract):
 
 
 class PermanentBusiness(Failure):
-    """The domain says no. A `code` that the model catches is a BPMN error; everything else is an incident."""
+    """The domain rejects the job. A `code` that the model catches is a BPMN error; everything else is an incident."""
 
     kind = "PermanentBusiness"
 
@@ -198,7 +198,7 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def exit_code(error: BaseException) -> int:
-    """Return how a command ends after an error: 1 the answer is no, 2 could not run, 3 ended by a bug."""
+    """Return a command's exit code for an error: 1 refused, 2 could not run, 3 ended by a bug."""
     match error:
         case Refused():
             return 1

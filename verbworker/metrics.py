@@ -1,4 +1,4 @@
-"""Every metric by name, with its labels. No label ever holds a job key."""
+"""Every metric by name, with its labels. A label never holds a job key."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 

@@ -1,4 +1,4 @@
-"""Retry policies: which errors are waited out, and how long to pause before the next try."""
+"""Retry policies: which errors are retried, and how long to pause before the next try."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -8,7 +8,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
 from verbworker.errors import EngineError, EngineUnavailable, StoreConflict, StoreError, StoreUnavailable, leaves
 
-# TimeoutError is an OSError. Both stand for a connection that nothing translated.
+# TimeoutError is an OSError. Both mean a connection error that was not translated.
 _OUTAGES = (StoreError, EngineError, OSError)
 _AWAY = (StoreUnavailable, StoreConflict, EngineUnavailable, OSError)
 
@@ -25,32 +25,32 @@ class Pauses:
         return backoff(failures - 1, random.random(), first=self.first, cap=self.cap)
 
     def within(self, longest: float) -> "Pauses":
-        """Return the same with a cap of at most `longest`."""
+        """Return a copy with a cap of at most `longest`."""
         return Pauses(min(self.first, longest), min(self.cap, longest))
 
 
 SERVICE = Pauses(first=0.05, cap=5.0)
-"""A background service: quick after a dropped connection, gentle with a server that restarts."""
+"""For a background service: quick after a dropped connection, gentle with a server that restarts."""
 
 WRITER = Pauses(first=0.01, cap=0.25)
-"""A writer that jobs wait for: each of them pauses by itself, so the writer hardly does."""
+"""For a writer that jobs wait for: each job pauses by itself, so the writer hardly does."""
 
 
 def is_outage(error: BaseException) -> bool:
-    """Return whether an error only says that Postgres or the engine did not do what it was asked.
+    """Return whether an error only means that Postgres or the engine did not do what it was asked.
 
-    A group is one when all its members are, at any depth. Everything else is a bug.
+    A group counts when all its members do, at any depth. Everything else is a bug.
     """
     return all(isinstance(leaf, _OUTAGES) for leaf in leaves(error))
 
 
 def is_away(error: BaseException) -> bool:
-    """Return whether an outage may hit any item, and not this one alone because its words are refused."""
+    """Return whether an outage may affect every item, as opposed to a refusal of this item alone."""
     return all(isinstance(leaf, _AWAY) for leaf in leaves(error))
 
 
 def is_collision(error: BaseException) -> bool:
-    """Return whether an error only says that two transactions met, which is no news."""
+    """Return whether an error only means that two transactions collided, which is not worth logging."""
     return all(isinstance(leaf, StoreConflict) for leaf in leaves(error))
 
 
@@ -68,7 +68,7 @@ async def wait_out(
     earlier = [error]
 
     async def attempt() -> None:
-        # The failure that led here counts as the first attempt. Work that succeeds at once costs no retry object.
+        # The failure that led here counts as the first attempt. Work that succeeds immediately needs no retry object.
         if earlier:
             raise earlier.pop()
         await work()
@@ -87,7 +87,7 @@ async def wait_out(
 
 
 def backoff(failures: int, jitter: float, *, first: float = 0.05, cap: float = 5.0) -> float:
-    """Seconds to wait after `failures` tries in a row: doubled each time, capped, and spread by `jitter` (0 to 1)."""
+    """Return the seconds to wait after `failures` in a row: doubled each time, capped, spread by `jitter` (0 to 1)."""
     # Half of it is fixed: full jitter would sometimes not wait at all.
     longest = min(cap, first * 2.0 ** min(failures, 30))
     return longest * (0.5 + 0.5 * jitter)

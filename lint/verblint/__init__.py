@@ -1,6 +1,6 @@
 """verblint keeps BPMN models for Camunda 8 hollow: the engine waits and branches, verbs do the work.
 
-The names below are loaded when they are first used, so that `import verblint.bpmn.reader` loads the reader and no more.
+The names below are imported on first use, so that `import verblint.bpmn.reader` loads only the reader.
 """
 
 TYPE_CHECKING = False

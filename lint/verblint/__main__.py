@@ -1,4 +1,4 @@
-"""`python -m verblint`."""
+"""Entry point of `python -m verblint`."""
 
 from verblint.cli.entry import run
 

@@ -1,4 +1,4 @@
-"""The inspection of one file: it is read, every chosen rule looks at it, and suppressions are sorted out."""
+"""Check one file: read it, run every selected rule on it, and apply suppressions."""
 
 from collections.abc import Iterable, Set
 
@@ -23,7 +23,7 @@ _UNUSED = "HB901"
 
 @value
 class Inspection:
-    """What was found in one file, in the order of the places, and what was suppressed there."""
+    """The findings in one file, ordered by position, and the findings suppressed there."""
 
     findings: tuple[Finding, ...]
     suppressed: tuple[Suppressed, ...] = ()
@@ -38,7 +38,7 @@ def inspect(
     *,
     today: str = "",
 ) -> Inspection:
-    """All findings in one file. It never raises: a file the reader refuses has exactly one finding, which says so."""
+    """Return all findings in one file. Never raises: a file the reader rejects has exactly one finding, the reason."""
     try:
         root = read(content, name, settings.limits)
     except ModelError as error:
@@ -63,7 +63,7 @@ def _look(context: Context, chosen: Choice) -> Inspection:
 
         today = context.today or current_date()
         findings, suppressed, unused = sort_out(context.root, findings, today)
-        # A narrower profile leaves some rules nothing to find, and a model is not written for one profile alone.
+        # A narrower profile leaves some rules nothing to find, but a model is not written for one profile alone.
         codes = {rule.code for rule in chosen.rules} if context.settings.profile == HOLLOW else set()
         context = replace(context, unused=tuple(s for s in unused if _could_be_used(s, codes)))
         findings += [finding for rule in chosen.rules if rule.code == _UNUSED for finding in rule.run(context)]
@@ -71,7 +71,7 @@ def _look(context: Context, chosen: Choice) -> Inspection:
 
 
 def _could_be_used(suppression: "Suppression", codes: Set[str]) -> bool:
-    """True when its rule ran; what a rule that did not run would have found, nobody knows."""
+    """Return whether its rule ran. If it did not, the suppression may still be needed."""
     rule = find(suppression.rule)
     return rule is not None and rule.is_suppressible and rule.code in codes
 

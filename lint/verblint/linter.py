@@ -1,4 +1,4 @@
-"""Linting: a file or some bytes in, a report out."""
+"""The linter: takes a file or bytes, returns a report."""
 
 import os
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from verblint.startup.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Loading `typing` would take a tenth of a start.
+    # Importing `typing` would take a tenth of the startup time.
     from typing import IO
 
     from verblint.contracts.section import ContractFault
@@ -26,21 +26,21 @@ _ROOM = 65_536
 
 
 class Linter:
-    """A project's rules, settings and contracts, ready for one file after another."""
+    """A project's rules, settings and contracts, ready to check any number of files."""
 
     def __init__(self, project: Project = _DEFAULTS, contracts: Contracts | None = None, today: str = "") -> None:
-        """Read the project's contracts unless some are given. SettingError and ContractError say what is wrong."""
+        """Read the project's contracts unless some are given. Raises SettingError or ContractError."""
         self.project = project
         self._contracts = contracts if contracts is not None else read_contracts(project)
         self._selection = Selection(project)
         self._today = today
 
     def __reduce__(self) -> tuple[type["Linter"], tuple[Project, Contracts, str]]:
-        # Rules are functions and stay here; the process that gets a linter has its own.
+        # Rules are functions and cannot be pickled; the receiving process loads its own.
         return Linter, (self.project, self._contracts, self._today)
 
     def lint(self, content: bytes, name: str) -> Report:
-        """The report on some bytes under the name of a file."""
+        """Lint bytes under a file name."""
         settings = self.project.settings
         chosen = self._selection.of(self._below_project(name))
         contracts, faults = self._contracts_beside(name)
@@ -58,7 +58,7 @@ class Linter:
         )
 
     def lint_file(self, path: str) -> Report:
-        """The report on one file; one that cannot be read is a problem, never a clean file."""
+        """Lint one file. A file that cannot be read is reported as a problem, never as clean."""
         try:
             content = _content(path, self.project.settings.limits.size + 1)
         except (OSError, ValueError) as error:
@@ -66,11 +66,11 @@ class Linter:
         return self.lint(content, path)
 
     def read(self, file: "IO[bytes]") -> bytes:
-        """The bytes of a file, but never much more than the reader would take."""
+        """Read a file, at most one byte more than the reader accepts."""
         return file.read(self.project.settings.limits.size + 1)
 
     def _contracts_beside(self, name: str) -> "tuple[Contracts, tuple[ContractFault, ...]]":
-        """The contracts, with the policies that a process has for itself in the folder of its model."""
+        """Return the contracts, including policies from a policy file beside the model."""
         file = os.path.join(os.path.dirname(name), _POLICIES)
         if self._contracts == _NO_CONTRACTS or not os.path.isfile(name) or not os.path.isfile(file):
             return self._contracts, ()
@@ -97,10 +97,10 @@ def lint(
     project: Project = _DEFAULTS,
     contracts: Contracts | None = None,
 ) -> Report:
-    """Lint one file, or some bytes under a name.
+    """Lint one file, or bytes under a name.
 
-    A text is a path. The defaults hold unless a project is given (`find_project()` finds one). Whatever the bytes are,
-    the answer is a report: with findings, or with the problem that kept the file from being checked.
+    A string is a path. Without a project the defaults apply (`find_project()` finds one). Any input yields a report:
+    with findings, or with the problem that prevented the check.
     """
     linter = Linter(project, contracts)
     if isinstance(target, bytes):
@@ -109,13 +109,13 @@ def lint(
 
 
 def lint_files(linter: Linter, paths: Iterable[str]) -> Report:
-    """One file after another, as one report."""
+    """Lint files one by one and return a single report."""
     return Report.of(linter.lint_file(path) for path in paths)
 
 
 def _content(path: str, most: int) -> bytes:
-    """The bytes of a file, but not more than so many."""
-    # As `open` would do it, without the room that it makes for the most there could be.
+    """Read at most `most` bytes of a file."""
+    # Unlike `open().read(most)`, this does not allocate a buffer of the maximum size.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         parts: list[bytes] = []
@@ -128,12 +128,12 @@ def _content(path: str, most: int) -> bytes:
 
 
 def read_contracts(project: Project) -> Contracts:
-    """The contracts a project names; without a folder of verbs there are none."""
+    """Read the contracts a project names; empty without a folder of verbs."""
     if not project.verbs:
         if project.policies:
             raise SettingError("policies are given without verbs: name the folder of verb contracts too")
         return Contracts()
-    # YAML takes longer to load than a model takes to check, and only some projects need it.
+    # Importing YAML takes longer than checking a model, and only some projects need it.
     from pathlib import Path
 
     from verblint.contracts.contract_files import read_contracts as read

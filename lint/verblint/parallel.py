@@ -1,4 +1,4 @@
-"""Many files at once: each process of several takes its share."""
+"""Lint many files in several processes."""
 
 import os
 import pickle
@@ -10,9 +10,9 @@ from verblint.report.report import Problem, Report
 
 
 def lint_in_parallel(linter: Linter, paths: Sequence[str], processes: int) -> Report:
-    """The same report as one file after another gives; a process that dies leaves problems, never clean files."""
+    """Lint in parallel, with the same report as in sequence. A process that dies leaves problems, not clean files."""
     shares = _shares(paths, processes)
-    # The first file makes this process load what the others then have from it; the last of a share is small.
+    # Linting one file first loads modules that the forked processes then share; the last file of a share is small.
     own = [lint_files(linter, shares[0][-1:])]
     children = [_start(linter, share) for share in shares[1:]]
     own.append(lint_files(linter, shares[0][:-1]))
@@ -22,14 +22,14 @@ def lint_in_parallel(linter: Linter, paths: Sequence[str], processes: int) -> Re
 
 
 def available_processes() -> int:
-    """How many processors this process may use; where it cannot be doubled, one."""
+    """Return how many processors this process may use; 1 where `fork` is missing."""
     if not hasattr(os, "fork"):
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _shares(paths: Sequence[str], processes: int) -> list[list[str]]:
-    """The paths in shares of about the same size, the largest files first to the smallest share."""
+    """Split the paths into shares of similar size, assigning the largest files first."""
     sizes = {path: _size(path) for path in paths}
     shares: list[list[str]] = [[] for _ in range(processes)]
     totals = [0] * processes
@@ -48,7 +48,7 @@ def _size(path: str) -> int:
 
 
 def _start(linter: Linter, paths: Sequence[str]) -> tuple[int, int]:
-    """A process that lints some files and writes its report to the pipe whose other end is returned with its id."""
+    """Fork a process that lints files, and return its id and the pipe that its report is read from."""
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -56,7 +56,7 @@ def _start(linter: Linter, paths: Sequence[str]) -> tuple[int, int]:
     if process:
         os.close(writing)
         return process, reading
-    # The child: whatever happens here, it never returns into the code of its parent.
+    # The child must never return into its parent's code, not even after an error.
     try:
         os.close(reading)
         with os.fdopen(writing, "wb") as pipe:
@@ -77,7 +77,7 @@ def _finish(process: int, reading: int, paths: Sequence[str]) -> Report:
 
 
 def _in_order(reports: Sequence[Report], paths: Sequence[str]) -> Report:
-    """One report, as if the files had been looked at in the order they were given."""
+    """Merge reports, ordered as if the files were linted in the given order."""
     whole = Report.of(reports)
     places = {path: number for number, path in enumerate(paths)}
     return Report(

@@ -1,4 +1,4 @@
-"""Paths and patterns: which files somebody means."""
+"""Expand paths and patterns to files."""
 
 import os
 from collections.abc import Iterator
@@ -8,22 +8,22 @@ from re import compile as pattern
 
 SUFFIX = ".bpmn"
 _WILD = "*?["
-# Folders nobody means: version control, environments, installed packages.
+# Skipped, as are all hidden folders (version control, environments): installed packages and caches.
 _SKIPPED = ("node_modules", "__pycache__")
 
 
 class NoMatch(Exception):
-    """A path, a folder or a pattern that leads to no file; the message is the sentence to show."""
+    """A path, folder or pattern that matches no file; the message is shown to the user."""
 
 
 def expand(argument: str) -> Iterator[str]:
-    """The files an argument means, in order, or NoMatch: a file, all models of a folder, or what a pattern matches."""
+    """Yield the files of an argument in order, or raise NoMatch. It is a file, a folder of models, or a pattern."""
     if os.path.isdir(argument):
         found = _models(argument)
         if not found:
             raise NoMatch(f"{argument}: the folder holds no {SUFFIX} file")
     elif os.path.exists(argument) or not any(sign in argument for sign in _WILD):
-        # A file that does not exist is found out when it is opened, like one that cannot be read.
+        # A missing file is reported when it is opened, like an unreadable one.
         found = [argument]
     else:
         found = _matching(argument)
@@ -33,7 +33,7 @@ def expand(argument: str) -> Iterator[str]:
 
 
 def matches(path: str, wanted: str) -> bool:
-    """True when a relative path fits a pattern; `**` stands for any number of folders."""
+    """Return whether a relative path matches a pattern; `**` matches any number of folders."""
     return _expression(wanted).fullmatch(path) is not None
 
 
@@ -42,7 +42,7 @@ def _models(folder: str) -> list[str]:
 
 
 def _matching(wanted: str) -> list[str]:
-    """The files that match, looked for below the folder that stands before the first wild card."""
+    """Return the matching files, searched below the folder before the first wildcard."""
     fixed, rest = _split(wanted)
     start = fixed or os.curdir
     matching = (path for path in _below(start) if matches(_relative(path, start), rest))
@@ -57,7 +57,7 @@ def _split(wanted: str) -> tuple[str, str]:
 
 
 def _below(folder: str) -> Iterator[str]:
-    # A folder that cannot be listed must not pass for an empty one, so its error is let through.
+    # A folder that cannot be listed must not look empty, so its error is raised.
     for root, folders, files in os.walk(folder, onerror=_raise):
         folders[:] = [name for name in folders if not name.startswith(".") and name not in _SKIPPED]
         yield from (os.path.join(root, name) for name in files)
@@ -68,7 +68,7 @@ def _raise(error: OSError) -> None:
 
 
 def _relative(path: str, start: str) -> str:
-    """A path that was found below a folder, seen from there."""
+    """Return a path relative to the folder it was found below."""
     return path[len(start) :].replace(os.sep, "/").lstrip("/")
 
 
@@ -96,7 +96,7 @@ def _expression(wanted: str) -> Pattern[str]:
 
 
 def _literal(wanted: str, at: int) -> tuple[str, int]:
-    """One character, or a set of them in brackets."""
+    """Translate one character, or a set of characters in brackets."""
     end = wanted.find("]", at + 2)
     if wanted[at] != "[" or end < 0:
         return escape(wanted[at]), at + 1

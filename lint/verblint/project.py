@@ -1,13 +1,13 @@
-"""A project: what its `[tool.verblint]` says, checked so that a typo can never switch a check off.
+"""A project's `[tool.verblint]` settings, validated so that a typo never disables a check.
 
     [tool.verblint]
     engine = "8.8"                        # what the models must deploy on: 8.6 to 8.10
     profile = "hollow"                    # or strict-v1: fewer elements, nothing left to a default
     verbs = "verbs"                       # the folder of verb contracts; policies.yaml files in it count too
     policies = ["processes/policies.yaml"]
-    select = ["HB", "AM"]                 # codes, beginnings of codes, or names; all rules when left out
+    select = ["HB", "AM"]                 # codes, prefixes of codes, or names; default: all rules
     ignore = ["HB601"]
-    max-warnings = 0                      # so many warnings are still clean
+    max-warnings = 0                      # this many warnings are still clean
     baseline = "verblint-baseline.json"
     service-tasks = 15                    # the N of HB601
     [tool.verblint.severity]
@@ -19,7 +19,7 @@
     depth = 100
     elements = 50000
 
-Every field of `Settings` is a setting under its own name, with dashes. Paths are relative to the file they stand in.
+Every field of `Settings` is a setting under its own name, with dashes. Paths are relative to the settings file.
 """
 
 import os
@@ -37,12 +37,12 @@ _MARK = b"verblint"
 
 
 class SettingError(Exception):
-    """A setting that does not exist or cannot be meant; the message is the sentence to show."""
+    """A setting that does not exist or has an invalid value; the message is shown to the user."""
 
 
 @value
 class Project:
-    """Everything a project decided; `folder` is where its paths start and `file` where it was read, if anywhere."""
+    """All settings of a project; paths are relative to `folder`, and `file` is the settings file, if there is one."""
 
     settings: Settings = field(default_factory=Settings)
     verbs: str = ""
@@ -57,12 +57,12 @@ class Project:
     file: str = ""
 
     def path(self, name: str) -> str:
-        """A path of the settings as seen from the current folder."""
+        """Return a path from the settings relative to the current folder."""
         return os.path.join(self.folder, name) if self.folder else name
 
 
 def find_project(start: str = "") -> Project:
-    """The settings of the nearest pyproject.toml that has some, looked for from a folder upwards; else the defaults."""
+    """Read the nearest pyproject.toml with a `[tool.verblint]` table, searching upwards, or return the defaults."""
     folder = os.path.abspath(start or os.curdir)
     while True:
         file = os.path.join(folder, FILE)
@@ -77,7 +77,7 @@ def find_project(start: str = "") -> Project:
 
 
 def read_project(file: str) -> Project:
-    """The settings in one file, or SettingError."""
+    """Read the settings from one file, or raise SettingError."""
     project = _read(file)
     if project is None:
         raise SettingError(f"{file}: there is no [{_TABLE}]")
@@ -90,7 +90,7 @@ def _read(file: str) -> Project | None:
             content = opened.read()
     except OSError as error:
         raise SettingError(f"{file}: {error.strerror}") from None
-    # Most files have nothing for us, and a TOML parser takes longer to load than to look.
+    # Most files have no such table, and importing a TOML parser takes longer than this search.
     table = _table(content, file) if _MARK in content else None
     if table is None:
         return None
@@ -113,13 +113,13 @@ def _table(content: bytes, file: str) -> Mapping[str, object] | None:
 
 
 class _Reading:
-    """One table of settings while it is read."""
+    """Validates one settings table."""
 
     def __init__(self, file: str) -> None:
         self._file = file
 
     def run(self, table: Mapping[str, object]) -> Project:
-        """The project a table describes."""
+        """Return the project that a table describes."""
         rules = [_dashed(name) for name in fields(Settings)]
         others = [_dashed(name) for name in fields(Project) if name not in ("settings", "folder", "file")]
         self._only(table, (*rules, *others))
@@ -157,7 +157,7 @@ class _Reading:
         return replace(limits, **{name: self._integer(table, name, getattr(limits, name), least=1) for name in table})
 
     def _like(self, default: object, table: Mapping[str, object], name: str) -> object:
-        """A value of the same type as the default it replaces."""
+        """Return a value of the same type as the default it replaces."""
         if isinstance(default, bool):
             given = table[name]
             if not isinstance(given, bool):

@@ -1,10 +1,10 @@
-"""What a project may decide about its own linting."""
+"""Settings that rules read."""
 
 from verblint.bpmn.reader import Limits
 from verblint.startup.value import field, value
 
 ENGINES = ("8.6", "8.7", "8.8", "8.9", "8.10")
-# Their content is data in `verblint.contracts.profiles`, which is loaded only where a profile narrows something.
+# Defined in `verblint.contracts.profiles`, which is imported only if the profile restricts something.
 HOLLOW = "hollow"
 STRICT_V1 = "strict-v1"
 PROFILES = (HOLLOW, STRICT_V1)
@@ -12,7 +12,7 @@ PROFILES = (HOLLOW, STRICT_V1)
 
 @value
 class Settings:
-    """The decisions that rules ask for; the defaults are the strict ones."""
+    """Settings that rules read; the defaults are the strictest."""
 
     engine: str = "8.8"
     limits: Limits = field(default_factory=Limits)

@@ -1,4 +1,4 @@
-"""For test suites of projects: models checked where everything else is.
+"""Check models in a project's test suite.
 
 from verblint.testing import assert_hollow
 
@@ -14,10 +14,9 @@ from verblint.report.report import CLEAN, Report
 
 
 def assert_hollow(*patterns: str, project: Project | None = None) -> Report:
-    """Raise AssertionError with every finding when a model is not hollow, or when a pattern matches no model.
+    """Raise AssertionError with every finding if a model is not hollow, or if a pattern matches no model.
 
-    The project's settings are those of the nearest pyproject.toml, unless some are given. The report comes back, so
-    that a test can say more about it.
+    Without a project, the settings come from the nearest pyproject.toml. Returns the report for further assertions.
     """
     linter = Linter(find_project() if project is None else project)
     try:

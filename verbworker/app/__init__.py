@@ -1,4 +1,1 @@
-"""One process, put together: settings, wiring, services, health, logging, tracing and the client.
-
-It alone chooses an engine.
-"""
+"""Settings, wiring, services, health, logging, tracing and client of one process. Only `app` chooses an engine."""

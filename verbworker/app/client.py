@@ -1,4 +1,4 @@
-"""The office: what a person or a program needs to ask for verbs and to read the runbook, without a worker."""
+"""The client: starts verbs and reads the runbook for people and programs, without a worker."""
 
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ class Client:
 
 @asynccontextmanager
 async def opened_office(settings: Settings, registry: Registry) -> AsyncIterator[Client]:
-    """Open an office. A workflow verb asked for here is started by the next worker that has time."""
+    """Open a client. A workflow verb requested here is started by the next worker with free capacity."""
     ring = selfcheck.required_ring(registry, settings)
     await migrations.require(settings.database())
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Reading the runbook: an entry with everything around it that people want to know."""
+"""Read a runbook entry with everything that people want to know about it."""
 
 from dataclasses import dataclass
 from uuid import UUID, uuid4
@@ -16,7 +16,7 @@ from verbworker.stores.deployments import Deployments
 
 @dataclass(frozen=True, slots=True)
 class FoundEntry:
-    """All there is to say about an entry."""
+    """An entry with its events, waits, progress and stalls."""
 
     entry: Entry
     events: list[Event]
@@ -27,7 +27,7 @@ class FoundEntry:
 
 
 class EntryView:
-    """Reads an entry with everything around it."""
+    """Reads an entry with its events, waits, progress and stalls."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -35,7 +35,7 @@ class EntryView:
         self._stalls = Stalls(database)
 
     async def find(self, entry_id: UUID, tenant: str) -> FoundEntry:
-        """One entry of a tenant; raises `NotFound`."""
+        """Return one entry of a tenant; raises `NotFound`."""
         entry = await self._runbook.entry(entry_id, tenant_id=tenant)
         if entry is None:
             raise NotFound(f"the tenant {tenant} has no entry {entry_id}")
@@ -46,7 +46,7 @@ class EntryView:
         return FoundEntry(entry, events, waits, far, trouble, stalls)
 
     async def progress(self, entry: Entry) -> Progress:
-        """How far an entry is."""
+        """Return how far an entry has come."""
         events, waits = await self._runbook.events(entry.entry_id), await self._runbook.waits(entry.entry_id)
         stalls = await self._stalls.of_entry(entry.entry_id)
         return progress(entry, events, waits, stalls, steps=await self._steps(entry))

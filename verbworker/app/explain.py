@@ -1,4 +1,4 @@
-"""The story of one job in plain words: what happened, in order, and why the runtime did what it did. No I/O."""
+"""The history of one job in plain words: what happened, in order, and why the runtime did it. No I/O."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from verbworker.stores.jobs.histories import FrameEvent, History, Told
 
 @dataclass(frozen=True, slots=True)
 class StoryLine:
-    """One sentence of a story and the moment it tells of."""
+    """One sentence of a history, with its time."""
 
     at: datetime
     text: str
 
 
 def headline(frame: Told) -> str:
-    """What job this is."""
+    """Return a sentence that identifies the job."""
     entry = f", entry {frame.entry_id}" if frame.entry_id else ""
     return (
         f"Job {frame.job_key} is {frame.verb} at {frame.element_id} of process {frame.process_id}"
@@ -27,7 +27,7 @@ def headline(frame: Told) -> str:
 
 
 def explain(history: History) -> list[StoryLine]:
-    """The whole story, oldest first; its last line says how things stand now."""
+    """Return the whole history, oldest first; the last line describes the current state."""
     tellers = _Tellers(history)
     lines = [*tellers.beginning(), *tellers.middle(), *tellers.verdict()]
     told = [*sorted(lines, key=lambda line: line.at), StoryLine(history.frame.now, standing(history))]
@@ -35,14 +35,14 @@ def explain(history: History) -> list[StoryLine]:
 
 
 def moment(at: object) -> str:
-    """A moment as it is printed; the facts of an event hold moments as text."""
+    """Format a time for output; the facts of an event hold times as text."""
     if isinstance(at, str):
         at = datetime.fromisoformat(at)
     return at.strftime("%H:%M:%S.%f")[:-3] if isinstance(at, datetime) else "an unknown time"
 
 
 class _Tellers:
-    """Turns what is known of one job into lines."""
+    """Turns the history of one job into lines."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -171,7 +171,7 @@ _PLAIN: Mapping[str, str] = {
     "verdict unavailable": "told the verdict, but the engine did not answer; the relay sends it again",
     "wait": "got another delivery right after the incident was reported, too soon for a person, so it dropped it",
 }
-"""What a worker did, by the kind of an event that has no facts of its own."""
+"""What a worker did, by event kind, for events without facts of their own."""
 
 
 def _reason(event: FrameEvent) -> str:
@@ -219,7 +219,7 @@ def _acknowledged(frame: Told) -> str:
 
 
 def standing(history: History) -> str:
-    """How things stand now and what happens next."""
+    """Describe the current state and what happens next."""
     frame = history.frame
     times = f"{frame.deliveries} {'delivery' if frame.deliveries == 1 else 'deliveries'}"
     match frame.state:

@@ -1,4 +1,4 @@
-"""The export directory: where entries of the runbook are written before they are dropped."""
+"""The export directory: runbook entries are written here before they are dropped."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from verbworker.errors import CannotRun
 
 
 class ExportDirectory:
-    """A directory of files with one entry a line. A file is there whole or not at all, and never written again."""
+    """A directory of files with one entry per line. A file is either complete or absent, and never rewritten."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -22,7 +22,7 @@ class ExportDirectory:
         await asyncio.to_thread(self._write, lines)
 
     def check(self) -> None:
-        """Raise `CannotRun` when no file can be written here."""
+        """Raise `CannotRun` if no file can be written here."""
         if not (self._directory.is_dir() and os.access(self._directory, os.W_OK | os.X_OK)):
             raise CannotRun(f"export_dir: {self._directory} is not a directory that this process can write to")
 
@@ -30,7 +30,7 @@ class ExportDirectory:
         name = f"runbook-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid4().hex[:12]}.jsonl"
         part = self._directory / f".{name}.part"
         try:
-            # For this user alone: what people asked and decided is in it.
+            # Readable by this user only: it holds what people requested and decided.
             with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in lines)
                 file.flush()
@@ -44,7 +44,7 @@ class ExportDirectory:
 
 
 def exported_lines(place: Path) -> Iterator[tuple[str, str]]:
-    """The lines of an exported file, or of every one in a directory, each with the place where it stands."""
+    """Yield the lines of an exported file, or of every file in a directory, each with its file and line number."""
     files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place]
     for file in files:
         try:
@@ -57,7 +57,7 @@ def exported_lines(place: Path) -> Iterator[tuple[str, str]]:
 
 
 def _flush(directory: Path) -> None:
-    """Have the new name survive a crash as well."""
+    """Make the new file name survive a crash as well."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

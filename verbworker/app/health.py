@@ -1,4 +1,4 @@
-"""Health: /live, /ready and /metrics over a few lines of HTTP, for probes and scrapers and nobody else."""
+"""A minimal HTTP server for /live, /ready and /metrics, meant only for probes and scrapers."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ _REASONS = {
 
 
 class Probes(Protocol):
-    """What the two questions look at: each thing by name, None when it is well, else a few words."""
+    """The checks behind /live and /ready: each by name, None when it is well, else a few words."""
 
     def live(self) -> Mapping[str, str | None]: ...
     async def ready(self) -> Mapping[str, str | None]: ...
@@ -41,7 +41,7 @@ class Probes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """What a request is answered with."""
+    """The response to a request."""
 
     status: int
     body: bytes
@@ -49,7 +49,7 @@ class ProbeAnswer:
 
 
 class Health:
-    """The little server. It opens with `async with` and answers until it is left."""
+    """The health server. Use it with `async with`; it answers until the block ends."""
 
     def __init__(self, host: str, port: int, probes: Probes, *, patience: float = _PATIENCE) -> None:
         self._host = host
@@ -63,14 +63,14 @@ class Health:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens, once it is open."""
+        """Return where it listens, once it is open."""
         if self._server is None:
             return self._host, self._port
         host, port = self._server.sockets[0].getsockname()[:2]
         return str(host), int(port)
 
     async def __aenter__(self) -> Self:
-        """Listen."""
+        """Start listening."""
         try:
             self._server = await asyncio.start_server(self._serve, self._host, self._port, limit=_LONGEST_REQUEST)
         except OSError as error:
@@ -83,7 +83,7 @@ class Health:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Listen no more; answers under way are waited for as long as one may take."""
+        """Stop listening, and wait for responses in progress as long as one may take."""
         if self._server is not None:
             self._server.close()
         with suppress(TimeoutError):
@@ -131,7 +131,7 @@ class Health:
             return method, _told(503, "no answer in time")
 
     async def answer(self, method: str, path: str) -> ProbeAnswer:
-        """What a request for `path` is answered with."""
+        """Return the response to a request for `path`."""
         if path not in ("/live", "/ready", "/metrics"):
             return _told(404, "there are /live, /ready and /metrics")
         if method not in ("GET", "HEAD"):
@@ -142,7 +142,7 @@ class Health:
 
 
 async def _swallow(reader: asyncio.StreamReader) -> None:
-    """Read on for a moment: closing with bytes unread would reset the connection before the answer is seen."""
+    """Keep reading briefly: closing with unread bytes would reset the connection before the response is seen."""
     swallowed = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(_SWALLOWING):

@@ -22,7 +22,7 @@ _NOISY = ("grpc", "asyncio", "asyncpg")
 
 
 def set_up(*, as_json: bool, level: str, stream: TextIO | None = None) -> None:
-    """Send every record to `stream`, standard error unless given. The last call counts."""
+    """Send every record to `stream`, by default standard error. The last call wins."""
     is_debug = level == "debug"
     target = logging.StreamHandler(stream if stream is not None else sys.stderr)
     target.setFormatter(JsonLines(is_debug=is_debug) if as_json else PlainLines(is_debug=is_debug))
@@ -30,23 +30,23 @@ def set_up(*, as_json: bool, level: str, stream: TextIO | None = None) -> None:
     root.handlers[:] = [target]
     root.setLevel(level.upper())
     for name in _NOISY:
-        # Other people's debug lines may hold what ours must not.
+        # Debug lines of other libraries may hold what ours must not.
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
-    # It repeats for every connection, many times a second, what our own lines say once.
+    # asyncpg repeats for every connection, many times a second, what our own lines report once.
     logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
     # A full disk or a closed pipe must not turn a log line into a traceback on a broken stream.
     logging.raiseExceptions = False
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, then the record's own fields."""
+    """One JSON object per line: time, level, logger, message, then the record's own fields."""
 
     def __init__(self, *, is_debug: bool = False) -> None:
         super().__init__()
         self._is_debug = is_debug
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line."""
+        """Return the record as one line."""
         line: dict[str, object] = {
             "time": _time(record),
             "level": record.levelname.lower(),
@@ -68,7 +68,7 @@ class PlainLines(logging.Formatter):
         self._is_debug = is_debug
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line, or as several with the trace of an error."""
+        """Return the record as one line, or as several with the trace of an error."""
         fields = "".join(f" {name}={value}" for name, value in _fields(record))
         line = f"{_time(record)} {record.levelname:<7} {_safe(record.getMessage())}{fields}"
         error = _error(record)
@@ -93,7 +93,7 @@ def _shown(value: object) -> object:
         case str():
             return _safe(value)
         case bytes():
-            # Bytes are payloads more often than not.
+            # Bytes are usually payloads.
             return f"<{len(value)} bytes>"
         case dict() | list() | tuple() | set():
             # A structure may hold anything; its size is enough.
@@ -103,7 +103,7 @@ def _shown(value: object) -> object:
 
 
 def _safe(text: str) -> str:
-    # Cut before and after: looking costs time, and a secret must not be cut in half before it is hidden.
+    # Cut before and after: searching takes time, and a secret must be hidden before a cut could split it.
     hidden = _SECRET_IN_TEXT.sub(_masked, text[: 2 * _LONGEST])
     return hidden if len(hidden) <= _LONGEST else f"{hidden[:_LONGEST]} [...]"
 
@@ -118,7 +118,7 @@ def _error(record: logging.LogRecord) -> BaseException | None:
 
 
 def _trace(error: BaseException, *, is_debug: bool) -> Iterator[str]:
-    """The error and its causes, newest first: type and places; words only where they are ours or asked for."""
+    """Yield the error and its causes, newest first: types and places; messages only if ours or in debug mode."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen:

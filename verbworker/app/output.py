@@ -1,4 +1,4 @@
-"""How commands speak: a table for people, JSON for programs, and the one `asyncio.run`."""
+"""Output of commands: a table for people, JSON for programs, and the only `asyncio.run`."""
 
 import asyncio
 import json
@@ -13,17 +13,17 @@ from verbworker.errors import VerbworkerError, leaves
 
 T = TypeVar("T")
 
-# What a cell holds may come from outside: it must neither break a line nor steer a terminal.
+# A cell may hold text from outside: it must neither break a line nor control a terminal.
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), " ")
 _STYLES = {"ok": "green", "warn": "yellow", "wrong": "bold red"}
 
 
 LONGEST = 3_650 * 86_400.0
-"""Seconds that an option may ask for: ten years, so that no clock overflows."""
+"""The most seconds that an option accepts: ten years, so that no clock overflows."""
 
 
 def not_blank(text: str) -> str:
-    """Refuse an option that is given without a word in it."""
+    """Reject an option whose value is blank."""
     if not text.strip():
         raise typer.BadParameter("it is blank; say why in a few words")
     return text
@@ -46,17 +46,17 @@ def say(sentence: str) -> None:
 
 
 def complain(sentence: str) -> None:
-    """Print one line for a person to read although the output goes elsewhere."""
+    """Print one line to standard error, for a person to read while the output is redirected."""
     sys.stderr.write(f"verbworker: {sentence}\n")
 
 
 def print_json(told: object) -> None:
-    """Print something for programs."""
+    """Print a value as JSON, for programs."""
     say(json.dumps(told, default=_plain, indent=2))
 
 
 def answer(sentence: str, told: Mapping[str, object], *, as_json: bool) -> None:
-    """Print what was done: a sentence for people, or all there is to know of it for programs."""
+    """Print the result: a sentence for people, or all details for programs."""
     if as_json:
         print_json(dict(told))
     else:
@@ -64,7 +64,7 @@ def answer(sentence: str, told: Mapping[str, object], *, as_json: bool) -> None:
 
 
 def show(rows: Sequence[Mapping[str, object]], *, columns: Sequence[str], as_json: bool) -> None:
-    """Print rows: JSON when asked, a table on a terminal, tab-separated lines in a pipe."""
+    """Print rows: JSON if requested, a table on a terminal, tab-separated lines in a pipe."""
     if as_json:
         print_json([dict(row) for row in rows])
     elif sys.stdout.isatty():
@@ -76,11 +76,11 @@ def show(rows: Sequence[Mapping[str, object]], *, columns: Sequence[str], as_jso
 
 @contextmanager
 def busy(words: str) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal that something goes on, until it is over; in a pipe, nothing. The callable changes the words.
+    """Show a spinner on a terminal while the block runs; show nothing in a pipe. The callable changes the text.
 
-    It moves on standard error, so what the command prints is the same either way.
+    The spinner is on standard error, so the command's output is the same either way.
     """
-    # A command that another one started has the terminal, but nobody who types.
+    # A command started by another command has the terminal, but no person who types.
     if not (sys.stderr.isatty() and sys.stdin.isatty()):
         yield lambda _: None
         return
@@ -98,10 +98,10 @@ def _show_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) ->
 
     table = Table()
     for column in columns:
-        # Folded, not cut off: an id that is shown in part is of no use.
+        # Folded, not truncated: part of an id is of no use.
         table.add_column(column, overflow="fold")
     for row in rows:
-        # As text, not as markup: brackets stay what they are.
+        # As text, not as markup: brackets stay as they are.
         cells = (_cell(row.get(column)) for column in columns)
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
     Console().print(table)

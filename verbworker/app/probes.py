@@ -1,4 +1,4 @@
-"""The probes of a worker: what must hold for it to be alive, and for it to be ready."""
+"""The probes of a worker: when it is alive, and when it is ready."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,36 +13,36 @@ from verbworker.work.feeds.worker import Worker
 
 _STALE_TICK = 10.0
 _PATIENCE = 3.0
-# A service that tried once or twice in vain is no reason to take no traffic.
+# One or two failed tries of a service are no reason to refuse traffic.
 _LONGEST_TROUBLE = 5.0
 
 
 class WorkerProbes:
-    """Looks at one worker. Alive is the event loop alone: a lost database is no reason to restart a process."""
+    """Checks one worker. Liveness covers the event loop alone: a lost database is no reason to restart a process."""
 
     def __init__(self, worker: Worker, database: Database, engine: Engine, *, poll_wait: timedelta) -> None:
         self._worker = worker
         self._database = database
         self._engine = engine
-        # Three polls, and what one that fails may take until its deadline.
+        # Three polls, plus the time that a failing poll may take until its deadline.
         self._stale_poll = poll_wait.total_seconds() * 3 + 10
         self._opened_at = asyncio.get_running_loop().time()
 
     @property
     def services(self) -> list[Service]:
-        """Every service of this process: the worker's and the engine's own."""
+        """Return every service of this process: the worker's and the engine's own."""
         engine = self._engine.services if isinstance(self._engine, RunsServices) else ()
         return [*self._worker.services, *engine]
 
     def live(self) -> Mapping[str, str | None]:
-        """Whether the event loop turns."""
+        """Check that the event loop runs."""
         age = asyncio.get_running_loop().time() - max(self._worker.ticked_at, self._opened_at)
         return {"loop": f"last tick {age:.0f} s ago" if age > _STALE_TICK else None}
 
     async def ready(self) -> Mapping[str, str | None]:
-        """Whether jobs can be worked on: database and gateway answer, services and polls are well, no drain.
+        """Check that jobs can be worked on: database and gateway answer, services and polls are well, no drain.
 
-        A loop that takes jobs and meets a bug goes on and shows it here until a pass goes well. It is no reason to
+        A feed loop that hits a bug keeps running and is reported here until a pass succeeds. That is no reason to
         restart the process: the other feeds work.
         """
         async with asyncio.TaskGroup() as questions:
@@ -74,5 +74,5 @@ async def _answer(question: Callable[[], Awaitable[str | None]]) -> str | None:
     except TimeoutError:
         return f"no answer within {_PATIENCE:g} s"
     except VerbworkerError as error:
-        # The kind alone: who may probe need not know addresses.
+        # The error type alone: a prober need not know addresses.
         return type(error).__name__

@@ -1,4 +1,4 @@
-"""The start-up self-check: everything that must hold before the first job is taken, each with its own sentence."""
+"""The start-up self-check: everything that must hold before the first job is taken, each with its own message."""
 
 import logging
 
@@ -14,11 +14,11 @@ from verbworker.stores.database import Database
 _log = logging.getLogger(__name__)
 
 NOBODY = "verbworker.self-check"
-"""A job type no model has: asking for it shows whether we may ask at all."""
+"""A job type that no model has: activating it shows whether we have permission to activate jobs."""
 
 
 def required_ring(registry: Registry, settings: Settings) -> KeyRing | None:
-    """The key ring; `ContractInvalid` when a workflow verb needs one and none is set."""
+    """Return the key ring; raise `ContractInvalid` if a workflow verb needs one and none is set."""
     ring = settings.key_ring()
     signed = sorted(verb.name for verb in registry.workflows.values() if verb.integrity == "signed")
     if signed and ring is None:
@@ -35,17 +35,17 @@ async def require_schema(dsn: str) -> None:
 
 
 async def require_writable(database: Database) -> None:
-    """Raise `CannotRun` unless the database takes writes."""
+    """Raise `CannotRun` unless the database accepts writes."""
     await durability.require_writable(database)
 
 
 async def require_durable(database: Database) -> None:
-    """Raise `CannotRun` unless the database takes writes and a confirmed commit survives a crash of the server."""
+    """Raise `CannotRun` unless the database accepts writes and a confirmed commit survives a crash of the server."""
     await durability.require_durable(database)
 
 
 async def greet(engine: Engine, settings: Settings) -> None:
-    """Tell wrong credentials or tenants now. An engine that is away is no reason to end: it may come back."""
+    """Report wrong credentials or tenants now. An unavailable engine is no reason to exit: it may come back."""
     try:
         facts = await engine.facts()
         await engine.activate(Ask(NOBODY, settings.worker_name, 1000, (), settings.tenant_ids), 1, 0)

@@ -1,4 +1,4 @@
-"""The staff of a worker: who serves the jobs that are no verbs, and who works in the background."""
+"""The services of a worker: handlers of internal jobs, and background services."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ from verbworker.work.upkeep.retention import Retention
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Everybody but the executor of verbs."""
+    """Everything in a worker except the executor of verbs."""
 
     identity: InstanceIdentity
     reconciler: Reconciler
@@ -55,7 +55,7 @@ def build_services(
     ring: KeyRing | None,
     tracer: Tracer,
 ) -> Services:
-    """Everybody who carries entries from their start to their end."""
+    """Build the handlers and services that carry entries from start to end."""
     control = databases.control
     tenant = settings.tenant_ids[0] if settings.tenant_ids else None
     dispatches = Dispatches(control, engine_id=engine.engine_id, owner=owner)
@@ -95,6 +95,6 @@ def build_services(
 
 
 def retention(settings: Settings, database: Database, *, owner: UUID | None = None) -> Retention:
-    """Build retention as the settings want it."""
+    """Build retention from the settings."""
     export = None if settings.export_dir is None else ExportDirectory(settings.export_dir).write
     return Retention(database, settings.keep(), export=export, owner=owner)

@@ -107,7 +107,7 @@ class Settings(BaseSettings):
     )
     archive_after: Seconds = Field(default=timedelta(minutes=10), description="when an acknowledged frame moves")
 
-    # For how long: days (90d), hours (12h), seconds, or forever. Nothing of an open case goes, however old it is.
+    # How long to keep: days (90d), hours (12h), seconds, or forever. Nothing of an open case is dropped at any age.
     engine_retention: Kept = Field(
         default=timedelta(days=7), description="ended instances of the embedded engine, after their end"
     )
@@ -145,7 +145,7 @@ class Settings(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     def database(self) -> str:
-        """The database's address, or one sentence on how to give it."""
+        """Return the database's address; raise `ContractInvalid` if none is set."""
         dsn = self.dsn.get_secret_value() if self.dsn else ""
         if not dsn.strip() and self.dsn_file is not None:
             dsn = _read(self.dsn_file, "dsn_file").strip()
@@ -154,7 +154,7 @@ class Settings(BaseSettings):
         return dsn
 
     def cluster(self) -> str:
-        """The engine's id, or one sentence on why there is no default. An engine in the database goes with it."""
+        """Return the engine's id; raise `ContractInvalid` if none is set. Only the embedded engine has a default."""
         if self.engine == "embedded" and not (self.engine_id or "").strip():
             return "embedded"
         if not (self.engine_id or "").strip():
@@ -165,11 +165,11 @@ class Settings(BaseSettings):
         return (self.engine_id or "").strip()
 
     def keep(self) -> dict[str, timedelta | None]:
-        """For how long each kind of row is kept, by the name of its setting; None is for ever."""
+        """Return how long each kind of row is kept, by setting name; None means forever."""
         return {name: getattr(self, name) for name in type(self).model_fields if name.startswith("keep_")}
 
     def key_ring(self) -> KeyRing | None:
-        """The signing keys, or None when there are none."""
+        """Return the signing keys, or None if no key is set."""
         keys = {kid: secret.get_secret_value() for kid, secret in self.integrity_keys.items()}
         if self.integrity_keys_file is not None:
             keys |= _keys_in(self.integrity_keys_file)
@@ -184,7 +184,7 @@ class Settings(BaseSettings):
 
 
 def load(**overrides: object) -> Settings:
-    """Read the settings; what is None in `overrides` was not given on the command line."""
+    """Read the settings; a None in `overrides` was not given on the command line."""
     given = {name: value for name, value in overrides.items() if value is not None}
     _refuse_wrong_file()
     try:
@@ -196,7 +196,7 @@ def load(**overrides: object) -> Settings:
 
 
 def _refuse_wrong_file() -> None:
-    """Say what is wrong with `verbworker.toml` itself; pydantic would not say that it is the file."""
+    """Report what is wrong with `verbworker.toml` itself; pydantic would not name the file."""
     if not FILE.is_file():
         return
     try:

@@ -1,4 +1,4 @@
-"""Signals: the first asks a worker to drain, the second ends the process at once."""
+"""Signals: the first asks a worker to drain, the second ends the process immediately."""
 
 import asyncio
 import os
@@ -12,11 +12,11 @@ _ENDING = (signal.SIGTERM, signal.SIGINT)
 
 @contextmanager
 def drain_on_signal(stop: asyncio.Event) -> Iterator[None]:
-    """Set `stop` on the first SIGTERM or SIGINT while inside. Correctness never depends on a clean end."""
+    """Set `stop` on the first SIGTERM or SIGINT inside the block. Correctness never depends on a clean end."""
     loop = asyncio.get_running_loop()
     heard = 0
 
-    # Not the loop's own handlers: these run even while a verb keeps the loop from turning.
+    # Not the loop's own handlers: these run even while a verb blocks the loop.
     def hear(number: int, frame: FrameType | None) -> None:
         nonlocal heard
         heard += 1

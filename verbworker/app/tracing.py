@@ -1,4 +1,4 @@
-"""OpenTelemetry: one span per job, sent where the usual OTEL_* variables say. Imported only when it is on."""
+"""OpenTelemetry: one span per job, exported as the usual OTEL_* variables configure. Imported only when enabled."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -21,26 +21,26 @@ _WELL = ("completed", "thrown", "not claimed")
 
 @asynccontextmanager
 async def tracing(worker: str) -> AsyncIterator["JobTracer"]:
-    """A tracer whose spans are on their way before this is left."""
+    """Open a tracer; its spans are sent before the block ends."""
     resource = Resource.create({"service.name": "verbworker", "service.instance.id": worker})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     try:
         yield JobTracer(provider)
     finally:
-        # It waits for the collector as long as one export may take, so it waits in a thread.
+        # Shutdown waits for the collector as long as one export may take, so it runs in a thread.
         await asyncio.to_thread(provider.shutdown)
 
 
 class JobTracer:
-    """Makes a span for each delivery. It is the current span while the verb runs, so that the verb's own lie inside."""
+    """Makes a span for each delivery. It is current while the verb runs, so the verb's own spans nest in it."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer("verbworker", version("verbworker"))
 
     @contextmanager
     def job(self, job: Job) -> Iterator[Span]:
-        """A span named after the verb. It holds names and numbers, never a variable of the process."""
+        """Open a span named after the verb. It holds names and numbers, never a process variable."""
         with self._tracer.start_as_current_span(
             job.type,
             kind=SpanKind.CONSUMER,
@@ -64,13 +64,13 @@ class JobSpan:
         self._span = span
 
     def claimed(self, claim: Claim) -> None:
-        """Note which try this is, and how it came to be ours."""
+        """Record which attempt this is, and how it was claimed."""
         self._span.set_attribute("verbworker.attempt", claim.runs)
         self._span.set_attribute("verbworker.epoch", claim.epoch)
         self._span.set_attribute("verbworker.claim", claim.claimed_from)
 
     def ended(self, outcome: str) -> None:
-        """Note how it ended; anything but a verdict shows as an error."""
+        """Record the outcome; anything but a verdict is marked as an error."""
         self._span.set_attribute("verbworker.outcome", outcome)
         if outcome not in _WELL:
             self._span.set_status(Status(StatusCode.ERROR, outcome))

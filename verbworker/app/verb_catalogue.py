@@ -1,4 +1,4 @@
-"""The catalogue: every verb as people look it up, with what it takes and which models ask for it."""
+"""The verb catalogue: every verb with its parameters and the models that use it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One thing a verb takes: an argument of the caller, or a field of the case."""
+    """One parameter of a verb: an argument of the caller, or a field of the case."""
 
     name: str
     type: str
@@ -27,7 +27,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class VerbCard:
-    """All there is to say about a verb on one card."""
+    """The catalogue entry of one verb."""
 
     verb: str
     kind: str
@@ -42,7 +42,7 @@ class VerbCard:
 
     @property
     def takes(self) -> str:
-        """What it takes, as shortly as it can be said: a case may have dozens of fields that need not be there."""
+        """Return its parameters in short form: a case may have dozens of optional fields."""
         named = [argument for argument in self.arguments if argument.is_required]
         others = [argument for argument in self.arguments if not argument.is_required]
         if len(others) <= _FEW:
@@ -51,18 +51,18 @@ class VerbCard:
 
     @property
     def ends_with(self) -> str:
-        """The error codes it may end with; nothing where it does not say."""
+        """Return the error codes it may end with; empty if it does not declare them."""
         return "" if self.errors is None else ", ".join(self.errors) or "none"
 
     @property
     def used_by(self) -> str:
-        """Who asks for it, as shortly as it is known: elements of models, their files, or workflow verbs."""
+        """Return what uses it, in the shortest known form: elements of models, their files, or workflow verbs."""
         places = (f"{use.process_id}/{use.element_id}" for use in self.uses)
         return ", ".join(places) or ", ".join(self.models) or ", ".join(self.callers)
 
 
 def cards(registry: Registry, outlines: Sequence[Outline] = ()) -> list[VerbCard]:
-    """A card for every verb, by name; with the outlines of models also where each is used."""
+    """Return a card for every verb, sorted by name; given outlines of models, also where each is used."""
     uses = [use for outline in outlines for use in outline.uses]
     direct = (_direct(verb, registry, uses) for verb in registry)
     workflows = (_workflow(verb, outlines) for verb in registry.workflows.values())
@@ -107,7 +107,7 @@ def _fields(schema: Mapping[str, Any]) -> Iterable[Parameter]:
 
 def _type(field: Mapping[str, Any]) -> str:
     if "anyOf" in field:
-        # That a field may be empty is said by its being optional.
+        # The `?` of an optional field already shows that it may be null.
         return "|".join(named for named in map(_type, field["anyOf"]) if named != "null") or "null"
     if "$ref" in field:
         return str(field["$ref"]).rpartition("/")[2]

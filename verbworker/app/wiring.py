@@ -1,4 +1,4 @@
-"""The application: builds everything a worker process consists of, owns every lifetime, and alone chooses an engine."""
+"""The application: builds every part of a worker process, owns their lifetimes, and alone chooses the engine."""
 
 import asyncio
 import gc
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 _MOST_VERB_CONNECTIONS = 64
 _MOST_THREADS = 256
-_UNTIL_TIMED_OUT = timedelta(seconds=1)  # for a verb's own timeout to come before the server's
+_UNTIL_TIMED_OUT = timedelta(seconds=1)  # lets a verb's own timeout fire before the server's
 
 
 def load_app(place: str) -> Registry:
@@ -81,13 +81,13 @@ def _missing(error: ModuleNotFoundError, module_name: str, place: str) -> str:
 
 
 def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:
-    """The engine the settings name; its address and credentials come from the engine's own variables.
+    """Return the engine that the settings name; its address and credentials come from the engine's own variables.
 
-    For those who only look it is not at work: an embedded engine then fires no timers.
+    Pass `is_working=False` for read-only use: an embedded engine then fires no timers.
     """
     match settings.engine:
         case "zeebe":
-            # Here and not above: gRPC takes a third of a second to import, and most commands do without.
+            # Imported here: gRPC takes a third of a second to import, and most commands do not need it.
             from verbworker.engine.zeebe.connection import GatewayAddress
             from verbworker.engine.zeebe.engine import ZeebeEngine
 
@@ -104,9 +104,9 @@ def choose_engine(settings: Settings, *, is_working: bool = True) -> Engine:
 
 
 def keep_for_good() -> None:
-    """Take all that is loaded now out of the garbage collector's rounds: it lives as long as the process.
+    """Exclude everything loaded so far from garbage collection: it lives as long as the process.
 
-    For a process that does nothing but work. The rounds cost about 6 % of a worker's time otherwise.
+    Only for worker processes. Collections would otherwise cost about 6 % of a worker's time.
     """
     gc.collect()
     gc.freeze()
@@ -114,7 +114,7 @@ def keep_for_good() -> None:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A worker with everything it stands on, open."""
+    """An open worker with its health server."""
 
     worker: Worker
     health: Health | None
@@ -129,7 +129,7 @@ class App:
 
 @asynccontextmanager
 async def opened(settings: Settings, registry: Registry, engine: Engine | None = None) -> AsyncIterator[App]:
-    """Build and open a worker, checked; close everything in the order that loses nothing."""
+    """Build, check and open a worker; close everything in an order that loses nothing."""
     if not list(registry):
         raise CannotRun("the registry has no verb, so there is nothing to work on")
     ring = selfcheck.required_ring(registry, settings)
@@ -177,7 +177,7 @@ async def opened(settings: Settings, registry: Registry, engine: Engine | None =
 
 
 def control_pool(settings: Settings) -> Database:
-    """The pool for claims, heartbeats and verdicts: every statement there is keyed, so plans are made once."""
+    """Build the pool for claims, heartbeats and verdicts: all its statements are keyed, so plans are made once."""
     return Database(
         settings.database(),
         size=settings.control_connections,
@@ -188,7 +188,7 @@ def control_pool(settings: Settings) -> Database:
 
 
 def engine_pool(settings: Settings) -> Database:
-    """The pool of the embedded engine: keyed statements over arrays, so rows are always looked up one by one."""
+    """Build the embedded engine's pool: keyed statements over arrays, so rows are always looked up one by one."""
     return Database(
         settings.database(),
         size=settings.engine_connections,
@@ -206,9 +206,9 @@ def engine_pool(settings: Settings) -> Database:
 
 
 def verb_pool(settings: Settings, registry: Registry) -> Database:
-    """The pool for transactional verbs: the server itself ends a session that froze inside its transaction.
+    """Build the pool for transactional verbs: the server ends a session that hangs inside its transaction.
 
-    A verb may idle there until its own time is over: ended sooner, it would be run again without end.
+    A verb may idle there until its own timeout: if its session ended sooner, it would be run again without end.
     """
     wanted = sum(verb.concurrency for verb in registry if verb.mode == "transactional")
     policies = (DEFAULT_POLICY, *registry.policies.values())
@@ -255,11 +255,11 @@ async def _tracing(settings: Settings) -> AsyncIterator[Tracer]:
 
 @contextmanager
 def _threads(registry: Registry) -> Iterator[ThreadPoolExecutor]:
-    """One thread for each sync verb that may run at once, so that none waits for a thread."""
+    """Provide one thread for each sync verb that may run concurrently, so that none waits for a thread."""
     wanted = sum(verb.concurrency for verb in registry if verb.needs_threads)
     pool = ThreadPoolExecutor(max_workers=min(max(wanted, 1), _MOST_THREADS), thread_name_prefix="verb")
     try:
         yield pool
     finally:
-        # A thread cannot be stopped; the process does not wait for one that outlived the drain.
+        # A thread cannot be stopped; the process does not wait for one that outlives the drain.
         pool.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,1 @@
-"""The skeleton of background services: one loop that polls, waits out outages and reports health.
-
-It knows no service.
-"""
+"""The loop of background services: polls, retries after outages, reports health. It depends on no service."""

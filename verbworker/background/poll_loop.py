@@ -1,4 +1,4 @@
-"""The skeleton of every background service: wait, work a batch, retry while something is away, report health."""
+"""The loop behind every background service: wait, work a batch, retry during an outage, report health."""
 
 import asyncio
 import random
@@ -14,13 +14,13 @@ from verbworker.retrying import Pauses, is_away, is_outage
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# A service comes back within its own tick after an outage, but does not ask more often than this.
+# A service recovers within its own tick after an outage, but never retries more often than this.
 _SHORTEST_CAP = 1.0
 _AFTER_A_BUG = 0.5
 
 
 class Service(Protocol):
-    """Something that runs beside the jobs until it is cancelled."""
+    """A task that runs beside the jobs until it is cancelled."""
 
     @property
     def name(self) -> str:
@@ -28,7 +28,7 @@ class Service(Protocol):
 
     @property
     def health(self) -> ServiceHealth:
-        """Return how it fares."""
+        """Return its health."""
 
     async def run(self) -> None:
         """Run until cancelled. Raises `EndedByBug` and nothing else."""
@@ -44,14 +44,14 @@ class RunsServices(Protocol):
 
 
 class PollLoop:
-    """Works batches of one kind: at once when poked, and every few seconds otherwise.
+    """Works batches of one kind: immediately when poked, otherwise every few seconds.
 
     `work` handles one bounded batch and returns how many items it handled; it is called until nothing is left. With
-    `every` None it is called only when poked. Postgres or an engine that is away is waited for, whatever exception
-    says so. Any other exception is a bug and ends the loop.
+    `every` None it is called only when poked. An outage of Postgres or the engine is waited out, however it is raised.
+    Any other exception is a bug and ends the loop.
 
-    Upkeep that reads whole tables begins `first_after` seconds after the start, and its chore one `chore_every` later:
-    a worker that starts has jobs to do.
+    Upkeep that reads whole tables starts after `first_after` seconds, and its chore one `chore_every` later: a worker
+    that just started has jobs to do.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class PollLoop:
         self._reported: Exception | None = None
 
     def poke(self) -> None:
-        """Have the next batch worked now instead of at the next tick."""
+        """Work the next batch now instead of at the next tick."""
         self._poked.set()
 
     def report(self, outage: Exception) -> None:
-        """Note that an item of the batch could not be worked because something is away.
+        """Note that an item of the batch failed because of an outage.
 
-        The item sees to its own next try. The loop counts the batch as failed, says so once a minute, and pauses.
+        The item schedules its own next try. The loop counts the batch as failed, logs that once a minute, and pauses.
         """
         self._reported = self._reported or outage
 
@@ -106,7 +106,7 @@ class PollLoop:
         except asyncio.CancelledError as error:
             if _is_cancelled():
                 raise
-            # Raised by the work itself: it must not end the loop in silence.
+            # Raised by the work itself: it must not end the loop silently.
             raise self.health.ended(error) from error
         except Exception as error:
             raise self.health.ended(error) from error
@@ -116,7 +116,7 @@ class PollLoop:
         while is_more:
             self._reported = None
             is_more = await self._work() > 0
-            # Between batches too: a service that is never idle still has its chore.
+            # Between batches too: a service that is never idle must still do its chore.
             if self._chore is not None:
                 await self._do_chore(self._chore)
             if self._reported is not None:
@@ -133,7 +133,7 @@ class PollLoop:
         if seconds is None:
             await self._poked.wait()
             return
-        # Spread, so that workers started together do not ask together.
+        # Spread, so that workers started together do not poll together.
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds * (0.75 + 0.5 * random.random())):
                 await self._poked.wait()
@@ -143,8 +143,8 @@ class PollLoop:
     ) -> list[Result]:
         """Work on items, at most `limit` at a time, and return the results of those that succeeded.
 
-        One item stops no other, and nothing is raised for one. What is away is reported as by `report`. A refusal or a
-        bug is logged and leaves its item to the next batch that finds it: it says nothing about the other items.
+        A failing item neither stops the others nor raises. An outage is reported as by `report`. A refusal or a bug is
+        logged and leaves its item to the next batch that finds it: it has no bearing on the other items.
         """
         turn = asyncio.Semaphore(limit)
         results: list[Result] = []
@@ -175,8 +175,8 @@ class PollLoop:
 async def running(services: Iterable[Service], stop: asyncio.Event) -> AsyncIterator[None]:
     """Run services beside the block and cancel them after it.
 
-    A bug in one sets `stop`, so that the block can end in order; then `EndedByBug` is raised. The others go on until
-    the block has ended.
+    A bug in one sets `stop`, so that the block can end in order; then `EndedByBug` is raised. The other services keep
+    running until the block has ended.
     """
     bugs: list[EndedByBug] = []
     failure: Exception | None = None
@@ -193,7 +193,7 @@ async def running(services: Iterable[Service], stop: asyncio.Event) -> AsyncIter
         try:
             yield
         except Exception as error:
-            # Raised below: inside the group it would arrive as a group.
+            # Raised below: inside the group it would be wrapped in an exception group.
             failure = error
         finally:
             for task in started:
@@ -212,7 +212,7 @@ async def run_all(services: Iterable[Service]) -> None:
 
 
 async def run_for_ever(service: Service) -> None:
-    """Run a service, again after a bug too: for an engine, which has no jobs to give back and no process to end."""
+    """Run a service and restart it after a bug: for an engine, which has no jobs to return and no process to end."""
     while True:
         with suppress(EndedByBug):
             await service.run()

@@ -1,4 +1,4 @@
-"""How a background service fares: its last success, its last error, and one log line a minute about an outage."""
+"""Health of a background service: its last success, its last error, and one log line a minute about an outage."""
 
 import asyncio
 import logging
@@ -12,12 +12,12 @@ from verbworker.retrying import is_collision, is_outage
 _log = logging.getLogger(__name__)
 
 _SAY_EVERY = 60.0
-# Two transactions that met once or twice are no news. Three times in a row they are.
+# One or two collisions of transactions are not worth a log line. Three in a row are.
 _COLLISIONS_WORTH_A_LINE = 3
 
 
 class ServiceHealth:
-    """What is known of one service. Times are those of the event loop."""
+    """The state of one service. Times are event loop times."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -38,7 +38,7 @@ class ServiceHealth:
             self._recover(self.succeeded_at)
 
     def failed(self, error: BaseException) -> None:
-        """Note an outage; it is logged at once, then as a summary once a minute."""
+        """Note an outage; log it immediately, then as a summary once a minute."""
         now = asyncio.get_running_loop().time()
         first = next(leaves(error))
         kind = type(first).__name__
@@ -64,7 +64,7 @@ class ServiceHealth:
         self.failing_since = None
 
     def refused(self, error: BaseException) -> None:
-        """Note that Postgres or the engine refused one item; the others and the service are well."""
+        """Note that Postgres or the engine refused one item; the other items and the service are healthy."""
         first = next(leaves(error))
         kind = type(first).__name__
         metrics.SERVICE_FAILURES.labels(self.name, kind).inc()
@@ -73,11 +73,11 @@ class ServiceHealth:
             _log.warning("item refused", extra={"service": self.name, "error": kind, "reason": str(first)})
 
     def skipped(self, error: BaseException) -> None:
-        """Note a bug in one item of a batch, which is left where it is."""
+        """Note a bug in one item of a batch; the item stays as it is."""
         self._note_bug("item skipped because of a bug", error)
 
     def ended(self, error: BaseException) -> EndedByBug:
-        """Note a bug that ends the service and return what to raise."""
+        """Note a bug that ends the service, and return the error to raise."""
         spot = self._note_bug("service ended by a bug", error)
         self.bug = EndedByBug(f"a bug ended the service {self.name}: {spot}; the log has its traceback")
         return self.bug
@@ -101,7 +101,7 @@ class ServiceHealth:
         return True
 
     def trouble(self, *, longer_than: float) -> str | None:
-        """Return a few words when it ended by a bug or has been failing for longer than some seconds, else None."""
+        """Return a short description if it ended by a bug or has been failing for `longer_than` seconds, else None."""
         if self.bug is not None:
             return f"{self.name}: ended by a bug"
         if self.failing_since is None:
@@ -111,7 +111,7 @@ class ServiceHealth:
 
 
 def place_of(error: BaseException) -> tuple[str, str, int]:
-    """Return the type of a bug and the file and line that raised it; of a group, its first member that is one."""
+    """Return the type, file and line of a bug; for a group, those of its first member that is a bug."""
     bug = next((leaf for leaf in leaves(error) if not is_outage(leaf)), error)
     frames = traceback.extract_tb(bug.__traceback__)
     if not frames:

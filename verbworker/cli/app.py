@@ -1,4 +1,4 @@
-"""The `verbworker` command and how it ends."""
+"""The `verbworker` command and its exit codes."""
 
 import logging
 import os
@@ -28,10 +28,10 @@ def options(debug: bool = typer.Option(False, "--debug", help="Show the tracebac
 
 
 def main() -> NoReturn:
-    """Run the command line. Every error ends in one sentence: 1 is a no, 2 could not run, 3 is a bug."""
+    """Run the command line. Errors print one sentence and exit with 1 (a no), 2 (could not run) or 3 (a bug)."""
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     sys.argv[1:] = _without_debug(sys.argv[1:])
-    # Commands speak in sentences. Those that log say so and where; without a handler Python would print bare messages.
+    # Commands print sentences; those that log set up logging themselves. Without a handler Python prints bare messages.
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         app()
@@ -40,7 +40,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # The reader left, as `head` does; that is no error of ours.
+        # The reader closed the pipe, as `head` does; this is not our error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
@@ -56,7 +56,7 @@ def _end(sentence: str, code: int) -> NoReturn:
 
 
 def _without_debug(words: list[str]) -> list[str]:
-    """What was typed without --debug, which may stand anywhere; behind -- it is somebody's word."""
+    """Remove --debug, which may appear anywhere before `--`; after `--` it is an ordinary argument."""
     end = words.index("--") if "--" in words else len(words)
     if "--debug" in words[:end]:
         os.environ["VERBWORKER_DEBUG"] = "1"

@@ -1,4 +1,4 @@
-"""The shelf of commands: each is imported when it is called, so that a command waits for nobody else's imports."""
+"""The index of commands. Each is imported only when called, so no command waits for another's imports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-Command = Any  # typer keeps the base class of its commands to itself
+Command = Any  # typer does not export the base class of its commands
 Context = Any
 
 
 @dataclass(frozen=True, slots=True)
 class CommandPlace:
-    """Where a command is written, and what the list of commands says of it; a test holds the two together."""
+    """Where a command is defined, and its help in the list of commands; a test keeps the two equal."""
 
     module: str
     attribute: str
@@ -24,7 +24,7 @@ class CommandPlace:
     example: str = ""
 
     def load(self, name: str) -> Command:
-        """The command itself."""
+        """Import and return the command."""
         found = getattr(import_module(f"verbworker.cli.{self.module}"), self.attribute)
         if isinstance(found, typer.Typer):
             return _named(typer.main.get_group(found), name)
@@ -134,21 +134,21 @@ PLACES: Mapping[str, CommandPlace] = {
 
 
 class LazyGroup(TyperGroup):
-    """The commands by name; only the one that is called is loaded."""
+    """The commands by name; loads only the one that is called."""
 
     _called: str | None = None
 
     def list_commands(self, ctx: Context) -> list[str]:
-        """Every name, in the order people learn them."""
+        """Return every name, in the order people learn them."""
         return list(PLACES)
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command, list[str]]:
-        """The command that is called."""
+        """Resolve the command that is called."""
         self._called = args[0] if args else None
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Context, cmd_name: str) -> Command:
-        """The command when it is called, else a card that only says what it does."""
+        """Return the command if it is called, else a stub that has only its help."""
         place = PLACES.get(cmd_name)
         if place is None:
             return None

@@ -1,4 +1,4 @@
-"""Gates for programs: one request decides, in the name of whoever's key it shows."""
+"""Gates for programs: one request decides, in the name of the holder of its API key."""
 
 import getpass
 import logging
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class DecisionBody(BaseModel):
-    """What is decided, as a program writes it."""
+    """A decision as a program sends it."""
 
     model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
 
@@ -33,14 +33,14 @@ class DecisionBody(BaseModel):
 
 
 class Api:
-    """The requests of programs: JSON in, JSON out, and a key in `X-Api-Key`."""
+    """Endpoints for programs: JSON in, JSON out, and a key in `X-Api-Key`."""
 
     def __init__(self, door: Authentication, logins: Logins) -> None:
         self._door = door
         self._keys = [(bytes.fromhex(key.sha256), (key.name, key.tenant)) for key in logins.api_keys]
 
     def or_form(self, form: Endpoint) -> Endpoint:
-        """An endpoint that takes a form of ours, or the same as JSON."""
+        """Return an endpoint that accepts one of our forms, or the same as JSON."""
 
         async def endpoint(request: Request) -> Response:
             kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -49,7 +49,7 @@ class Api:
         return endpoint
 
     async def decide(self, request: Request) -> Response:
-        """Decide at the gate that a token names, or an entry and the gate's own name."""
+        """Decide at the gate named by a token, or by an entry and the gate's name."""
         try:
             return await self._decide(request)
         except HTTPException as error:

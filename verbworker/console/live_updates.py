@@ -1,4 +1,4 @@
-"""The hub: hears once what changes and tells every open page, however slowly each of them reads."""
+"""Live updates: one listener for changes notifies every open page, however slowly each reads."""
 
 import asyncio
 import logging
@@ -27,29 +27,29 @@ Topic = str | UUID
 
 
 class PageReader:
-    """One open page. It keeps whether something changed, never how often: one that does not read cannot grow."""
+    """One open page. It stores whether something changed, not how often, so a page that does not read cannot grow."""
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
-        # What changed between its page and its stream nobody told it.
+        # It missed what changed between loading its page and opening its stream.
         self.is_new = True
         self._changed = asyncio.Event()
         self._over = asyncio.Event()
 
     def tell(self) -> None:
-        """Something changed."""
+        """Mark that something changed."""
         self._changed.set()
 
     def end(self) -> None:
-        """Nothing more will be told."""
+        """End the stream."""
         self._over.set()
         self._changed.set()
 
     async def lines(self, breath: float = _BREATH, life: float = _LIFE, rest: float = _REST) -> AsyncIterator[bytes]:
-        """What goes to the browser: a word for each change or several, and a breath while nothing happens.
+        """Yield the event stream: one event per change or several, and keep-alives while nothing happens.
 
-        After a word there is a rest: where much changes, a page is loaded again once in a while and not all the time.
-        It ends after `life` seconds. The browser comes again by itself, and is asked again who it is.
+        After an event it pauses, so that a busy page reloads occasionally and not all the time.
+        It ends after `life` seconds; the browser reconnects by itself and is authenticated again.
         """
         clock = asyncio.get_running_loop().time
         ends_at = clock() + life
@@ -65,7 +65,7 @@ class PageReader:
 
 
 class Stream(StreamingResponse):
-    """The answer to a page that wants to stay as things are."""
+    """The event stream of a page that stays up to date."""
 
     def __init__(self, hub: "LiveUpdates", topic: Topic) -> None:
         super().__init__((), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
@@ -73,14 +73,14 @@ class Stream(StreamingResponse):
         self._topic = topic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Tell until the reader leaves or the console ends."""
+        """Send events until the reader leaves or the console ends."""
         with self._hub.reading(self._topic) as reader:
             self.body_iterator = reader.lines()
             await super().__call__(scope, receive, send)
 
 
 class LiveUpdates:
-    """All open pages of one console. One connection listens and one query asks, for however many there are."""
+    """All open pages of one console, served by one listening connection and one query, however many there are."""
 
     def __init__(self, database: Database, *, most: int, every: float = _EVERY) -> None:
         self._database = database
@@ -99,7 +99,7 @@ class LiveUpdates:
 
     @contextmanager
     def reading(self, topic: Topic) -> Iterator[PageReader]:
-        """A page that is told of one topic, until the end of the block."""
+        """Register a page for one topic until the end of the block."""
         reader = PageReader(topic)
         self._readers.add(reader)
         try:
@@ -108,13 +108,13 @@ class LiveUpdates:
             self._readers.discard(reader)
 
     def end(self) -> None:
-        """End every stream; there will be no more."""
+        """End every stream and accept no more."""
         self._is_over = True
         for reader in self._readers:
             reader.end()
 
     def tell(self, *topics: Topic) -> None:
-        """Tell whoever looks at one of these."""
+        """Notify the pages that show one of these topics."""
         for reader in self._readers:
             if reader.topic in topics:
                 reader.tell()
@@ -125,7 +125,7 @@ class LiveUpdates:
 
     def _begin(self) -> None:
         self._listening.health.succeeded()
-        # What was said before was not heard.
+        # Changes before the subscription were missed.
         for reader in self._readers:
             reader.is_new = True
 
@@ -152,7 +152,7 @@ class LiveUpdates:
         return 0
 
     async def _now(self) -> dict[Topic, object]:
-        """What would show that something changed without a word on the channel."""
+        """Return values that change even if no notification arrives."""
         entries = {reader.topic for reader in self._readers if isinstance(reader.topic, UUID)}
         told = await self._overview.watched(entries) if entries else {}
         pulse = await self._overview.pulse()

@@ -1,4 +1,4 @@
-"""What the console answers, and to which address."""
+"""The routes of the console."""
 
 import logging
 from importlib.resources import files
@@ -45,7 +45,7 @@ _STATIC: Final = {"console.css": "text/css", "console.js": "text/javascript", "i
 
 
 def application(door: Authentication, login: Login, api: Api) -> Safe:
-    """The application that a server runs."""
+    """Build the application that a server runs."""
     routes = [
         *(Route(path, door.reading(page), methods=["GET"]) for path, page in _READING),
         *(Route(path, door.writing(page), methods=["POST"]) for path, page in _WRITING),
@@ -78,7 +78,7 @@ def application(door: Authentication, login: Login, api: Api) -> Safe:
 
 
 async def static(request: Request) -> Response:
-    """One of our three files, and no other."""
+    """Serve one of our three files, and no other."""
     name = request.path_params["name"]
     if name not in _STATIC:
         raise HTTPException(404)

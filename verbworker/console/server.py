@@ -1,4 +1,4 @@
-"""The server of the console: builds it, listens, and ends every stream before it ends itself."""
+"""The console server: builds the application, listens, and ends every stream before it shuts down."""
 
 import asyncio
 import socket
@@ -42,14 +42,14 @@ async def serve(
     is_open: bool = False,
     opened: Callable[[str], None],
 ) -> None:
-    """Serve until `stop` is set; `opened` hears the address. With `is_open` nobody logs in."""
+    """Serve until `stop` is set; `opened` receives the address. With `is_open` no login is needed."""
     logins = Logins() if is_open else console.logins()
     console.require_safe(logins, is_open=is_open)
     key = console.signing_key()
     advice = "choose another by --port or VERBWORKER_CONSOLE_PORT"
     with closing(bound(console.host, console.port, advice=advice)) as listener:
         await migrations.require(settings.database())
-        # A statement that takes long is given up: a page is asked for again, a pool is shared.
+        # Cancel slow statements: a page can be reloaded, but the pool is shared.
         limits = {"statement_timeout": _LONGEST_STATEMENT}
         async with Database(settings.database(), size=_CONNECTIONS, settings=limits, name="console") as database:
             hub = LiveUpdates(database, most=console.streams)
@@ -97,13 +97,13 @@ def _door(
         choose_engine=lambda: choose_engine(settings),
         catalogue=catalogue,
     )
-    # Cookies know no ports: two consoles on one machine must not take each other's.
+    # Cookies ignore ports: two consoles on one machine must not use each other's.
     cookie = "__Host-vw_session" if addresses.is_secure else f"vw_session_{port}"
     return Authentication(tools, rendering, signer, addresses, is_open, cookie)
 
 
 def _cluster(settings: Settings) -> str | None:
-    """The engine's id, when one is set: only releasing a held job needs it."""
+    """Return the engine's id if one is set: only releasing a held job needs it."""
     try:
         return settings.cluster()
     except ContractInvalid:

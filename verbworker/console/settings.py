@@ -1,4 +1,4 @@
-"""The settings of the console: where it listens, who may log in, and which fields of a payload it may show."""
+"""The settings of the console: where it listens, who may log in, and which payload fields it may show."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ Fields = Annotated[dict[str, tuple[str, ...]], NoDecode, BeforeValidator(_fields
 
 
 class OidcLogin(BaseModel):
-    """An issuer where people log in; the tenant is a claim of theirs, or the same for all."""
+    """An issuer where people log in; the tenant is one of their claims, or the same for all."""
 
     model_config = _STRICT
 
@@ -47,7 +47,7 @@ class OidcLogin(BaseModel):
 
 
 class Logins(BaseModel):
-    """Everybody who may log in."""
+    """The configured ways to log in."""
 
     model_config = _STRICT
 
@@ -59,7 +59,7 @@ class Logins(BaseModel):
 
 
 class ConsoleSettings(BaseSettings):
-    """What an operator may set beside the settings that every command has. Durations are in seconds."""
+    """The console settings, in addition to those of every command. Durations are in seconds."""
 
     model_config = SettingsConfigDict(
         env_prefix="VERBWORKER_CONSOLE_", extra="forbid", hide_input_in_errors=True, frozen=True
@@ -82,7 +82,7 @@ class ConsoleSettings(BaseSettings):
     tls_key: Path | None = Field(default=None, description="the certificate's key")
 
     def logins(self) -> Logins:
-        """Who may log in; nobody when nothing is set."""
+        """Return the configured logins; empty if none are set."""
         text = self.credentials.get_secret_value() if self.credentials else ""
         if not text.strip() and self.credentials_file is not None:
             text = _read(self.credentials_file)
@@ -101,7 +101,7 @@ class ConsoleSettings(BaseSettings):
         return found
 
     def signing_key(self) -> bytes | None:
-        """What sessions are signed with, or None when nobody said."""
+        """Return the key that signs sessions, or None if it is not set."""
         if self.secret is None:
             return None
         key = self.secret.get_secret_value().encode()
@@ -110,11 +110,11 @@ class ConsoleSettings(BaseSettings):
         return key
 
     def shown(self, verb: str, schema: str | None) -> tuple[str, ...]:
-        """The payload fields that may be shown of a case of this verb and schema."""
+        """Return the payload fields that may be shown for a case of this verb and schema."""
         return (*self.fields.get(verb, ()), *(self.fields.get(schema, ()) if schema else ()))
 
     def require_safe(self, logins: Logins, *, is_open: bool) -> None:
-        """Raise `ContractInvalid` for a console that strangers could use."""
+        """Raise `ContractInvalid` if strangers could use the console."""
         if is_open and not is_loopback(self.host):
             raise ContractInvalid("a console without login is for this machine alone: listen on 127.0.0.1")
         if not is_open and not logins:
@@ -133,7 +133,7 @@ class ConsoleSettings(BaseSettings):
 
 
 def load(**overrides: object) -> ConsoleSettings:
-    """Read the settings; what is None in `overrides` was not given on the command line."""
+    """Read the settings; a None in `overrides` means the option was not given on the command line."""
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         return ConsoleSettings(**given)  # type: ignore[arg-type]  # pydantic checks each by its field
@@ -145,7 +145,7 @@ def load(**overrides: object) -> ConsoleSettings:
 
 
 def pick(data: Mapping[str, object], paths: tuple[str, ...]) -> dict[str, object]:
-    """The fields at some dotted paths, those that are there; nothing else of the payload leaves this function."""
+    """Return the fields at the given dotted paths, if present; nothing else of the payload is returned."""
     found: dict[str, object] = {}
     for path in paths:
         value: object = data

@@ -1,4 +1,4 @@
-"""What verbs promise: verbs, workflow verbs, policies, flags and messages, and the registry that holds them.
+"""Contracts of verbs: direct and workflow verbs, policies, flags, messages, and the registry that contains them.
 
-It knows no engine, no database and no clock.
+Independent of engine, database and clock.
 """

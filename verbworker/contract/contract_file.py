@@ -1,4 +1,4 @@
-"""One YAML file of contracts: read strictly, validated by pydantic, every problem told at its line."""
+"""A YAML file of contracts: read strictly, validated by pydantic, every problem reported with its line."""
 
 import re
 from collections.abc import Iterable
@@ -20,20 +20,20 @@ from verbworker.errors import ContractInvalid
 
 
 class ContractText(BaseModel):
-    """A part of a contract as people write it: no field unknown, nothing coerced, nothing changed later."""
+    """A part of a contract as people write it: no unknown fields, no coercion, immutable."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """How a text in a contract must be written: an expression for tools and words for people."""
+    """The syntax of a text in a contract: a pattern for tools and a description for people."""
 
     expression: str
     words: str
 
     def check(self, text: str) -> str:
-        """The text itself, when the whole of it fits."""
+        """Return the text if all of it matches."""
         if not re.fullmatch(self.expression, text):
             raise ValueError(f"{text[:100]!a} is not {self.words}")
         return text
@@ -61,7 +61,7 @@ _SENTENCES = {
 
 
 def read(file: Path) -> tuple[YamlDocument | None, list[ContractFault]]:
-    """The document in a file, or why there is none."""
+    """Return the document in a file, or the reasons why it cannot be read."""
     try:
         return load(file.read_bytes(), str(file)), []
     except YamlError as error:
@@ -71,7 +71,7 @@ def read(file: Path) -> tuple[YamlDocument | None, list[ContractFault]]:
 
 
 def part(document: YamlDocument, at: Steps) -> Any:
-    """The value that stands at some steps of a document."""
+    """Return the value at a path in a document."""
     value: Any = document.value
     for step in at:
         value = value[step]
@@ -79,9 +79,9 @@ def part(document: YamlDocument, at: Steps) -> Any:
 
 
 def validate(shape: type[Shape], document: YamlDocument, at: Steps = ()) -> tuple[Shape | None, list[ContractFault]]:
-    """The part of a document at `at` as a model, or every reason why it is none."""
+    """Return the part of a document at `at` as a model, or every reason why it does not fit."""
     try:
-        # JSON is where pydantic's strict mode takes a list for a tuple, and still coerces nothing.
+        # In JSON mode, strict pydantic accepts a list for a tuple and still coerces nothing.
         return shape.model_validate_json(orjson.dumps(part(document, at))), []
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
@@ -89,12 +89,12 @@ def validate(shape: type[Shape], document: YamlDocument, at: Steps = ()) -> tupl
 
 
 def fault(document: YamlDocument, steps: Steps, message: str) -> ContractFault:
-    """A problem with one field, at the line where it was written."""
+    """Return a problem with one field, at the line where it is written."""
     return ContractFault(document.file, *document.where(steps), name_of(steps), message)
 
 
 def invalid(faults: Iterable[ContractFault]) -> ContractInvalid:
-    """The error that tells every problem, one a line, in the order of the file."""
+    """Return an error with every problem, one per line, in file order."""
     ordered = sorted(faults, key=lambda fault: (fault.file, fault.line, fault.column))
     return ContractInvalid("\n".join(map(str, ordered)))
 
@@ -102,7 +102,7 @@ def invalid(faults: Iterable[ContractFault]) -> ContractInvalid:
 def _fault(shape: type[ContractText], document: YamlDocument, at: Steps, problem: Any) -> ContractFault:
     steps: Steps = (*at, *problem["loc"])
     if problem["type"] != "missing":
-        # Behind the field pydantic names its own inner steps, such as the member of a union.
+        # After the field's path pydantic adds inner steps, such as the member of a union.
         while steps not in document.positions:
             steps = steps[:-1]
     return fault(document, steps, _sentence(shape, problem))
@@ -122,12 +122,12 @@ def _sentence(shape: type[ContractText], problem: Any) -> str:
 
 
 def _known(shape: type[ContractText], steps: Iterable[str | int]) -> list[str]:
-    """The names of the fields that may stand at some steps below a shape."""
+    """Return the names of the fields allowed at a path below a shape."""
     schema = shape.model_json_schema()
     here: Any = schema
     for step in steps:
         here = here.get("items") if isinstance(step, int) else _member(here, step)
-        here = next(iter(here.get("anyOf", ())), here)  # a part that may be left out is itself or null
+        here = next(iter(here.get("anyOf", ())), here)  # an optional part is itself or null
         here = schema["$defs"][here["$ref"].rpartition("/")[2]] if "$ref" in here else here
     return list(here["properties"])
 

@@ -1,4 +1,4 @@
-"""The contract between verbs and gateways: flat `orch_*` flags, and `corr_*` keys that are written once."""
+"""The contract between verbs and gateways: flat `orch_*` flags, and write-once `corr_*` keys."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -23,7 +23,7 @@ _PYTHON: Mapping[FlagType, type] = {
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag: its name, its type, the values of an enum, and the value it has when the process starts."""
+    """One flag: its name, type, initial value, and the values of an enum."""
 
     name: str
     type: FlagType
@@ -43,7 +43,7 @@ class Flag:
             raise ContractInvalid(f"the initial value does not fit: {error}") from error
 
     def check(self, value: object) -> None:
-        """Return when `value` may be this flag's value; true and false are no integers."""
+        """Raise `PermanentContract` unless `value` fits this flag; true and false are not integers."""
         if type(value) is not _PYTHON[self.type]:
             raise PermanentContract(
                 f"the flag {self.name} must be of type {self.type}, not {type(value).__name__}", code="FlagTypeWrong"
@@ -60,21 +60,21 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class FlagContract:
-    """Every flag a workflow verb declares."""
+    """All flags a workflow verb declares."""
 
     flags: Mapping[str, Flag] = field(default_factory=dict)
 
     @classmethod
     def of(cls, flags: Iterable[Flag]) -> "FlagContract":
-        """The contract of these flags."""
+        """Return the contract of these flags."""
         return cls({flag.name: flag for flag in flags})
 
     def initial(self) -> dict[str, FlagValue]:
-        """The flags a process starts with: all of them, because an unset flag is an incident at a gateway."""
+        """Return the flags a process starts with: all of them, because an unset flag is an incident at a gateway."""
         return {flag.name: flag.initial for flag in self.flags.values()}
 
     def check(self, flags: Mapping[str, object]) -> None:
-        """Return when a verb may set these flags; it may leave flags out, but invent none."""
+        """Raise `PermanentContract` unless a verb may set these flags; it may omit flags, but not invent any."""
         for name, value in flags.items():
             flag = self.flags.get(name)
             if flag is None:
@@ -87,9 +87,9 @@ class FlagContract:
 def check_correlation(
     existing: Mapping[str, str], new: Mapping[str, object], declared: Collection[str] | None = None
 ) -> None:
-    """Return when `new` correlation keys may be written beside the `existing` ones: none may change.
+    """Raise `PermanentContract` unless `new` correlation keys fit the `existing` ones: none may change.
 
-    With `declared`, a key the workflow verb does not name is refused too.
+    With `declared`, keys that the workflow verb does not name are rejected too.
     """
     for name, value in new.items():
         if not _CORRELATION.fullmatch(name):

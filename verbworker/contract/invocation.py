@@ -1,4 +1,4 @@
-"""Invocations: `(kyc.open-case :entity "Allianz GmbH")`, read into a verb's name and arguments, and written back."""
+"""Invocations such as `(kyc.open-case :entity "Allianz GmbH")`, parsed into verb and arguments, and formatted back."""
 
 import json
 import re
@@ -26,19 +26,19 @@ _WORDS: Mapping[str, Value] = {"true": True, "false": False, "null": None}
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A verb to perform and what it is given."""
+    """A verb to perform, and its arguments."""
 
     verb: str
     args: Mapping[str, Value]
 
     def __str__(self) -> str:
-        """The same as text that `parse` reads back."""
+        """Return text that `parse` reads back."""
         said = (f" :{name} {_written(value)}" for name, value in self.args.items())
         return f"({self.verb}{''.join(said)})"
 
 
 def parse(text: str) -> Invocation:
-    """Read one invocation; raises `InvocationInvalid` with the place where it stops making sense."""
+    """Parse one invocation; raise `InvocationInvalid` with the position of the error."""
     if len(text) > _LONGEST:
         raise InvocationInvalid(f"an invocation has at most {_LONGEST} characters")
     tokens = _tokens(text)
@@ -88,11 +88,11 @@ def _value(tokens: Iterator[tuple[str, str, int]], name: str) -> Value:
     if token in _WORDS:
         return _WORDS[token]
     if _INTEGER.fullmatch(token):
-        # Longer ones are beyond every limit, and turning them into a number takes for ever.
+        # Longer ones exceed every limit, and converting them to int is very slow.
         return int(token) if len(token) <= 20 else float(token)
     if _NUMBER.fullmatch(token):
         return float(token)
-    # A bare word is a text, so that `:case-type periodic-review` reads as people say it.
+    # A bare word is a text, so that `:case-type periodic-review` needs no quotes.
     return token
 
 
@@ -106,7 +106,7 @@ def _text(token: str, at: int) -> str:
 
 
 def _written(value: Value) -> str:
-    # The same words and escapes as JSON has, so that reading back needs no second grammar.
+    # The words and escapes of JSON, so that parsing needs no second grammar.
     return json.dumps(value, ensure_ascii=False)
 
 

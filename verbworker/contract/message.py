@@ -1,4 +1,4 @@
-"""A message from outside, in the one form in which it may enter."""
+"""A message from outside: its only accepted form, and the instance it is for."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.payload.canonical import canonical, parse
 
 LARGEST: Final = 1024 * 1024
-"""Bytes an envelope may have; the payload is kept in one row."""
+"""Maximum size of an envelope in bytes; the payload is stored in one row."""
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -28,13 +28,13 @@ def _legible(text: str) -> str:
 
 
 Word = Annotated[str, Field(max_length=256), AfterValidator(_legible)]
-"""A name, a key or an id: no longer than the engine's own stores take."""
+"""A name, key or ID, within the length limit of the engine's own stores."""
 
 Traceparent = Annotated[str, Field(pattern=r"^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$")]
 
 
 class Message(BaseModel):
-    """The envelope: what came, for whom, and under which id it may come again without harm."""
+    """The envelope: name, addressee and payload, and the ID under which it may safely be sent again."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
@@ -49,7 +49,7 @@ class Message(BaseModel):
     payload: dict[str, Any] | None = None
 
     def body_hash(self) -> bytes:
-        """What tells a repetition from another message under the same id: SHA-256 of the canonical envelope."""
+        """Return the SHA-256 of the canonical envelope, which distinguishes a repetition from a reused ID."""
         given = {name: value for name, value in self if value is not None}
         if self.entry_id is not None:
             given["entry_id"] = str(self.entry_id)
@@ -71,7 +71,7 @@ class Burial(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An instance that a message's name and key could mean."""
+    """An instance that matches a message's name and key."""
 
     instance_uid: UUID
     tenant_id: str
@@ -89,7 +89,7 @@ class Addressee:
 
 @dataclass(frozen=True, slots=True)
 class Undeliverable:
-    """Why a message is for nobody, and the entry that people will look at for it, when there is one."""
+    """Why a message has no addressee, and the related runbook entry, if there is one."""
 
     code: Burial
     reason: str
@@ -97,7 +97,7 @@ class Undeliverable:
 
 
 def read(content: bytes, *, limit: int = LARGEST) -> Message:
-    """The message that some bytes are, or `MessageInvalid` with what is wrong, field by field."""
+    """Parse bytes into a message; raise `MessageInvalid` with the problems field by field."""
     try:
         return validate(parse(content, limit=limit))
     except PermanentContract as error:
@@ -105,12 +105,12 @@ def read(content: bytes, *, limit: int = LARGEST) -> Message:
 
 
 def validate(value: object) -> Message:
-    """The message that a JSON value is, or `MessageInvalid`."""
+    """Validate a JSON value as a message; raise `MessageInvalid` otherwise."""
     if not isinstance(value, dict):
         raise MessageInvalid("a message is a JSON object")
     try:
         message = Message.model_validate(value)
-        message.body_hash()  # a payload made in Python may hold what JSON cannot
+        message.body_hash()  # a payload made in Python may contain what JSON cannot
     except ValidationError as error:
         fields = dict(_misfit(problem) for problem in error.errors(include_url=False, include_input=False))
         raise MessageInvalid(f"the message does not fit: {', '.join(sorted(fields))}", fields) from None
@@ -122,15 +122,15 @@ def validate(value: object) -> Message:
 def address(
     candidates: list[Candidate], *, tenant_id: str, entry_id: UUID | None = None
 ) -> Addressee | Undeliverable | None:
-    """Whom a message is for among those it could mean; None while nobody waits who still may.
+    """Return which candidate a message is for; None while the tenant has no match, which may still appear.
 
-    An engine's subscriptions know no tenants, so a key that two of them use reaches nobody.
+    An engine's subscriptions know no tenants, so a key that two tenants use is delivered to neither.
     """
     ours = [one for one in candidates if one.tenant_id == tenant_id]
     waiting = [one for one in ours if not one.has_ended]
     only = ours[0].entry_id if len({one.entry_id for one in ours}) == 1 else None
     if not waiting:
-        # Another tenant's case is no answer either: nobody learns from us whose keys there are.
+        # Another tenant's case is not reported either: we must not reveal which keys exist.
         return Undeliverable(Burial.ENDED, "its case has ended", only) if ours else None
     if sum(not one.has_ended for one in candidates) > 1:
         return Undeliverable(Burial.SEVERAL, "several cases have its key", only)
@@ -158,5 +158,5 @@ def _unknown(name: str) -> str:
 
 
 def engine_message_id(tenant_id: str, message_id: str, generation: int) -> str:
-    """The id under which the engine knows a delivery: a repetition is the same, a redelivery another."""
+    """Return the engine's ID for a delivery: a repetition has the same one, a redelivery another."""
     return f"{tenant_id}/{message_id}/{generation}"

@@ -1,4 +1,4 @@
-"""Policies: how long a verb may take, how often it is tried, and how long to wait between two tries."""
+"""Policies: how long a verb may take, how often it is tried, and the delay between attempts."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ PolicyName = Annotated[str, Like(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", "a policy's
 
 
 class RetryPolicy(ContractText):
-    """How often a verb is tried and how the pauses grow."""
+    """How often a verb is tried, and how the delays grow."""
 
     maximum_attempts: int = Field(ge=1, le=1_000_000)
     initial_interval_seconds: Seconds
@@ -28,7 +28,7 @@ class RetryPolicy(ContractText):
 
 
 class Policy(ContractText):
-    """The bounds a verb runs under, as `policies.yaml` names them."""
+    """The limits a verb runs under, as named in `policies.yaml`."""
 
     name: PolicyName
     schedule_to_close_timeout_seconds: Seconds
@@ -36,7 +36,7 @@ class Policy(ContractText):
     retry: RetryPolicy
 
     def delay(self, attempt: int, jitter: float) -> float:
-        """The seconds to wait after try number `attempt` (from 1) failed; `jitter` from 0 to 1 spreads them."""
+        """Return the delay in seconds after attempt `attempt` (from 1) failed; `jitter` from 0 to 1 spreads it."""
         retry = self.retry
         try:
             grown = retry.initial_interval_seconds * retry.backoff_coefficient ** (attempt - 1)
@@ -50,13 +50,13 @@ DEFAULT_POLICY = Policy(
     schedule_to_close_timeout_seconds=86_400,
     start_to_close_timeout_seconds=60,
     retry=RetryPolicy(
-        maximum_attempts=3,  # what an engine gives a task that names no number
+        maximum_attempts=3,  # the engine's default for a task that sets no retries
         initial_interval_seconds=1,
         maximum_interval_seconds=60,
         backoff_coefficient=2,
     ),
 )
-"""What applies where neither workflow nor verb names a policy."""
+"""The policy where neither workflow nor verb names one."""
 
 
 class PolicyFile(ContractText):
@@ -68,13 +68,13 @@ class PolicyFile(ContractText):
     @field_validator("version", mode="before")
     @classmethod
     def _is_a_number(cls, version: object) -> object:
-        if version is True:  # which Python holds for equal to 1
+        if version is True:  # Python treats True as equal to 1
             raise ValueError("must be 1")
         return version
 
 
 def load_policies(file: Path) -> Mapping[str, Policy]:
-    """The policies of a file by name, or `ContractInvalid` with file, line and field of every problem."""
+    """Return the policies of a file by name; raise `ContractInvalid` with file, line and field of every problem."""
     document, faults = contract_file.read(file)
     if document is None:
         raise contract_file.invalid(faults)

@@ -36,7 +36,7 @@ class Registry:
 
     @classmethod
     def of(cls, *parts: "Registry") -> "Registry":
-        """One registry with everything the parts have; a name may occur only once."""
+        """Merge registries into a new one; each name may occur only once."""
         merged = cls()
         for part in parts:
             for verb in part:
@@ -59,9 +59,9 @@ class Registry:
         max_runs: int = 5,
         policy: str | None = None,
     ) -> Callable[[Function], Function]:
-        """Register a function as a direct verb. The function itself stays as it is.
+        """Register a function as a direct verb. The function itself is unchanged.
 
-        `errors` are the codes it may end with by `PermanentBusiness`; left out, it may end with any.
+        `errors` are the codes it may end with through `PermanentBusiness`; if omitted, any code is allowed.
         """
 
         def register(function: Function) -> Function:
@@ -88,9 +88,9 @@ class Registry:
         return register
 
     def upgrade(self, schema: str, *, to: str) -> Callable[[Change], Change]:
-        """Register a pure function that brings data of an older schema up: `upgrade("kyc.open-case/v1", to="v2")`.
+        """Register a pure function that upgrades data of an older schema: `upgrade("kyc.open-case/v1", to="v2")`.
 
-        Cases that began under the older schema are brought up at their next step and go on under the newer one.
+        Cases started under the older schema are upgraded at their next step and continue under the newer one.
         """
 
         def register(change: Change) -> Change:
@@ -100,9 +100,9 @@ class Registry:
         return register
 
     def load(self, folder: Path | str, *, policies: Path | str | None = None) -> "Registry":
-        """Add every workflow verb below `folder` and the policies of one file; returns this registry.
+        """Add every workflow verb below `folder` and the policies of one file; return this registry.
 
-        A policies file counts only when it is named here, even when it lies in the folder.
+        A policies file counts only when it is named here, even if it is in the folder.
         """
         if policies is not None:
             self.load_policies(policies)
@@ -111,11 +111,11 @@ class Registry:
         return self.declare(*loaded.workflows)
 
     def load_policies(self, file: Path | str) -> "Registry":
-        """Add the policies of one file, as the catalogue of a process has them; returns this registry."""
+        """Add the policies of one file, as in a process catalogue; return this registry."""
         return self.declare(policies=load_policies(Path(file)).values())
 
     def add(self, verb: Verb) -> None:
-        """Add a direct verb that is registered already, in another registry for one."""
+        """Add a direct verb that is already registered, for example in another registry."""
         _check(verb)
         if verb.name in self._verbs or verb.name in self._workflows:
             raise ContractInvalid(f"the verb {verb.name} is registered twice")
@@ -124,7 +124,7 @@ class Registry:
     def declare(
         self, *workflows: WorkflowVerb, policies: Iterable[Policy] = (), upgrades: Iterable[Upgrade] = ()
     ) -> "Registry":
-        """Add workflow verbs and policies that are written in Python, not in YAML; returns this registry."""
+        """Add workflow verbs and policies written in Python instead of YAML; return this registry."""
         for upgrade in upgrades:
             self._upgrades.add(upgrade)
         for policy in policies:
@@ -139,7 +139,7 @@ class Registry:
         return self
 
     def check(self) -> "Registry":
-        """Raise `ContractInvalid` unless allow-lists, policies and upgrades fit together; returns this registry."""
+        """Raise `ContractInvalid` unless allow-lists, policies and upgrades fit together; return this registry."""
         for workflow in self._workflows.values():
             for name in (*workflow.sub_verbs, *workflow.compensation.values()):
                 if name in self._workflows:
@@ -155,7 +155,7 @@ class Registry:
         return self
 
     def _require_errors(self, workflow: WorkflowVerb) -> None:
-        """Models are checked against the codes of the contract, so those must be the codes of the verbs."""
+        """Require that contract and verbs declare the same codes: models are checked against the contract's."""
         for verb in filter(None, map(self.find, workflow.sub_verbs)):
             written = workflow.errors.get(verb.name)
             if (None if written is None else set(written)) == (None if verb.errors is None else set(verb.errors)):
@@ -176,21 +176,21 @@ class Registry:
         return name in self._verbs or name in self._workflows
 
     def find(self, name: str) -> Verb | None:
-        """The direct verb of that name."""
+        """Return the direct verb of that name."""
         return self._verbs.get(name)
 
     @property
     def workflows(self) -> Mapping[str, WorkflowVerb]:
-        """The workflow verbs by name."""
+        """Return the workflow verbs by name."""
         return MappingProxyType(self._workflows)
 
     def sentences_of(self, name: str) -> Sentences | None:
-        """What a verb's contract says to people, when it says anything."""
+        """Return the sentences in a verb's contract, if any."""
         workflow = self._workflows.get(name)
         return self._sentences.get(name) if workflow is None else workflow.sentences
 
     def say(self, name: str, args: Mapping[str, object]) -> str:
-        """A verb as a sentence with the arguments in their places: by its contract, else by its first line of doc."""
+        """Describe a verb in a sentence: from its contract with the arguments filled in, else from its docstring."""
         sentences, verb = self.sentences_of(name), self._verbs.get(name)
         if sentences is not None:
             return say_step(sentences, args)
@@ -198,20 +198,20 @@ class Registry:
 
     @property
     def upgrades(self) -> Upgrades:
-        """How payloads of older schemas are brought up."""
+        """Return the upgrades of payloads with older schemas."""
         return self._upgrades
 
     @property
     def policies(self) -> Mapping[str, Policy]:
-        """The policies by name."""
+        """Return the policies by name."""
         return MappingProxyType(self._policies)
 
     def workflow_of(self, process_id: str) -> WorkflowVerb | None:
-        """The workflow verb that owns a process."""
+        """Return the workflow verb that owns a process."""
         return next((workflow for workflow in self._workflows.values() if workflow.process == process_id), None)
 
     def callers(self, verb: str) -> list[WorkflowVerb]:
-        """The workflow verbs that may call `verb`, to undo included."""
+        """Return the workflow verbs that may call `verb`, also as compensation."""
         return [
             workflow
             for workflow in self._workflows.values()
@@ -219,12 +219,12 @@ class Registry:
         ]
 
     def policy_of(self, verb: Verb, workflow: WorkflowVerb | None = None) -> Policy:
-        """The policy a verb runs under: the workflow's word first, then the verb's own, then the default."""
+        """Return the policy a verb runs under: the workflow's choice, else the verb's own, else the default."""
         name = (workflow.policy_of(verb.name) if workflow is not None else None) or verb.policy
         return self._policies.get(name, DEFAULT_POLICY) if name else DEFAULT_POLICY
 
     def catalogue(self) -> list[dict[str, object]]:
-        """Every verb with its schema and sentence, for people and tools."""
+        """Return every verb with its schema and sentence, for people and tools."""
         direct: list[dict[str, object]] = [
             {
                 "name": verb.name,
@@ -244,7 +244,7 @@ class Registry:
 
 
 def _act(name: str, function: Callable[..., Any]) -> tuple[Act, type[BaseModel]]:
-    """How an author's function is called, and the model it takes."""
+    """Return how to call an author's function, and the model it takes."""
     try:
         hints = get_type_hints(function)
     except (NameError, TypeError) as error:

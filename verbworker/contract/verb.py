@@ -1,4 +1,4 @@
-"""What a verb is, what it may know while it runs, and what it answers."""
+"""What a verb is, what it can see while it runs, and what it returns."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,13 +15,13 @@ from verbworker.errors import PermanentContract
 Case = TypeVar("Case", bound=BaseModel)
 
 MOST_CODE = 200
-"""The longest error code, in characters: what is longer is cut, and then is another code."""
+"""Maximum length of an error code in characters; a longer one is cut, which makes it another code."""
 ERROR_CODE = rf"[!-~](?:[ -~]{{0,{MOST_CODE - 2}}}[!-~])?"
-"""How an error code is written that a verb declares: as it can stand in a model, a contract and a log."""
+"""Pattern of an error code that a verb declares: usable in a model, a contract and a log."""
 
 
 class Mode(StrEnum):
-    """Where a verb's effect lives: in our own database, or outside of it."""
+    """Where a verb's effect takes place: in our own database, or outside."""
 
     TRANSACTIONAL = "transactional"
     EXTERNAL = "external"
@@ -47,7 +47,7 @@ class Db(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a person decided at a human gate."""
+    """A person's decision at a human gate."""
 
     gate: str
     decision: str
@@ -58,7 +58,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
-    """A message from outside that reached this case; `at` is when it was taken in, not when it was sent."""
+    """A message from outside that reached this case; `at` is when it was received, not when it was sent."""
 
     name: str
     message_id: str
@@ -69,7 +69,7 @@ class ReceivedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a verb may know of the run it is in. Nothing here is about the process around it."""
+    """What a verb may know about its run. Nothing here is about the surrounding process."""
 
     verb: str
     entry_id: UUID
@@ -85,7 +85,7 @@ class Call:
 
     @property
     def db(self) -> Db:
-        """The open transaction of a transactional verb."""
+        """Return the open transaction of a transactional verb."""
         if self.connection is None:
             raise PermanentContract(
                 f"{self.verb} is external and has no transaction to write through", code="NoDatabase"
@@ -93,21 +93,21 @@ class Call:
         return self.connection
 
     def decision(self, gate: str) -> Decision | None:
-        """The latest decision at a gate of this case, or None when nobody decided there."""
+        """Return the latest decision at a gate of this case, or None."""
         return next((made for made in reversed(self.decisions) if made.gate == gate), None)
 
     def message(self, name: str) -> ReceivedMessage | None:
-        """The latest message of that name that reached this case, or None when none did."""
+        """Return the latest message of that name that reached this case, or None."""
         return next((received for received in reversed(self.messages) if received.name == name), None)
 
     def remaining(self) -> timedelta:
-        """How long this run may still take."""
+        """Return how long this run may still take."""
         return max(self.deadline - datetime.now(UTC), timedelta(0))
 
 
 @dataclass(frozen=True, slots=True)
 class Result(Generic[Case]):
-    """A verb's answer: the case as it is now, the flags it sets, the correlation keys it found."""
+    """A verb's answer: the updated case, the flags it sets, and the correlation keys it found."""
 
     case: Case
     flags: Mapping[str, object] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class Result(Generic[Case]):
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A function of a verb's author, and the names by which its parameters are called."""
+    """A verb author's function, and the names of its parameters."""
 
     function: Callable[..., Any]
     case_name: str
@@ -125,7 +125,7 @@ class Act:
     is_async: bool
 
     def arguments(self, case: BaseModel, call: Call) -> dict[str, object]:
-        """The function's arguments, whatever order and names its author chose."""
+        """Return the function's arguments, independent of the order and names its author chose."""
         named: dict[str, object] = {self.case_name: case}
         if self.call_name is not None:
             named[self.call_name] = call
@@ -134,7 +134,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A direct verb: what is done, and how the runtime treats it."""
+    """A direct verb: its function, and how the runtime treats it."""
 
     name: str
     act: Act
@@ -143,7 +143,7 @@ class Verb:
     on_unknown: OnUnknown
     idempotency_window: timedelta
     writes: tuple[str, ...] | None
-    errors: tuple[str, ...] | None  # the codes it may end with; None when it does not say
+    errors: tuple[str, ...] | None  # the codes it may end with; None when undeclared
     probe: Act | None  # asks the other side whether an earlier run happened
     concurrency: int
     max_runs: int
@@ -152,5 +152,5 @@ class Verb:
 
     @property
     def needs_threads(self) -> bool:
-        """Whether any part of it would stop the event loop, and so runs on a thread."""
+        """Return whether a part of it would block the event loop and so runs on a thread."""
         return not self.act.is_async or (self.probe is not None and not self.probe.is_async)

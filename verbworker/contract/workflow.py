@@ -1,4 +1,4 @@
-"""Workflow verbs: what a long process promises, loaded from YAML and checked as a whole."""
+"""Workflow verbs: the contracts of long processes, loaded from YAML and checked as a whole."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A human gate: the user task it stands at, the answers it takes, and whose it is."""
+    """A human gate: its user task, the decisions it accepts, and its audience."""
 
     name: str
     task: str
@@ -37,7 +37,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowVerb:
-    """A verb that a process performs, with everything its author declared."""
+    """A verb performed by a process, with everything its author declared."""
 
     name: str
     version: int
@@ -64,11 +64,11 @@ class WorkflowVerb:
     owner: str | None = None
 
     def policy_of(self, sub_verb: str) -> str | None:
-        """The name of the policy a sub-verb runs under, or None when this verb names none."""
+        """Return the name of a sub-verb's policy, or None when this verb names none."""
         return self.policies.get(sub_verb, self.policy)
 
     def problems(self, args: Mapping[str, object]) -> list[str]:
-        """What is wrong with a caller's arguments, one sentence each; an empty list lets them in."""
+        """Return what is wrong with a caller's arguments, one sentence each; empty when they are valid."""
         found = [f"{self.name} has no argument {name!a}" for name in args if name not in self.args]
         for name, argument in self.args.items():
             if name not in args:
@@ -79,27 +79,27 @@ class WorkflowVerb:
         return found
 
     def misfit(self, name: str, value: object) -> str | None:
-        """Why a value is none of the argument's, as `must be of type integer`, or None when it is."""
+        """Return why a value does not fit the argument, as `must be of type integer`, or None when it does."""
         return _misfit(self.args[name], value)
 
     def initial_data(self, args: Mapping[str, object]) -> dict[str, Any]:
-        """The data an instance starts with, made from arguments without problems."""
+        """Return the data an instance starts with, built from valid arguments."""
         given = {name: args.get(name, argument.default) for name, argument in self.args.items()}
         named = ((target, given[source.removeprefix("args.")]) for target, source in self.initial.items())
         return apply({}, {tuple(target.split(".")): value for target, value in named if value is not None})
 
     def outcome_of(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """What the caller gets from the data at the end; a field that is not there is left out."""
+        """Return the caller's result from the final data; missing fields are left out."""
         named = ((target, _at(data, source.split(".")[1:])) for target, source in self.outcome.items())
         return apply({}, {tuple(target.split(".")): value for target, value in named if value is not _MISSING})
 
     def keys_of(self, data: Mapping[str, Any], args: Mapping[str, object] | None = None) -> dict[str, str]:
-        """The correlation keys whose parts are all there by now; the others come with a later step."""
+        """Return the correlation keys whose parts are all available; later steps add the others."""
         found = ((name, _rendered(template, data, args or {})) for name, template in self.correlation.items())
         return {name: key for name, key in found if key and key.strip()}
 
     def business_key_of(self, data: Mapping[str, Any], args: Mapping[str, object]) -> str | None:
-        """What people call this case, when the verb says how; raises `PermanentContract` when it cannot be made."""
+        """Return the case's business key, if the verb declares one; raise `PermanentContract` if it cannot be built."""
         if self.business_key is None:
             return None
         key = _rendered(self.business_key, data, args)
@@ -112,13 +112,13 @@ class WorkflowVerb:
         return key
 
     def say(self, args: Mapping[str, object]) -> str:
-        """The step's sentence with the arguments in their places."""
+        """Return the step's sentence with the arguments filled in."""
         return self.name if self.sentences is None else say_step(self.sentences, args)
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a folder of contracts holds: its workflow verbs, and of its direct verbs the contracts and sentences."""
+    """The contracts of a folder: workflow verbs, and the contracts and sentences of direct verbs."""
 
     workflows: list[WorkflowVerb]
     sentences: Mapping[str, Sentences]
@@ -126,14 +126,14 @@ class Loaded:
 
 
 def say_step(sentences: Sentences, args: Mapping[str, object]) -> str:
-    """The step's sentence with the arguments in their places."""
+    """Return the step's sentence with the arguments filled in."""
     return _PLACE.sub(lambda place: str(args.get(place[1], "…")), sentences.step)
 
 
 def load_verbs(folder: Path) -> Loaded:
-    """What the contracts below a folder say, or `ContractInvalid` with each problem at its line.
+    """Load the contracts below a folder; raise `ContractInvalid` with each problem at its line.
 
-    What runs goes by the code of direct verbs, and takes their sentences only. Policy files are not looked at.
+    At runtime the code of direct verbs is authoritative; only their sentences are used. Policy files are skipped.
     """
     if not folder.is_dir():
         raise ContractInvalid(f"{folder}: there is no such folder of verb contracts")
@@ -145,12 +145,12 @@ def load_verbs(folder: Path) -> Loaded:
 
 
 def load_workflow_verbs(folder: Path) -> list[WorkflowVerb]:
-    """Every workflow verb below a folder, by name; raises as `load_verbs` does."""
+    """Load every workflow verb below a folder, by name; raise as `load_verbs` does."""
     return load_verbs(folder).workflows
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a verb file, for editors."""
+    """Return the JSON Schema of a verb file, for editors."""
     workflow = WorkflowContract.model_json_schema(ref_template="#/$defs/{model}")
     direct = DirectContract.model_json_schema(ref_template="#/$defs/{model}")
     shared = {**workflow.pop("$defs"), **direct.pop("$defs"), "WorkflowContract": workflow, "DirectContract": direct}
@@ -172,7 +172,7 @@ def json_schema() -> dict[str, Any]:
 
 
 class _Loading:
-    """Contracts while they are being read, with everything found wrong so far."""
+    """Contracts being loaded, with all problems found so far."""
 
     def __init__(self) -> None:
         self._faults: list[ContractFault] = []
@@ -181,7 +181,7 @@ class _Loading:
         self._directs: dict[str, DirectContract] = {}
 
     def add(self, file: Path) -> None:
-        """Read the verb or the verbs of a file."""
+        """Read the verb or verbs of a file."""
         document, faults = contract_file.read(file)
         self._faults += faults
         if document is None:
@@ -222,7 +222,7 @@ class _Loading:
             self._directs[contract.verb] = contract
 
     def finish(self) -> Loaded:
-        """Check what only the whole can show, then hand the verbs over."""
+        """Check the contracts against each other, then return the verbs."""
         owners: dict[str, str] = {}
         for contract in self._workflows.values():
             document, at = self._places[contract.verb]
@@ -249,7 +249,7 @@ def _called(contract: WorkflowContract) -> Iterator[tuple[Steps, str]]:
 
 
 def _misfits(contract: WorkflowContract | DirectContract) -> Iterator[tuple[Steps, str]]:
-    """Where the parts of one contract do not fit each other."""
+    """Yield where the parts of one contract contradict each other."""
     yield from _argument_misfits(contract)
     if isinstance(contract, DirectContract):
         return
@@ -304,7 +304,7 @@ def _flag_misfits(contract: WorkflowContract) -> Iterator[tuple[Steps, str]]:
 
 
 def _misfit(argument: Argument, value: object) -> str | None:
-    """Why a value is none of this argument's, or None when it is."""
+    """Return why a value does not fit this argument, or None when it does."""
     match argument.type, value:
         case ("string", str()) | ("boolean", bool()):
             return None
@@ -318,7 +318,7 @@ def _misfit(argument: Argument, value: object) -> str | None:
 
 
 def _rendered(template: str, data: Mapping[str, Any], args: Mapping[str, object]) -> str | None:
-    """The template with its places filled, or None while one of them has no plain value."""
+    """Return the filled template, or None while a placeholder has no plain value."""
     given = {name.replace("-", "_"): value for name, value in args.items()}
     missing: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Verbs as their authors write them: the fields of `verbs/<domain>/<verb>.yaml` and how each is written."""
+"""The fields of a verb contract, `verbs/<domain>/<verb>.yaml`, and the syntax of each."""
 
 from typing import Annotated, Any, Literal
 
@@ -26,14 +26,14 @@ FromData = Annotated[str, Like(rf"data(?:\.{_NAME})+", "a field of the data, lik
 Template = Annotated[
     str, Like(rf"(?:[^$]|\$\{{(?:state|args)(?:\.{_NAME})+\}}){{1,200}}", "a text with places like ${state.entity_ref}")
 ]
-# What a gateway's condition can write between its quotes.
+# What a gateway's condition can contain between its quotes.
 Plain = Annotated[str, Like(r"[ !#-\[\]-~]{1,200}", "plain ASCII without quotes and backslashes")]
 ErrorCode = Annotated[str, Like(ERROR_CODE, f"an error code: 1 to {MOST_CODE} printable ASCII characters")]
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
 class Sentences(ContractText):
-    """What people read: the step itself, its summary, and what to ask for an argument that is missing."""
+    """Texts for people: the step itself, its summary, and the question for a missing argument."""
 
     step: Text
     summary: Text | None = None
@@ -51,14 +51,14 @@ class Argument(ContractText):
 
 
 class CorrelationFields(ContractText):
-    """How an instance is found again: a business key, and the keys its messages carry."""
+    """How an instance is found: a business key, and the keys in its messages."""
 
     business_key: Template | None = None
     keys: dict[KeyName, Template] = Field(default_factory=dict)
 
 
 class Payload(ContractText):
-    """What the process carries: its schema, its budget in bytes, its seal, and the ways in and out."""
+    """The payload of the process: its schema, budget in bytes, integrity, and mappings in and out."""
 
     schema_name: SchemaName | None = Field(default=None, alias="schema")
     budget: int = Field(default=DEFAULT_BUDGET, ge=1024, le=HARD_LIMIT)
@@ -68,7 +68,7 @@ class Payload(ContractText):
 
 
 class WrittenFlag(ContractText):
-    """One flag: its type, the value it has at the start, and the values of an enum."""
+    """One flag: its type, initial value, and the values of an enum."""
 
     type: Literal["boolean", "integer", "string", "enum"]
     initial: Any
@@ -77,7 +77,7 @@ class WrittenFlag(ContractText):
 
 
 class WrittenGate(ContractText):
-    """A human gate: the user task it stands at, the answers it takes, and whose it is."""
+    """A human gate: its user task, the decisions it accepts, and its audience."""
 
     task: ElementId | None = None
     decisions: tuple[Plain, ...] = ()
@@ -85,7 +85,7 @@ class WrittenGate(ContractText):
 
 
 class _Contract(ContractText):
-    """What every verb has."""
+    """Fields of every verb."""
 
     verb: VerbName
     sentences: Sentences | None = None
@@ -95,7 +95,7 @@ class _Contract(ContractText):
 
 
 class WorkflowContract(_Contract):
-    """A workflow verb: a verb that a process performs."""
+    """A workflow verb: performed by a process."""
 
     version: int = Field(ge=1, le=999_999_999)
     strategy: Literal["workflow"]
@@ -114,7 +114,7 @@ class WorkflowContract(_Contract):
 
 
 class DirectContract(_Contract):
-    """A direct verb: a verb that a function performs. Its code says how; this says what to the linter."""
+    """A direct verb: performed by a function. The code defines how it works; this describes it to the linter."""
 
     version: int = Field(default=1, ge=1, le=999_999_999)
     strategy: Literal["direct"] = "direct"

@@ -1,1 +1,1 @@
-"""Developing on one machine: a database, a worker that follows the files, and the runbook as it moves."""
+"""Development on one machine: a database, a worker that reloads saved files, and the runbook's events live."""

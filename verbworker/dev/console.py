@@ -1,4 +1,4 @@
-"""The console of a session: for this machine alone, without a login, and no reason to end when it cannot run."""
+"""The console of a dev session: loopback only and without login; the session goes on if it cannot run."""
 
 import asyncio
 import socket
@@ -19,7 +19,7 @@ _LEAVING_S = 5.0
 async def beside(
     plan: Plan, dsn: str, catalogue: Path, *, port: int | None, tell: Callable[[str], None]
 ) -> AsyncIterator[None]:
-    """A console until the end of the block, with the verbs that the catalogue names; `tell` hears its address."""
+    """Run a console until the end of the block, with the verbs of the catalogue; `tell` receives its address."""
     stop = asyncio.Event()
     failed: Exception | None = None
     async with asyncio.TaskGroup() as tasks:
@@ -32,7 +32,7 @@ async def beside(
             stop.set()
             await asyncio.wait([serving], timeout=_LEAVING_S)
     if failed is not None:
-        # Out here, so that it stays what it is and does not become one of a group.
+        # Raised outside the group, so that it is not wrapped in an exception group.
         raise failed
 
 
@@ -62,7 +62,7 @@ async def _serve(
 
 
 def _usual() -> int:
-    """The port people know, or a free one when somebody has it."""
+    """Return the default port, or 0 for a free one if it is in use."""
     try:
         with socket.create_server((LOOPBACK, _USUAL)):
             return _USUAL

@@ -1,4 +1,4 @@
-"""The demo: a KYC case of the example application from the question to the decision, with everybody in one process."""
+"""The demo: a KYC case of the example application from request to decision, with all participants in one process."""
 
 import asyncio
 import json
@@ -41,26 +41,26 @@ _NEEDED = ("verbs/kyc/kyc.sql", "processes/kyc-open-case/process.bpmn")
 
 
 class Stage(Protocol):
-    """Where the demo is seen."""
+    """Where the demo is shown."""
 
     def say(self, sentence: str) -> None:
-        """What is prepared, and what came of it."""
+        """Show what is prepared, and the result."""
 
     def act(self, sentence: str) -> None:
-        """What a person or a machine outside does now."""
+        """Show what a person or an external system does now."""
 
     def happen(self, line: EventLine) -> None:
-        """What the runbook says."""
+        """Show a line of the runbook."""
 
     def stand(self, words: str) -> None:
-        """How far the case is."""
+        """Show the progress of the case."""
 
     async def breathe(self) -> None:
-        """Time to read before somebody acts."""
+        """Leave time to read before the next action."""
 
 
 def find_example() -> Path:
-    """The checkout that has the example application; `CannotRun` where there is only the package."""
+    """Return the checkout with the example application; raises `CannotRun` if only the package is installed."""
     for place in (Path.cwd(), Path(verbworker.__file__).parents[1]):
         if all((place / name).is_file() for name in _NEEDED):
             return place
@@ -70,7 +70,7 @@ def find_example() -> Path:
 
 
 async def play(stage: Stage, folder: Path, *, engine: str) -> int:
-    """Play the case from the question to the decision; what was started has ended when this returns the exit code."""
+    """Run the case and return the exit code; everything that was started has ended by then."""
     plan = Plan(
         app="verbs:registry",
         models=("processes/kyc-open-case",),
@@ -106,7 +106,7 @@ async def _opened_scene(stage: Stage, plan: Plan, dsn: str) -> AsyncIterator["Sc
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everybody who takes part: who asks, who sends, who decides, and who watches."""
+    """All participants: the one who asks, the sender, the decider and the viewer."""
 
     stage: Stage
     office: Client
@@ -116,7 +116,7 @@ class Scene:
     reading: EntryView
 
     async def play(self) -> int:
-        """The exit code: 0 when the case was decided as it was meant to be."""
+        """Run the case; returns 0 if it was decided as intended."""
         entry = await self.office.router.invoke(CASE, caller=Caller(TENANT, "ann"))
         self.stage.act(f"Ann asks: {entry.sentence}")
         try:
@@ -182,7 +182,7 @@ class Scene:
 
 @contextmanager
 def screening() -> Iterator[str]:
-    """A screening service on loopback that finds nobody on a list; a repeated question gets the same answer."""
+    """Run a screening service on loopback that reports no hits; a repeated request gets the same answer."""
     references: dict[str, str] = {}
 
     class DemoDesk(BaseHTTPRequestHandler):

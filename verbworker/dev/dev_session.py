@@ -1,4 +1,4 @@
-"""A session of `verbworker dev`: the database, the worker that follows the files, and the lines of the runbook."""
+"""A session of `verbworker dev`: the database, the reloading worker, and the events of the runbook."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ Tell = Callable[[str], None]
 
 
 class DevSession:
-    """One person's session; `run` returns the exit code when it is over."""
+    """One developer's session; `run` returns the exit code when it ends."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class DevSession:
         self._server: LocalPostgres | None = None
 
     async def run(self, stop: asyncio.Event) -> int:
-        """Work until `stop` is set or there is nothing to work with."""
+        """Run until `stop` is set or the session cannot go on."""
         code = await unless(stop, self._work)
         self._tell("everything that was started has ended")
         return 0 if code is None else code
@@ -67,13 +67,13 @@ class DevSession:
                     async with Database(dsn, size=2) as database, console:
                         return await self._follow(dsn, database, files, first)
                 finally:
-                    # Once more for an end that came before anybody followed it; whoever has ended stays so.
+                    # Again, in case we end before `_follow` takes over; ending a process twice is harmless.
                     await first.end()
 
     @asynccontextmanager
     async def _database(self) -> AsyncIterator[str]:
         known = remembered(self._data)
-        # What an earlier session left in this shell is no database of somebody's own.
+        # A DSN that an earlier session left in this shell is not a database of the user's own.
         if self._dsn is not None and (known is None or self._dsn != known.dsn):
             yield self._dsn
             return
@@ -131,7 +131,7 @@ class DevSession:
         return [path for path in self._plan.sql if os.path.relpath(path) in changed]
 
     async def _exchange(self, dsn: str, old: WorkerProcess, changed: Sequence[str]) -> WorkerProcess:
-        """The hand that works from now on: a new one, or the old one while the new verbs do not hold."""
+        """Return the worker to use from now on: a new one, or the old one if the new verbs are invalid."""
         self._tell(f"changed: {', '.join(changed)}")
         try:
             await apply(dsn, self._sql_among(changed), self._tell)
@@ -148,7 +148,7 @@ class DevSession:
 
 
 async def apply(dsn: str, files: Sequence[Path], tell: Tell) -> None:
-    """Run the application's own SQL, each file as a whole; `CannotRun` says which one was refused and why."""
+    """Run the application's own SQL, each file as a whole; `CannotRun` names the refused file and the reason."""
     for path in files:
         try:
             text = await asyncio.to_thread(path.read_text, encoding="utf-8")
@@ -162,7 +162,7 @@ async def apply(dsn: str, files: Sequence[Path], tell: Tell) -> None:
 
 
 async def unless(stop: asyncio.Event, work: Callable[[], Awaitable[int]]) -> int | None:
-    """What `work` answers, or None when `stop` was set before; it has cleaned up either way."""
+    """Return the result of `work`, or None if `stop` was set first; `work` has cleaned up either way."""
     answer: int | None = None
 
     async def working() -> None:

@@ -1,4 +1,4 @@
-"""The ticker: what happens in a runbook, line by line as it happens, in words for people."""
+"""Reads the events of a runbook as they happen, as lines for people."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,13 +7,13 @@ from uuid import UUID
 from verbworker.runbook.event import told
 from verbworker.stores.cases.runbook import Runbook
 
-# A step that was told at one moment may be committed a little later.
+# An event may be committed a little after its timestamp.
 _OVERLAP = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
 class EventLine:
-    """One thing that happened to one entry."""
+    """One event of one entry."""
 
     at: datetime
     entry_id: UUID
@@ -25,7 +25,7 @@ class EventLine:
 
 
 class EventLog:
-    """Reads a tenant's runbook on from where it was."""
+    """Reads a tenant's runbook from where it last stopped."""
 
     def __init__(self, runbook: Runbook, tenant: str) -> None:
         self._runbook = runbook
@@ -34,13 +34,13 @@ class EventLog:
         self._since: datetime | None = None
 
     async def skip(self) -> None:
-        """Tell nothing of what happened so far."""
+        """Skip everything that happened so far."""
         for moved in await self._runbook.moved(self._tenant, since=None):
             self._told[moved.entry_id] = moved.last_seq
             self._since = moved.at - _OVERLAP
 
     async def news(self) -> list[EventLine]:
-        """What happened since the last call, each thing once, in order."""
+        """Return what happened since the last call, each event once, in order."""
         lines: list[EventLine] = []
         for moved in await self._runbook.moved(self._tenant, since=self._since):
             self._since = moved.at - _OVERLAP

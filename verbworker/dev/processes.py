@@ -1,4 +1,4 @@
-"""Processes that end when we do: asked first, made to in the end."""
+"""Child processes that end with us: signalled first, killed in the end."""
 
 import asyncio
 import signal
@@ -8,7 +8,7 @@ from asyncio.subprocess import Process
 async def end(
     process: Process, number: int = signal.SIGTERM, *, last: int = signal.SIGKILL, patience: float = 10
 ) -> int:
-    """Ask a process to end, insist when it does not, and return its exit code."""
+    """Ask a process to end, insist if it does not, and return its exit code."""
     for insisting in (number, last, signal.SIGKILL):
         if process.returncode is not None:
             break

@@ -1,4 +1,4 @@
-"""A hand: the worker of a session, as a process of its own that can be exchanged for one with newer verbs."""
+"""The worker of a session: a separate process that can be replaced by one with newer verbs."""
 
 import asyncio
 import json
@@ -14,27 +14,27 @@ from verbworker.dev.processes import end
 from verbworker.errors import CannotRun
 
 COMMAND = "dev-hand"
-# What a session sets unless the person did: no port to fight for, short waits, and warnings in words.
+# Defaults of a session, which the user may override: short waits, and warnings as text.
 _HABITS = {
     "VERBWORKER_POLL_WAIT": "1",
     "VERBWORKER_GRACE": "5",
     "VERBWORKER_LOG_FORMAT": "text",
     "VERBWORKER_LOG_LEVEL": "warning",
 }
-# Bytecode is told apart by whole seconds, and people save twice within one.
+# No fixed HTTP port to conflict on. Bytecode is compared by whole seconds, and people save twice within one.
 _ALWAYS = {"VERBWORKER_HTTP_PORT": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What a hand says when it is ready: how many verbs it knows, and how to ask for one that takes long."""
+    """What a worker reports when it is ready: its number of verbs, and a sample invocation of a workflow verb."""
 
     verbs: int
     example: str | None = None
 
 
 class WorkerProcess:
-    """A worker that is ready. It ends when it is told to, or when whoever started it is gone."""
+    """A ready worker. It ends when asked to, or when the process that started it is gone."""
 
     def __init__(self, process: Process, line: asyncio.StreamWriter, greeting: Greeting) -> None:
         self._process = process
@@ -47,13 +47,13 @@ class WorkerProcess:
         return self._process.returncode
 
     async def end(self) -> None:
-        """Let it finish what it does and end."""
+        """Let it finish its work and end."""
         await end(self._process, signal.SIGTERM, patience=30)
         self._line.close()
 
 
 async def start(words: Sequence[str], settings: Mapping[str, str]) -> WorkerProcess | int:
-    """A hand that has deployed its models and works, or the exit code of one that has said why it does not."""
+    """Start a worker. Returns it once its models are deployed, or the exit code if it failed with a message."""
     ours, theirs = socket.socketpair()
     reader, line = await asyncio.open_connection(sock=ours)
     with theirs:
@@ -76,7 +76,7 @@ async def start(words: Sequence[str], settings: Mapping[str, str]) -> WorkerProc
 
 
 def line_home() -> socket.socket:
-    """The hand's own end of the line; `CannotRun` when nobody holds the other."""
+    """Return the worker's end of the connection; `CannotRun` if there is no other end."""
     try:
         line = socket.socket(fileno=os.dup(0))
         line.getpeername()
@@ -88,7 +88,7 @@ def line_home() -> socket.socket:
 async def serve(
     line: socket.socket, greeting: Greeting, work: Callable[[], Awaitable[None]], stop: asyncio.Event
 ) -> None:
-    """The hand's own side: greet, work, and set `stop` when nobody holds the other end any more."""
+    """Run the worker's side: greet, work, and set `stop` when the other end closes."""
     reader, writer = await asyncio.open_connection(sock=line)
     writer.write(json.dumps({"verbs": greeting.verbs, "example": greeting.example}).encode() + b"\n")
     async with asyncio.TaskGroup() as tasks:

@@ -1,1 +1,1 @@
-"""The doctor: looks at everything a worker stands on, and says of each thing how it is and what to do."""
+"""The doctor: checks everything a worker depends on, and reports the state and the fix."""

@@ -1,4 +1,4 @@
-"""The checks of the application: its verbs, its keys, and whether what is deployed is what lies in its files."""
+"""Checks of the application: its verbs, its keys, and whether the deployed models match the files."""
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -19,7 +19,7 @@ _NAME_IT = "pass --app module:attribute"
 
 
 async def load(patient: Subject) -> Sequence[CheckResult]:
-    """Whether the verbs can be imported."""
+    """Check that the verbs can be imported."""
     registry = patient.registry()
     if registry is None:
         return [unknown("application", "no registry was named", _NAME_IT)]
@@ -28,7 +28,7 @@ async def load(patient: Subject) -> Sequence[CheckResult]:
 
 
 async def keys(patient: Subject) -> Sequence[CheckResult]:
-    """Whether the signing keys are there that signed payloads need. Their secrets are shown to nobody."""
+    """Check that the signing keys for signed payloads exist. Never shows their secrets."""
     registry = _loaded(patient)
     ring = patient.settings.key_ring() if registry is None else selfcheck.required_ring(registry, patient.settings)
     told = "no key is set" if ring is None else f"{ring.active} signs, {len(ring.secrets)} key(s) verify"
@@ -40,7 +40,7 @@ async def keys(patient: Subject) -> Sequence[CheckResult]:
 
 
 async def models(patient: Subject) -> Sequence[CheckResult]:
-    """Whether the newest version of each process was made from the file as it is now."""
+    """Check that the newest version of each process was built from the current file."""
     registry, deployments = _loaded(patient), await _deployments(patient)
     files = read_models(patient.models) if patient.models else []
     if not files and registry is None:
@@ -80,7 +80,7 @@ def _is_woven_alike(file: Resource, deployed: Deployment, registry: Registry) ->
 
 
 async def verbs(patient: Subject) -> Sequence[CheckResult]:
-    """Whether somebody serves every job that a deployed model can ask for."""
+    """Check that every job of a deployed model has a verb."""
     registry, deployments = _loaded(patient), await _deployments(patient)
     assert registry is not None, "this check needs the application"
     pinned = await Checkup(await patient.database()).pinned(patient.settings.cluster())
@@ -97,7 +97,7 @@ async def verbs(patient: Subject) -> Sequence[CheckResult]:
 
 
 def _in_use(deployments: Sequence[Deployment], pinned: set[int]) -> Iterator[Deployment]:
-    """The newest version of each process, and the older ones that something still runs on."""
+    """Yield the newest version of each process, and older ones with running instances."""
     newest: set[str] = set()
     for deployment in deployments:
         if deployment.process_id not in newest or deployment.definition_key in pinned:
@@ -120,7 +120,7 @@ def _lost(use: Use, deployment: Deployment, registry: Registry) -> CheckResult:
 
 
 def _loaded(patient: Subject) -> Registry | None:
-    """The registry, or None; that it cannot be imported is the application's own finding."""
+    """Return the registry or None; `load` reports a failed import."""
     try:
         return patient.registry()
     except VerbworkerError:

@@ -1,4 +1,4 @@
-"""The checks of what waits: for people, for the engine, and for longer than it should."""
+"""Checks of what is waiting: for people, for the engine, and for too long."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _LONGEST_WORD = 200
 
 @dataclass(frozen=True, slots=True)
 class BacklogPlace:
-    """A place where things wait: what they are, how long is usual, and what to do when it takes longer."""
+    """A queue to check: what waits in it, the usual waiting time, and what to do when it takes longer."""
 
     queue: Queue
     words: str
@@ -47,7 +47,7 @@ QUEUES: Mapping[str, BacklogPlace] = {
 
 
 class _Looking:
-    """A look at one place."""
+    """The check of one queue."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -76,7 +76,7 @@ STALLS: Mapping[str, tuple[StallKind, str]] = {
 
 
 class _LookingAtStalls:
-    """A look at what the workers named as standing still, for one reason."""
+    """The check of stalled cases that workers reported, for one reason."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -91,12 +91,12 @@ class _LookingAtStalls:
 
 
 def looking_at_stalls(name: str) -> _LookingAtStalls:
-    """The check of what stands still for one reason."""
+    """Return the check of stalls for one reason."""
     return _LookingAtStalls(name)
 
 
 def looking_at(name: str) -> _Looking:
-    """The check of one place where things wait."""
+    """Return the check of one queue."""
     return _Looking(name)
 
 

@@ -1,11 +1,11 @@
-"""Findings: what one look came to, in three words that a program can tell apart."""
+"""Check results, with three verdicts for programs to distinguish."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class CheckVerdict(StrEnum):
-    """How a thing is: well, worth a look, or in the way of work."""
+    """The verdict of a check: fine, needs attention, or prevents work."""
 
     OK = "ok"
     WARN = "warn"
@@ -14,9 +14,9 @@ class CheckVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line of the doctor: what was looked at, how it is, what was found, and what to do unless it is well.
+    """One line of the doctor: the check, its verdict, what was found, and the fix unless it is ok.
 
-    What is not known cannot carry what stands on it: those checks are not made.
+    If a result is not known, the checks that depend on it are skipped.
     """
 
     check: str
@@ -27,20 +27,20 @@ class CheckResult:
 
 
 def ok(check: str, found: str) -> CheckResult:
-    """All is well."""
+    """Return a result without a problem."""
     return CheckResult(check, CheckVerdict.OK, found)
 
 
 def warn(check: str, found: str, fix: str) -> CheckResult:
-    """It works, and somebody should look."""
+    """Return a result that works but needs attention."""
     return CheckResult(check, CheckVerdict.WARN, found, fix)
 
 
 def wrong(check: str, found: str, fix: str) -> CheckResult:
-    """It does not work until somebody changes something."""
+    """Return a result that prevents work until it is fixed."""
     return CheckResult(check, CheckVerdict.WRONG, found, fix)
 
 
 def unknown(check: str, why: str, fix: str) -> CheckResult:
-    """Nobody could look."""
+    """Return a result for a check that could not run."""
     return CheckResult(check, CheckVerdict.WARN, f"not checked: {why}", fix, is_known=False)

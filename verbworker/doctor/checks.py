@@ -1,4 +1,4 @@
-"""The examination: every check in its order, each with a time limit, none on top of one that failed."""
+"""All checks in order, each with a timeout; a check is skipped if one it needs failed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ Look = Callable[[Subject], Awaitable[Sequence[CheckResult]]]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing to look at, what must be well before, and what to do when the look itself fails."""
+    """A check, the checks it needs, and what to do if the check itself fails."""
 
     name: str
     look: Look
@@ -56,7 +56,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 async def examine(patient: Subject, *, timeout: float, tell: Callable[[str], None]) -> list[CheckResult]:
-    """Make every check and return what each came to; `tell` hears what is looked at."""
+    """Run every check and return the results; `tell` receives progress messages."""
     findings: list[CheckResult] = []
     ill: set[str] = set()
     for check in CHECKS:
@@ -82,13 +82,13 @@ async def _made(check: Check, patient: Subject, ill: set[str], timeout: float) -
 
 
 def _split(sentence: str, fix: str) -> tuple[str, str]:
-    """Our errors end in what to do, behind a semicolon; what somebody else says does not."""
+    """Split the advice after the last semicolon from our errors; other errors get `fix`."""
     found, _, advice = " ".join(sentence.split()).rpartition("; ")
     return (found, advice) if found else (advice, fix)
 
 
 def worst(findings: Sequence[CheckResult]) -> CheckVerdict:
-    """The verdict over all of them."""
+    """Return the worst verdict."""
     return max(_ranked(findings), key=list(CheckVerdict).index, default=CheckVerdict.OK)
 
 

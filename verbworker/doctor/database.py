@@ -1,4 +1,4 @@
-"""The checks of the database: does it answer, is it the right one, and may we do there what we must."""
+"""Checks of the database: connection, version, schema, permissions and clock."""
 
 import time
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ _MOST_NAMED = 5
 
 
 async def reach(patient: Subject) -> Sequence[CheckResult]:
-    """Whether the database answers, and to whom."""
+    """Check that the database answers, and report our role."""
     server = await Checkup(await patient.database()).server()
-    # Never the address as it was given: it may hold a password.
+    # Never the address as given: it may hold a password.
     address = shown(patient.settings.database()) or "it"
     return [ok("database", f"{address} answers, we are {server.role}")]
 
 
 async def version(patient: Subject) -> Sequence[CheckResult]:
-    """Whether it is a Postgres this version is tested with."""
+    """Check that this is a tested Postgres version."""
     server = await Checkup(await patient.database()).server()
     major, name = server.number // 10_000, "postgres version"
     if major < _OLDEST:
@@ -38,13 +38,13 @@ async def version(patient: Subject) -> Sequence[CheckResult]:
 
 
 async def durability(patient: Subject) -> Sequence[CheckResult]:
-    """Whether a confirmed commit survives a crash of the server; a worker refuses to start where it does not."""
+    """Check that a confirmed commit survives a server crash; otherwise a worker refuses to start."""
     await _server.require_durable(await patient.database())
     return [ok("durability", "it is a primary, and what it confirms is on disk")]
 
 
 async def migrations(patient: Subject) -> Sequence[CheckResult]:
-    """Whether the schema is exactly the one this version needs."""
+    """Check that the schema is exactly the one this version needs."""
     states = await _schema.status(patient.settings.database())
     by_state: dict[str, list[str]] = {}
     for migration in states:
@@ -61,7 +61,7 @@ async def migrations(patient: Subject) -> Sequence[CheckResult]:
 
 
 async def permissions(patient: Subject) -> Sequence[CheckResult]:
-    """Whether our role may do to each table what a worker does."""
+    """Check that our role may do to each table what a worker does."""
     checkup = Checkup(await patient.database())
     role = (await checkup.server()).role
     is_embedded = patient.settings.engine == "embedded"
@@ -76,7 +76,7 @@ async def permissions(patient: Subject) -> Sequence[CheckResult]:
 
 
 async def clock(patient: Subject) -> Sequence[CheckResult]:
-    """How far this machine's clock is from the database's, which leases go by."""
+    """Compare this machine's clock with the database's, which leases use."""
     checkup = Checkup(await patient.database())
     looks = [await _look(checkup) for _ in range(_LOOKS)]
     ahead, doubt = min(looks, key=lambda look: look[1])
@@ -84,7 +84,7 @@ async def clock(patient: Subject) -> Sequence[CheckResult]:
 
 
 async def _look(checkup: Checkup) -> tuple[timedelta, timedelta]:
-    """How far the other clock is ahead, and how far that may be off: half of the way there and back."""
+    """Return how far the other clock is ahead, and the uncertainty: half of the round trip."""
     before = time.time()
     there = (await checkup.clock()).timestamp()
     after = time.time()
@@ -92,7 +92,7 @@ async def _look(checkup: Checkup) -> tuple[timedelta, timedelta]:
 
 
 def judged(name: str, whose: str, ahead: timedelta, doubt: timedelta, lease: timedelta) -> CheckResult:
-    """What a difference of clocks means: deadlines are off by it, and beyond a lease nothing can be trusted."""
+    """Judge a clock difference: deadlines are off by it, and beyond a lease nothing is reliable."""
     apart = max(abs(ahead) - doubt, timedelta(0))
     way = "ahead of" if ahead > timedelta(0) else "behind"
     found = f"{whose} clock is {abs(ahead).total_seconds():.2f} s {way} this machine's"

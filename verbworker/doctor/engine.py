@@ -1,4 +1,4 @@
-"""The checks of the engine: does it let us in, what can its version do, and is its clock ours."""
+"""Checks of the engine: access, the features of its version, and its clock."""
 
 import asyncio
 import re
@@ -27,12 +27,12 @@ _NO_STREAM = "let proxies pass HTTP/2 streams of a quarter of a minute, or set V
 
 
 async def name(patient: Subject) -> Sequence[CheckResult]:
-    """Whether the engine has a name of its own, under which everything it does is kept."""
+    """Report the engine's own name, under which everything it does is stored."""
     return [ok("engine id", f"{patient.settings.cluster()} ({patient.settings.engine})")]
 
 
 async def reach(patient: Subject) -> Sequence[CheckResult]:
-    """Whether the engine answers, and lets us ask for jobs."""
+    """Check that the engine answers and lets us activate jobs."""
     engine = await patient.engine()
     facts = await engine.facts()
     await engine.activate(_nobodys(patient), 1, 0)
@@ -42,7 +42,7 @@ async def reach(patient: Subject) -> Sequence[CheckResult]:
 
 
 async def version(patient: Subject) -> Sequence[CheckResult]:
-    """What the engine is, and which of the things we use it can do."""
+    """Report the engine's version and which of the features we use it has."""
     check, facts = "engine version", await (await patient.engine()).facts()
     if patient.settings.engine == "embedded":
         return [ok(check, f"{facts.version}, in the worker's own database; listeners of its own")]
@@ -63,7 +63,7 @@ async def version(patient: Subject) -> Sequence[CheckResult]:
 
 
 def _faults(version: str) -> Sequence[CheckResult]:
-    """A line for what this version is known to do wrong."""
+    """Return a line for the known fault of this version."""
     fault, check = lost_timeouts(version), "engine timeouts"
     if fault is None:
         return []
@@ -78,7 +78,7 @@ def _cancelling(patient: Subject, number: tuple[int, int]) -> str:
 
 
 async def streaming(patient: Subject) -> Sequence[CheckResult]:
-    """Whether jobs can be pushed: a stream is opened for a job type that nobody has."""
+    """Check that jobs can be pushed, with a stream for an unused job type."""
     if not patient.settings.streaming:
         return [ok("streaming", "off by VERBWORKER_STREAMING; jobs are polled")]
     engine = await patient.engine()
@@ -87,7 +87,7 @@ async def streaming(patient: Subject) -> Sequence[CheckResult]:
             async for _ in pushed:
                 break
     except TimeoutError:
-        # A stream that stays open and says nothing is what a working one does.
+        # A working stream stays open and sends nothing.
         return [ok("streaming", "the engine keeps a stream open")]
     except EngineError as error:
         return [warn("streaming", f"no stream can be opened: {error}", _NO_STREAM)]
@@ -95,7 +95,7 @@ async def streaming(patient: Subject) -> Sequence[CheckResult]:
 
 
 async def clock(patient: Subject) -> Sequence[CheckResult]:
-    """How far the engine's clock is from this machine's, where the engine tells it."""
+    """Compare the engine's clock with this machine's, if the engine reports it."""
     check, lease = "engine clock", patient.settings.lease
     if patient.settings.engine == "embedded":
         ahead = await Checkup(await patient.database()).engine_ahead()
@@ -111,7 +111,7 @@ async def clock(patient: Subject) -> Sequence[CheckResult]:
             warn(check, "not known: the gateway tells it over REST alone", "set ZEEBE_REST_ADDRESS to have it told")
         ]
     middle, doubt = (before + time.time()) / 2, (time.time() - before) / 2
-    # It is told without fractions, so on average half a second is missing.
+    # Reported without fractions, so on average half a second is missing.
     ahead = timedelta(seconds=there.timestamp() + 0.5 - middle)
     return [judged(check, "the engine's", ahead, timedelta(seconds=doubt) + _TO_THE_SECOND, lease)]
 

@@ -1,4 +1,4 @@
-"""The check of retention: tables that grow without an end, and rows that should be gone."""
+"""Check of retention: tables that grow without limit, and rows that should be deleted."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -11,14 +11,14 @@ from verbworker.stores.checkup import Checkup
 from verbworker.work.upkeep.retention import COUNTED, ENTRIES, Standing
 
 _NAME = "retention"
-# A worker looks every few minutes, so what has been due for a day is left by all of them.
+# A worker checks every few minutes, so rows due for a day are deleted by no worker.
 _LATE = timedelta(days=1)
-# Below this nobody notices that a table is never emptied.
+# Below this, a table that is never emptied does not matter.
 _MANY = 1_000_000
 
 
 async def look(patient: Subject) -> Sequence[CheckResult]:
-    """Say what is due, what is behind, and what is kept for ever."""
+    """Report rows that are due, overdue, or kept forever."""
     settings, database = patient.settings, await patient.database()
     standing = await retention(settings, database).standing(most=COUNTED)
     now = await Checkup(database).clock()

@@ -1,4 +1,4 @@
-"""The patient: what the doctor looks at, opened when a check first reaches for it and closed at the end."""
+"""The subject of the checks: resources opened on first use and closed at the end."""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -13,7 +13,7 @@ from verbworker.stores.database import Database
 
 
 class Subject:
-    """The settings of one worker, and behind them its database, its engine, its verbs and its models."""
+    """A worker's settings, and its database, engine, verbs and models."""
 
     def __init__(self, settings: Settings, *, app: str | None, models: Sequence[str]) -> None:
         self.settings = settings
@@ -25,20 +25,20 @@ class Subject:
         self._registry: Registry | None = None
 
     async def database(self) -> Database:
-        """The database, open; raises `StoreUnavailable`."""
+        """Return the open database; raises `StoreUnavailable`."""
         if self._database is None:
             opening = Database(self.settings.database(), size=2, name="doctor")
             self._database = await self._stack.enter_async_context(opening)
         return self._database
 
     async def engine(self) -> Engine:
-        """The engine, open."""
+        """Return the open engine."""
         if self._engine is None:
             self._engine = await self._stack.enter_async_context(choose_engine(self.settings, is_working=False))
         return self._engine
 
     def registry(self) -> Registry | None:
-        """The verbs of the application, or None when none was named."""
+        """Return the application's verbs, or None if no application was named."""
         if self._registry is None and self.app is not None:
             self._registry = load_app(self.app)
         return self._registry

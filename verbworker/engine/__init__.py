@@ -1,4 +1,4 @@
-"""What verbworker asks of a process engine, and the engines that answer: Zeebe, embedded and inline.
+"""The engine protocol and its implementations: Zeebe, embedded and inline.
 
 An engine knows nothing of verbs, frames or retry policies.
 """

@@ -1,4 +1,4 @@
-"""Known faults of engine versions that an operator must know of, told from the version alone."""
+"""Known faults of engine versions that operators must know about, derived from the version number."""
 
 import re
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _KEEPS_TIMEOUTS = (8, 6, 13)
 _RELATED_FAULTS_END = (8, 8, 0)
 _HAS_SEARCH = (8, 8, 0)
-# A Zeebe key begins with the number of its partition; the rest counts within it.
+# The high bits of a Zeebe key hold its partition; the rest counts within the partition.
 _KEY_BITS = 51
 
 
 @dataclass(frozen=True, slots=True)
 class EngineFault:
-    """What a version does wrong, and what to do; one that `is_certain` was seen with this version."""
+    """A fault of an engine version and its remedy; `is_certain` if it was observed with this version."""
 
     words: str
     fix: str
@@ -21,7 +21,7 @@ class EngineFault:
 
 
 def lost_timeouts(version: str) -> EngineFault | None:
-    """Say whether an engine of this version loses job timeouts: such a job stays locked until the broker restarts."""
+    """Return the fault if this version loses job timeouts: such a job stays locked until the broker restarts."""
     number = _number(version)
     if number is None or number >= _RELATED_FAULTS_END:
         return None
@@ -42,7 +42,7 @@ def lost_timeouts(version: str) -> EngineFault | None:
 
 
 def stall_remedy(version: str, instance_key: int) -> str:
-    """Say how an operator frees a job that the engine handed out and does not hand out again."""
+    """Describe how to free a job that the engine activated and does not hand out again."""
     number, partition = _number(version), instance_key >> _KEY_BITS
     restart = f"restart the broker that leads partition {partition}"
     if number is None:
@@ -58,14 +58,14 @@ def stall_remedy(version: str, instance_key: int) -> str:
 
 
 def overdue_remedy(version: str, instance_key: int) -> str:
-    """Say how an operator has the engine look at its timers and backoffs anew."""
+    """Describe how to make the engine check its timers and backoffs again."""
     if _number(version) is None:
         return "see that a worker runs: it moves the embedded engine's clock"
     return f"restart the broker that leads partition {instance_key >> _KEY_BITS}: it then looks at every due time anew"
 
 
 def lost_remedy(version: str) -> str:
-    """Say what an operator does about an instance that the engine has under no key that is known."""
+    """Describe what to do about an instance that the engine has under no known key."""
     end = "if nothing comes of it, end it and ask for it anew: verbworker runbook cancel"
     if _number(version) is None:
         return f"see that a worker serves its jobs; {end}"

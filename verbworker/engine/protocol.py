@@ -1,4 +1,4 @@
-"""What verbworker asks of a process engine: a dozen promises, kept by everything in `engines/`."""
+"""The process engine protocol, implemented by every package in `engine/`."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Variables = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One model to deploy: its file name and its exact bytes."""
+    """A model to deploy: its file name and its exact bytes."""
 
     name: str
     content: bytes
@@ -21,7 +21,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What the engine made of one process of a deployed resource."""
+    """A deployed process of a resource."""
 
     process_id: str
     version: int
@@ -31,7 +31,7 @@ class Deployed:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A process instance to create: by definition key when given, else by process id and version."""
+    """A process instance to create: by definition key if given, otherwise by process id and version."""
 
     process_id: str
     variables: Variables
@@ -52,7 +52,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What a worker asks for: jobs of one type, with exactly these variables."""
+    """A worker's request for jobs of one type, with exactly these variables."""
 
     type: str
     worker: str
@@ -63,7 +63,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A message to publish; `message_id` makes a repetition harmless while it is buffered."""
+    """A message to publish; `message_id` deduplicates it while it is buffered."""
 
     name: str
     correlation_key: str
@@ -75,7 +75,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What the engine says of itself."""
+    """The engine's description of itself."""
 
     version: str
     brokers: int
@@ -83,58 +83,58 @@ class EngineFacts:
 
 
 class Engine(Protocol):
-    """A process engine. Every method raises `EngineError`s only, and none waits without a deadline."""
+    """A process engine. Every method raises only `EngineError`s and has a deadline."""
 
     @property
     def engine_id(self) -> str:
         """The name under which this engine's job keys are unique."""
 
     async def facts(self) -> EngineFacts:
-        """Reach the engine and say what it is."""
+        """Contact the engine and describe it."""
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
-        """Deploy the models together; the engine's own reason is in the error when it refuses."""
+        """Deploy the models together; if the engine refuses, the error carries its reason."""
 
     async def start(self, start: Start) -> Started:
-        """Create one instance. Not idempotent: the caller's request key makes it so."""
+        """Create an instance. Not idempotent: the caller deduplicates by request key."""
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
-        """Take up to `limit` jobs, waiting up to `wait_ms` for the first."""
+        """Activate up to `limit` jobs, waiting up to `wait_ms` for the first."""
 
     def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
-        """Have jobs pushed as they arise. Unread jobs stay with the engine; closing gives them back."""
+        """Receive jobs as they are created. Unread jobs stay with the engine; closing gives them back."""
 
     async def complete(self, job_key: int, variables: Variables) -> None:
-        """Complete a job with these variables; `JobGone` when it is completed or cancelled already."""
+        """Complete a job with these variables; `JobGone` if it is already completed or cancelled."""
 
     async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
-        """Give a job back with `retries` left; with none the engine raises an incident."""
+        """Give a job back with `retries` left; with zero the engine raises an incident."""
 
     async def throw(self, job_key: int, *, code: str, message: str) -> None:
-        """End a job by a BPMN error that the model may catch."""
+        """End a job with a BPMN error that the model may catch."""
 
     async def extend(self, job_key: int, timeout_ms: int) -> None:
-        """Let the activation end `timeout_ms` from now."""
+        """Set the activation to expire `timeout_ms` from now."""
 
     async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
-        """Give a job in an incident new retries, and resolve the incident where its key is known."""
+        """Give a job in an incident new retries, and resolve the incident if its key is known."""
 
     async def publish(self, signal: Signal) -> None:
-        """Publish a message; one that is still buffered under the same id counts as published."""
+        """Publish a message; one still buffered under the same id counts as published."""
 
     async def correlate(
         self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
     ) -> int | None:
-        """Hand a message to whoever waits for it now: the instance's key, or None when nobody waits.
+        """Deliver a message to a current subscriber; return its instance key, or None without a subscriber.
 
-        Nothing is buffered, and no id makes a repetition harmless: after `EngineUnavailable` it may have happened.
+        Nothing is buffered or deduplicated: after `EngineUnavailable` the message may have been delivered.
         """
 
     async def cancel(self, instance_key: int) -> None:
-        """Cancel an instance; `JobGone` when it has ended."""
+        """Cancel an instance; `JobGone` if it has ended."""
 
     async def alive(self, instance_key: int) -> bool:
-        """Whether an instance is still there. Nothing of it is changed by asking."""
+        """Return whether an instance still exists. Changes nothing."""
 
     async def __aenter__(self) -> Self:
         """Open the engine's connections."""
@@ -142,50 +142,50 @@ class Engine(Protocol):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close them. Closing twice is harmless."""
+        """Close the connections. Closing twice is harmless."""
 
 
 @runtime_checkable
 class SameDatabase(Protocol):
-    """An engine whose tokens lie in the database that verbs write to, so that both can change by one commit."""
+    """An engine whose tokens are in the database that verbs write to, so that one commit changes both."""
 
-    def shares(self, database: Any) -> bool:  # a word names no store
-        """Whether a transaction on this database can move tokens."""
+    def shares(self, database: Any) -> bool:  # Any, because the protocol must not import a store
+        """Return whether a transaction on this database can move tokens."""
 
     async def start_with(
         self, starts: Sequence[Start], note: Callable[[Any, Sequence[Started]], Awaitable[None]]
     ) -> list[Started]:
-        """Create instances and have `note` written by the same commit; when `note` raises, none of them exists."""
+        """Create instances and run `note` in the same commit; if `note` raises, no instance is created."""
 
     async def complete_in(self, connection: Any, job_key: int, variables: Variables) -> Callable[[], None]:
-        """Complete a job inside the caller's transaction; call the answer when it is committed, to wake who waits.
+        """Complete a job in the caller's transaction; call the returned function after the commit to wake waiters.
 
-        A job that is gone or not active raises as in `complete` and leaves the transaction as it was.
+        A job that is gone or not active raises as in `complete` and leaves the transaction unchanged.
         """
 
 
 @runtime_checkable
 class KeepsModels(Protocol):
-    """An engine that hands back the models it was given."""
+    """An engine that can return the models deployed to it."""
 
     async def model(self, definition_key: int) -> bytes | None:
-        """The deployed bytes of a definition; None when there is no such definition."""
+        """Return the deployed bytes of a definition; None if it does not exist."""
 
 
 @runtime_checkable
 class TellsTime(Protocol):
-    """An engine on another machine that can say what time it is there."""
+    """A remote engine that can report its clock."""
 
     async def now(self) -> datetime | None:
-        """Its clock, to the second; None where it does not tell."""
+        """Return the engine's clock, to the second; None if it does not report one."""
 
 
 @runtime_checkable
 class Interruptible(Protocol):
-    """An engine whose connections another thread can cut while the event loop stands still."""
+    """An engine whose connections another thread can close while the event loop is blocked."""
 
     def interrupt(self) -> int:
-        """Cut every connection to the engine and return how many there were; the next call connects anew.
+        """Close every connection to the engine and return how many there were; the next call reconnects.
 
-        Called from a thread. Calls under way end as `EngineUnavailable` once the loop runs again.
+        Called from a thread. Calls in progress end with `EngineUnavailable` once the loop runs again.
         """

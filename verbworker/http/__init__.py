@@ -1,1 +1,1 @@
-"""What every server of ours shares: the body of a request, a socket that listens, and an end without lost answers."""
+"""What our HTTP servers share: request bodies, API keys, a listening socket, and a graceful shutdown."""

@@ -1,4 +1,4 @@
-"""The body of a request: read no further than its limit, and not for ever."""
+"""Reads request bodies within a size limit and a time limit."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ _CLOSE: Final = {"Connection": "close"}
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The whole body, or a refusal before more than `limit` is in memory, whether or not its length was said."""
+    """Return the whole body. Refuses before more than `limit` is in memory, with or without a Content-Length."""
     stream = request.stream()
     if _said(request) > limit:
         await _swallow(stream)
@@ -47,7 +47,7 @@ def _said(request: Request) -> int:
 
 
 async def _swallow(stream: AsyncIterator[bytes]) -> None:
-    """Read on for a moment: closing with bytes unread would reset the connection before the answer is seen."""
+    """Read on briefly: closing with unread bytes would reset the connection before the client sees the answer."""
     swallowed = 0
     with suppress(TimeoutError, ClientDisconnect):
         async with asyncio.timeout(_SWALLOWING_S):

@@ -1,4 +1,4 @@
-"""API keys: known by their SHA-256 alone, and compared in a time that tells nothing about which one fits."""
+"""API keys: known only by their SHA-256, and compared in a time that does not depend on which one matches."""
 
 import hmac
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ Holder = TypeVar("Holder")
 
 
 def holder_of(key: str, known: Sequence[tuple[bytes, Holder]]) -> Holder | None:
-    """Whose key it is, among the hashes that are known."""
+    """Return the holder of the key, or None if its hash is unknown."""
     shown = sha256(key.encode("latin-1", errors="replace")).digest()
     found = None
-    # All of them, always: how long it takes tells nothing about which.
+    # Compare with all of them, always: the duration must not reveal which one matches.
     for hashed, holder in known:
         if hmac.compare_digest(hashed, shown):
             found = holder

@@ -1,4 +1,4 @@
-"""Addresses outside: what is believed must come by a way on which nobody can change it."""
+"""Addresses of other services: keys and tokens must come over a connection that cannot be tampered with."""
 
 from urllib.parse import urlsplit
 
@@ -8,7 +8,7 @@ _HERE = ("127.0.0.1", "::1", "localhost")
 
 
 def require_safe(place: str) -> None:
-    """Raise `ContractInvalid` for the address of an issuer whose answers somebody on the way could change."""
+    """Raise `ContractInvalid` if an issuer's answers could be changed in transit."""
     parts = urlsplit(place)
     if parts.scheme == "http" and parts.hostname not in _HERE:
         raise ContractInvalid(

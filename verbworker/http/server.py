@@ -1,4 +1,4 @@
-"""A server that listens on one socket until it is told to stop, and answers what is under way before it ends."""
+"""A server that listens on one socket until stopped, and answers the requests under way before it ends."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How a server serves: how much at once, how long the end may take, and with which certificate."""
+    """How a server runs: concurrent connections, time to drain, and TLS certificate."""
 
     at_once: int = 256
     drain: timedelta = timedelta(seconds=20)
@@ -29,18 +29,18 @@ class Habits:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn without its own ears: signals are the command's to hear."""
+    """Uvicorn without signal handlers: the command handles signals."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave them alone."""
+        """Install no signal handlers."""
         yield
 
 
 async def listen(
     app: Any, listener: socket.socket, habits: Habits, stop: asyncio.Event, *, leaving: Callable[[], None]
 ) -> None:
-    """Serve until `stop` is set; `leaving` is called then, before the last requests are waited for."""
+    """Serve until `stop` is set, then call `leaving` and wait for the last requests."""
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -71,7 +71,7 @@ async def listen(
 
 
 def bound(host: str, port: int, *, advice: str) -> socket.socket:
-    """A socket that listens, or one sentence with `advice`; uvicorn itself would end the process without a word."""
+    """Return a listening socket, or fail with `advice`; uvicorn would end the process without a message."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=512)
@@ -80,7 +80,7 @@ def bound(host: str, port: int, *, advice: str) -> socket.socket:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Return whether only this machine reaches an address."""
     if host == "localhost":
         return True
     try:

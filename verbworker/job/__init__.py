@@ -1,4 +1,4 @@
-"""One job's decisions: the frame's states, the outcome of a run, and which errors lead to which.
+"""Decisions about one job: the states of its frame, the outcome of a run, and the outcome of each error.
 
-Pure; stores and engines act on what is decided here.
+Pure; stores and engines act on these decisions.
 """

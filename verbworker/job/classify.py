@@ -1,4 +1,4 @@
-"""The failure table: which outcome an exception leads to. No I/O, no clock, no dice."""
+"""The failure table: which outcome an exception leads to. No I/O, no clock, no randomness."""
 
 from verbworker.contract.policy import Policy
 from verbworker.contract.verb import MOST_CODE, OnUnknown, Verb
@@ -24,9 +24,9 @@ _MOST_WORDS = 1000
 def classify(
     error: Exception, verb: Verb | None, policy: Policy, *, attempt: int, retries_left: int, jitter: float
 ) -> Failed:
-    """Decide how a run of `verb` ends after `error`, on its `attempt`-th try and with `retries_left`.
+    """Return the outcome of a run of `verb` that raised `error` on try `attempt`, with `retries_left`.
 
-    `jitter` between 0 and 1 spreads the delay. A job may name a verb that nobody knows.
+    `jitter` between 0 and 1 spreads the delay. `verb` is None when the job names an unknown verb.
     """
     delay = policy.delay(attempt, jitter)
     match error:
@@ -50,7 +50,7 @@ def classify(
 
 
 def _thrown(code: str, text: str, verb: Verb | None) -> Thrown | Incident:
-    """A code for the model, unless the verb declares its codes and this is none of them: models were drawn by those."""
+    """Throw a code to the model, unless the verb declares its codes without this one: models rely on those."""
     if verb is None or verb.errors is None or code in verb.errors:
         return Thrown(code, text)
     declared = ", ".join(verb.errors) or "none"
@@ -59,7 +59,7 @@ def _thrown(code: str, text: str, verb: Verb | None) -> Thrown | Incident:
 
 
 def _names(error: Exception) -> set[str]:
-    """Every name a policy may know an exception by: its class or one that this is a kind of, with its module or not."""
+    """Return every name a policy may use for an exception: its class and base classes, with and without module."""
     kinds = [kind for kind in type(error).__mro__ if issubclass(kind, BaseException)]
     return {name for kind in kinds for name in (kind.__name__, f"{kind.__module__}.{kind.__qualname__}")}
 
@@ -72,7 +72,7 @@ def _retry(error: Exception, retries_left: int, delay: float) -> Retry | Inciden
 
 
 def _described(error: Exception) -> tuple[str, str]:
-    """The code and a text that may be shown: a deliberate failure's own words, never a stray exception's."""
+    """Return the code and a text safe to show: a deliberate failure's own message, never another exception's."""
     if isinstance(error, Failure):
         return _plain(error.code, MOST_CODE), _plain(str(error))
     if isinstance(error, TimeoutError):
@@ -81,6 +81,6 @@ def _described(error: Exception) -> tuple[str, str]:
 
 
 def _plain(text: str, most: int = _MOST_WORDS) -> str:
-    """Words that can be stored, sent and shown anywhere: neither Postgres nor every terminal takes all characters."""
+    """Return text safe to store, send and show: neither Postgres nor every terminal accepts all characters."""
     line = "".join(character if character.isprintable() else " " for character in text)
     return line if len(line) <= most else line[: most - 1] + "…"

@@ -1,4 +1,4 @@
-"""Whether this code runs inside a job: whoever does may not start a workflow, only hand over by a message."""
+"""The verb this code runs in, if any: inside a job, code may not start a workflow, only send a message."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ _VERB: ContextVar[str | None] = ContextVar("verbworker_verb", default=None)
 
 @contextmanager
 def performing(verb: str) -> Iterator[None]:
-    """While this block runs, `verb` is being performed."""
+    """Mark `verb` as being performed while this block runs."""
     before = _VERB.set(verb)
     try:
         yield
@@ -18,5 +18,5 @@ def performing(verb: str) -> Iterator[None]:
 
 
 def performed_verb() -> str | None:
-    """The verb whose job this code runs in, or None outside of every job."""
+    """Return the verb whose job this code runs in, or None outside a job."""
     return _VERB.get()

@@ -1,4 +1,4 @@
-"""A job's frame and the decision table: what to do with a delivery whose frame could not be claimed."""
+"""A job's frame, and the decision table for deliveries whose frame could not be claimed."""
 
 from base64 import b32encode
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from verbworker.job.job import Job
 from verbworker.job.outcome import Incident
 
 RELEASE_GRACE = timedelta(seconds=5)
-"""A delivery this much later than our report of an incident was released by a person in the engine."""
+"""A delivery this much later than our incident report was released by a person in the engine."""
 
 
 class FrameState(StrEnum):
-    """Where a frame stands. `failed` is no verdict; `completed` is final; `incident` waits for a person."""
+    """The state of a frame. `failed` is not a verdict; `completed` is final; `incident` waits for a person."""
 
     STARTED = "started"
     FAILED = "failed"
@@ -27,7 +27,7 @@ class FrameState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A job as it is pushed: what the engine said, and how its verb wants to be treated."""
+    """A job to push: what the engine sent, and how its verb is to be treated."""
 
     job: Job
     instance_uid: UUID | None
@@ -42,12 +42,12 @@ class Delivery:
 
 
 def idempotency_key(engine_id: str, job: Job, generation: int = 0) -> str:
-    """The key a verb hands to the outside: one per job and generation, the same on every run."""
+    """Return the key a verb sends to external systems: one per job and generation, the same on every run."""
     return _key(engine_id, job.process_instance_key, job.element_instance_key, job.key, job.type, generation)
 
 
 def renewed_key(engine_id: str, frame: "Frame", generation: int) -> str:
-    """The key of a later generation of a frame: the outside takes it for another job."""
+    """Return the key of a later generation of a frame: external systems treat it as another job."""
     return _key(
         engine_id, frame.process_instance_key, frame.element_instance_key, frame.job_key, frame.verb, generation
     )
@@ -60,7 +60,7 @@ def _key(*parts: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to record a frame's outcome: valid while nobody claims a higher epoch."""
+    """The right to record a frame's outcome: valid until another worker claims a higher epoch."""
 
     job_key: int
     epoch: int
@@ -77,24 +77,24 @@ class Claim:
     instance: "InstanceFacts | None" = None
     input_known: bool = False
     input_is_head: bool = False
-    # Whether another job of the same step may have a frame: only then is it worth a look.
+    # Whether another job of the same step may have a frame: only then is a lookup worthwhile.
     may_have_twin: bool = False
-    # Whether another job of the same element has a frame, with whatever input: the same step if it is entered once.
+    # Whether another job of the same element has a frame, with any input: the same step if it is entered once.
     is_element_visited: bool = False
-    # Whether the instance is old enough to have frames in the archive, where that was not looked for.
+    # Whether the instance is old enough to have archived frames, where the archive was not searched.
     may_have_archived: bool = False
-    # Whether an earlier run of the step, under another job key, may have reached the outside.
+    # Whether an earlier run of the step, under another job key, may have reached external systems.
     follows_twin: bool = False
 
     @property
     def has_doubt(self) -> bool:
-        """Whether the step may have been done under another job key."""
+        """Return whether the step may have been done under another job key."""
         return self.may_have_twin or self.is_element_visited or self.may_have_archived
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceFacts:
-    """What the database knows of the instance a job says it belongs to."""
+    """What the database knows about the instance a job claims to belong to."""
 
     tenant_id: str
     entry_id: UUID
@@ -108,13 +108,13 @@ class InstanceFacts:
 
     @property
     def has_ended(self) -> bool:
-        """Whether its entry has ended, so that no job of it is wanted any more."""
+        """Return whether its entry has ended, so that its jobs are no longer wanted."""
         return self.status not in ("starting", "active")
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame as it stands in the database, read at `now`."""
+    """A frame in the database, as read at `now`."""
 
     job_key: int
     process_instance_key: int
@@ -157,18 +157,18 @@ class FrameStep(StrEnum):
     CONTINUE = "continue"  # it is our own claim whose answer was lost
     CLAIM_AGAIN = "claim again"  # it became claimable in the meantime
     REPLAY = "replay"  # send the stored verdict
-    BUSY = "busy"  # another claim is alive: drop; if its owner dies, the sweep hands the job out again
-    SUPERSEDED = "superseded"  # a later delivery owns the frame: drop, say nothing
-    REPORT_RETRY = "report retry"  # the failure was never told
-    REPORT_INCIDENT = "report incident"  # the incident was never told
-    WAIT = "wait"  # an incident that is told already: drop, it comes again
+    BUSY = "busy"  # another claim is alive: drop; if its owner dies, the sweep has the job delivered again
+    SUPERSEDED = "superseded"  # a later delivery owns the frame: drop silently
+    REPORT_RETRY = "report retry"  # the failure was never reported
+    REPORT_INCIDENT = "report incident"  # the incident was never reported
+    WAIT = "wait"  # the incident is already reported: drop, it is delivered again
     HOLD_POISON = "hold poison"  # too many runs ended without an answer
     HOLD_UNKNOWN = "hold unknown"  # an outcome is unknown and must not be repeated
     QUARANTINE = "quarantine"  # another job of a recreated engine under an old key
 
 
 def decide(frame: Frame, job: Job, instance_uid: UUID | None, owner: UUID) -> FrameStep:
-    """Decide about a delivery of `job` to `owner`, given the frame that stands."""
+    """Decide about a delivery of `job` to `owner`, given the existing frame."""
     if not is_same_job(frame, job, instance_uid):
         return FrameStep.QUARANTINE
     match frame.state:
@@ -183,7 +183,7 @@ def decide(frame: Frame, job: Job, instance_uid: UUID | None, owner: UUID) -> Fr
 
 
 def is_same_job(frame: Frame, job: Job, instance_uid: UUID | None) -> bool:
-    """Return whether a frame is of this very job, and not of another that had its key."""
+    """Return whether a frame belongs to this very job, not to another that had its key."""
     return (
         frame.process_instance_key == job.process_instance_key
         and frame.element_instance_key == job.element_instance_key
@@ -194,7 +194,7 @@ def is_same_job(frame: Frame, job: Job, instance_uid: UUID | None) -> bool:
 
 
 def _decide_completed(frame: Frame) -> FrameStep:
-    # An acknowledged job that comes back was restored from a backup, unless nothing of ours vouches for it.
+    # An acknowledged job that returns was restored from a backup, provided that it has an instance of ours.
     if frame.acked_at is not None and frame.instance_uid is None:
         return FrameStep.QUARANTINE
     return FrameStep.REPLAY
@@ -211,9 +211,9 @@ def _decide_started(frame: Frame, job: Job, owner: UUID) -> FrameStep:
 
 
 def decide_abandoned(frame: Frame) -> FrameStep:
-    """Decide about a started frame whose lease is over: a run once more, or a hold for a person.
+    """Decide about a started frame with an expired lease: run again, or hold for a person.
 
-    A redelivery and the sweep ask the same question, so both ask it here.
+    Redelivery and sweep share this decision.
     """
     if frame.runs >= frame.max_runs:
         return FrameStep.HOLD_POISON
@@ -223,18 +223,18 @@ def decide_abandoned(frame: Frame) -> FrameStep:
 
 
 def decide_swept(frame: Frame) -> FrameStep:
-    """Decide about a frame that the sweep took: its owner can neither finish the run nor report it any more."""
+    """Decide about a frame the sweep claimed: its owner can no longer finish or report the run."""
     match frame.state:
         case FrameState.STARTED:
             return decide_abandoned(frame)
         case FrameState.INCIDENT:
             return FrameStep.REPORT_INCIDENT
-        case _:  # failed: a completed frame is the relay's
+        case _:  # failed; completed frames are left to the relay
             return FrameStep.REPORT_RETRY
 
 
 def incident_of(step: FrameStep, frame: Frame) -> Incident:
-    """Return the incident that holds an abandoned frame, for a step that holds one."""
+    """Return the incident for a step that holds an abandoned frame."""
     if step is FrameStep.HOLD_POISON:
         text = f"the verb was begun {frame.runs} times and its worker never answered"
         return Incident(PermanentContract.kind, "CrashLoop", text)
@@ -249,7 +249,7 @@ def _is_unrepeatable(frame: Frame) -> bool:
 def _decide_failed(frame: Frame, job: Job) -> FrameStep:
     if job.activated_ms <= frame.activated_ms:
         return FrameStep.SUPERSEDED
-    # Closed as gone, and not claimable any more: the engine was restored, or it took back what it had answered.
+    # Closed as gone and no longer claimable: the engine was restored, or it revoked its own answer.
     if frame.acked_at is not None:
         return FrameStep.QUARANTINE
     if frame.next_retry_at is not None and frame.next_retry_at > frame.now:

@@ -1,4 +1,4 @@
-"""One activation of a service task, as any engine hands it over."""
+"""One activation of a service task, as delivered by any engine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ ENTRY_ID = "vw_entry_id"
 INSTANCE_UID = "vw_instance_uid"
 TENANT_ID = "vw_tenant_id"
 RESERVED = (PAYLOAD, PAYLOAD_HASH, ENTRY_ID, INSTANCE_UID, TENANT_ID)
-"""The variables every job fetches; a workflow verb's flags and correlation keys come on top."""
+"""The variables every job fetches, besides a workflow verb's flags and correlation keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One delivery of one job. The key is stable over redeliveries, `activated_ms` is not."""
+    """One delivery of one job. The key is stable across redeliveries, `activated_ms` is not."""
 
     key: int
     type: str
@@ -32,7 +32,7 @@ class Job:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def with_timeout(self, timeout_ms: int) -> "Job":
-        """Return the job with another timeout. Every job passes here; `replace` takes twice as long."""
+        """Return the job with another timeout. On the hot path: `replace` takes twice as long."""
         return Job(
             self.key,
             self.type,

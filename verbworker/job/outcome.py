@@ -1,4 +1,4 @@
-"""How a run ends: a closed set of values, stored before the engine hears of them."""
+"""How a run ends: a closed set of values, stored before the engine receives them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The verb is done: these bytes, this seal and these flags are the answer for ever."""
+    """The verb is done: these bytes, this seal and these flags are its permanent answer."""
 
     payload: bytes
     seal: str
@@ -16,7 +16,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Thrown:
-    """The domain said no with a code, and the model catches it: the engine is told a BPMN error."""
+    """A business rejection with a code that the model catches: the engine receives a BPMN error."""
 
     code: str
     message: str
@@ -24,7 +24,7 @@ class Thrown:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The run failed and may be tried again after `delay` seconds, for one of the retries."""
+    """The run failed and may be tried again after `delay` seconds, at the cost of one retry."""
 
     kind: str
     code: str
@@ -34,7 +34,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Yielded:
-    """Our own infrastructure got in the way: the job goes back and costs no retry."""
+    """Our own infrastructure failed: the job is returned without spending a retry."""
 
     code: str
     message: str
@@ -43,7 +43,7 @@ class Yielded:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """No retry can help: the job stops until a person looks at it."""
+    """Retrying cannot help: the job stops until a person looks at it."""
 
     kind: str
     code: str
@@ -52,9 +52,9 @@ class Incident:
 
 Outcome = Completed | Thrown | Retry | Yielded | Incident
 Verdict = Completed | Thrown
-"""An outcome that is final: its frame is `completed` and is replayed, never run again."""
+"""A final outcome: its frame is `completed` and is replayed, never run again."""
 
 
 def told(kind: str, code: str, text: str, *, verb: str, entry_id: object, job_key: int) -> str:
-    """A failure as an operator reads it in the engine: class, code and where to look; never a payload."""
+    """Format a failure for operators in the engine: class, code and where to look; never a payload."""
     return f"{kind} {code}: {text} (verb {verb}, entry {entry_id or 'unknown'}, frame {job_key})"

@@ -1,4 +1,4 @@
-"""Tracing as a job sees it: one span around its life here, or nothing at all."""
+"""The tracing interface of a job: one span per delivery, or none."""
 
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -8,34 +8,34 @@ from verbworker.job.job import Job
 
 
 class Span(Protocol):
-    """One job's life in this process."""
+    """One job's span in this process."""
 
     def claimed(self, claim: Claim) -> None:
-        """The frame is ours."""
+        """Record that the frame is ours."""
 
     def ended(self, outcome: str) -> None:
-        """How it ended; a name, never words of a payload."""
+        """Record the outcome's name; never payload content."""
 
 
 class Tracer(Protocol):
-    """Makes spans."""
+    """Creates spans."""
 
     def job(self, job: Job) -> AbstractContextManager[Span]:
-        """A span around everything that happens to one delivery."""
+        """Return a span around everything that happens to one delivery."""
 
 
 class Untraced:
-    """The tracer when nobody traces, and its only span: nothing is made and nothing is kept."""
+    """The tracer when tracing is off, and its only span: creates and keeps nothing."""
 
     def job(self, job: Job) -> "Untraced":
-        """The one span there is."""
+        """Return the only span."""
         return self
 
     def claimed(self, claim: Claim) -> None:
-        """Nobody listens."""
+        """Do nothing."""
 
     def ended(self, outcome: str) -> None:
-        """Nobody listens."""
+        """Do nothing."""
 
     def __enter__(self) -> "Untraced":
         return self

@@ -1,4 +1,4 @@
-"""BPMN that runs: weaving listeners in, waits, caught errors, timers, start variables and element templates.
+"""BPMN models at deployment: woven listeners, waits, caught errors, timers, start variables, element templates.
 
 It reads models and deploys nothing.
 """

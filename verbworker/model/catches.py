@@ -1,6 +1,6 @@
-"""Catches: which error codes a deployed model catches at each of its steps, read from the model when it is deployed.
+"""Catches: which error codes a deployed model catches at each step, read from the model at deployment.
 
-A code that nothing catches would leave the engine with an incident that no worker sees, so it is never thrown there.
+An uncaught code would leave the engine with an incident that no worker sees, so it is never thrown.
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ from verblint.flow.catchers import Thrower, throwers
 
 @dataclass(frozen=True, slots=True)
 class StepCatches:
-    """What is caught of one step: these codes, or every code; and where a catcher of another code could stand.
+    """What is caught at one step: these codes, or every code; and where a catcher of another code could be added.
 
-    `hosts` are the step and the subprocesses around it on which a boundary event would catch, from the inside out; an
-    event has none, because engines take no code from an event.
+    `hosts` are the step and its surrounding subprocesses on which a boundary event would catch, innermost first; an
+    event has no hosts, because engines accept no code from an event.
     """
 
     codes: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class StepCatches:
     hosts: tuple[str, ...] = ()
 
     def catches(self, code: str) -> bool:
-        """Whether a code of this step is caught."""
+        """Return whether a code of this step is caught."""
         return self.every or code in self.codes
 
 
@@ -35,13 +35,13 @@ Catches = Mapping[str, StepCatches]
 
 
 def read_catches(model: Definitions, process: Process) -> dict[str, StepCatches]:
-    """What is caught at each step of a process that calls a verb."""
+    """Return what is caught at each step of a process that calls a verb."""
     steps = (found for found in throwers(model, process) if not isinstance(found.node.event, Error))
     return {found.node.id: _step(found) for found in steps}
 
 
 def catches_of(content: bytes, process_id: str) -> dict[str, StepCatches]:
-    """The same for one process of a model in bytes; nothing when the model cannot be read or has no such process."""
+    """Return the same for one process of a model in bytes; empty when the model is invalid or lacks the process."""
     try:
         root = read(content)
     except ModelError:
@@ -55,17 +55,17 @@ def catches_of(content: bytes, process_id: str) -> dict[str, StepCatches]:
 
 
 def as_json(catches: Catches) -> dict[str, Any]:
-    """The catches as the database keeps them."""
+    """Return the catches in the form stored in the database."""
     return {element_id: asdict(step) for element_id, step in catches.items()}
 
 
 def from_json(kept: Mapping[str, Mapping[str, Any]]) -> dict[str, StepCatches]:
-    """The catches as `as_json` wrote them."""
+    """Return the catches that `as_json` wrote."""
     return {key: StepCatches(tuple(step["codes"]), step["every"], tuple(step["hosts"])) for key, step in kept.items()}
 
 
 def uncaught(element_id: str, code: str, step: StepCatches) -> str:
-    """Why a code cannot be thrown from a step, and where a catcher could stand."""
+    """Return why a code cannot be thrown from a step, and where a catcher could be added."""
     if not step.hosts:
         return f"{element_id} is an event, and engines take no error code from an event; make it a task"
     outer = [f"the subprocess {host}" for host in step.hosts[1:]]

@@ -1,6 +1,6 @@
-"""Element templates: for each verb, gate and wait a thing that modellers drop on the canvas of Camunda Modeler.
+"""Element templates for Camunda Modeler, one for each verb, gate and wait.
 
-What they write into a model is what the linter asks for and no more. Retries are not among it: deploying puts them in.
+They write into a model exactly what the linter requires. They leave out retries, which are added at deployment.
 """
 
 import json
@@ -16,7 +16,7 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Verb
 from verbworker.contract.workflow import Gate, WorkflowVerb
 
-# What the modelers know a template of Camunda 8 by. Web Modeler takes it without a version only.
+# The schema by which the modelers recognise a Camunda 8 template. Web Modeler accepts it only without a version.
 SCHEMA = "https://unpkg.com/@camunda/zeebe-element-templates-json-schema/resources/schema.json"
 FILE = "verbworker.json"
 
@@ -39,7 +39,7 @@ Template = dict[str, Any]
 
 
 def templates(registry: Registry) -> list[Template]:
-    """A template for every sub-verb, gate and wait of a registry, by id. The same registry gives the same ones."""
+    """Return a template for every sub-verb, gate and wait of a registry, by ID; deterministic."""
     found = [_verb(verb) for verb in registry]
     for workflow in registry.workflows.values():
         found += [_gate(gate, workflow) for gate in workflow.gates.values()]
@@ -47,12 +47,12 @@ def templates(registry: Registry) -> list[Template]:
         found += [wait for flag in workflow.flag_contract.flags.values() for wait in _timers(flag, workflow)]
     if any(workflow.compensation for workflow in registry.workflows.values()):
         found.append(_undoing())
-    # What two workflow verbs wait for under one key or one flag is one template.
+    # Two workflow verbs that wait with the same key or flag share one template.
     return [template for _, template in sorted({str(template["id"]): template for template in found}.items())]
 
 
 def written(found: list[Template]) -> str:
-    """The templates as the one file that holds them."""
+    """Return the templates as the content of their file."""
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -62,7 +62,7 @@ def _verb(verb: Verb) -> Template:
     return _template(
         f"verb.{verb.name}",
         verb.name,
-        # What a modeller must catch: a template of a task cannot bring its boundary events along.
+        # What a modeller must catch: a task template cannot include boundary events.
         f"{verb.sentence}{codes}",
         ("bpmn:ServiceTask", "bpmn:Task"),
         properties=[_named(verb.sentence), task],
@@ -81,7 +81,7 @@ def _gate(gate: Gate, workflow: WorkflowVerb) -> Template:
     return _template(
         f"gate.{workflow.name}.{gate.name}",
         f"Gate {gate.name} of {workflow.name}",
-        # A template cannot give an element its id, and the id is how the gate is known.
+        # A template cannot set an element's ID, by which the gate is identified.
         f"A decision{whose}.{answers} Give the task the id {gate.task}.",
         ("bpmn:UserTask", "bpmn:Task"),
         version=workflow.version,
@@ -107,7 +107,7 @@ def _messages(message: str, key: str, workflow: WorkflowVerb) -> Iterator[Templa
 
 
 def _timers(flag: Flag, workflow: WorkflowVerb) -> Iterator[Template]:
-    """A flag whose first value is a time is there for timers to read."""
+    """Yield templates for a flag whose initial value is a time: it is meant for timers."""
     field = next((field for kind, field in _TIMES if is_literal(kind, str(flag.initial))), None)
     if field is None or flag.type is not FlagType.STRING:
         return
@@ -136,7 +136,7 @@ def _template(
     event: str | None = None,
     version: int = 1,
 ) -> Template:
-    """A template for the first of some kinds of elements; elements of the other kinds become it."""
+    """Return a template for the first of some element kinds; it converts elements of the other kinds."""
     element = {"value": kinds[0]} if event is None else {"value": kinds[0], "eventDefinition": event}
     return {
         "$schema": SCHEMA,
@@ -153,7 +153,7 @@ def _template(
 
 
 def _named(words: str) -> dict[str, Any]:
-    """The element's name, which a modeller may change."""
+    """Return the element's name, which a modeller may change."""
     return {
         "label": "Name",
         "type": "String",

@@ -1,4 +1,4 @@
-"""Uses: where models ask for verbs, people and messages, read from the models themselves."""
+"""Outlines: the processes in a model and where they use verbs, read from the model itself."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from verbworker.errors import Refused
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One element of a model at which the engine asks for a verb."""
+    """One element of a model that calls a verb."""
 
     verb: str
     process_id: str
@@ -24,7 +24,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What is in one file: the processes an engine would run, and where they ask for verbs."""
+    """The contents of one file: its executable processes, and where they call verbs."""
 
     resource: str
     processes: tuple[str, ...]
@@ -32,7 +32,7 @@ class Outline:
 
 
 def outline(model: Resource) -> Outline:
-    """The outline of a model; `Refused` when it cannot be read."""
+    """Return the outline of a model; raise `Refused` when it cannot be parsed."""
     try:
         root = read(model.content)
     except ModelError as error:
@@ -51,5 +51,5 @@ def outline(model: Resource) -> Outline:
 
 
 def verbs_in(uses: Iterable[Use]) -> Iterator[Use]:
-    """Those uses that are of an application's verbs: neither the runtime's own nor a connector's."""
+    """Return the uses of an application's own verbs, without the runtime's and connectors'."""
     return (use for use in uses if not use.verb.startswith((OWN_JOBS, FOREIGN_JOBS)))

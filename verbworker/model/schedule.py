@@ -1,4 +1,4 @@
-"""When a timer is due: durations, dates and cycles of ISO 8601, and the next time of each."""
+"""Due times of timers: ISO 8601 durations, dates and cycles."""
 
 import re
 from calendar import monthrange
@@ -16,20 +16,20 @@ _FARTHEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 class ScheduleInvalid(ValueError):
-    """A text that says no time."""
+    """A text that is not a valid time."""
 
 
 @dataclass(frozen=True, slots=True)
 class DueTime:
-    """The next time of a timer, and how often it comes again afterwards; None is for ever."""
+    """The next time of a timer, and how often it repeats afterwards; None is forever."""
 
     at: datetime
     again: int | None
 
 
 def first(kind: TimerKind, text: object, now: datetime) -> DueTime:
-    """When a timer that is set `now` is due first; raises `ScheduleInvalid`."""
-    # A flag may hold less than nothing, which a model may not write: the engine takes it and is late at once.
+    """Return when a timer set `now` is first due; raise `ScheduleInvalid`."""
+    # A flag may contain a negative duration, which a model may not: the engine accepts it as already due.
     if not isinstance(text, str) or not is_literal(kind, text.replace("-", "") if kind is TimerKind.DURATION else text):
         raise ScheduleInvalid(f"{kind.value} is no time of ISO 8601")
     if kind is TimerKind.DURATION:
@@ -44,7 +44,7 @@ def first(kind: TimerKind, text: object, now: datetime) -> DueTime:
 
 
 def following(text: str, before: DueTime, now: datetime) -> DueTime | None:
-    """The time after `before` of a cycle, or None when it was the last. Times that were missed are left out."""
+    """Return a cycle's next time after `before`, or None when that was the last. Missed times are skipped."""
     if before.again == 0:
         return None
     interval = text.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""The first crossing: a caller's arguments become the payload, the keys and the variables a process starts with."""
+"""Start of a process: a caller's arguments become its payload, correlation keys and variables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from verbworker.payload.signature import KeyRing, Seal
 
 @dataclass(frozen=True, slots=True)
 class StartVariables:
-    """An instance as it begins: known to the database first, then to the engine."""
+    """A new instance: stored in the database first, then started in the engine."""
 
     instance_uid: UUID
     entry_id: UUID
@@ -37,7 +37,7 @@ def begin(
     args: Mapping[str, object] | None = None,
     ring: KeyRing | None = None,
 ) -> StartVariables:
-    """Pack and seal the first data and set every declared flag; raises `PermanentContract` when it does not fit."""
+    """Pack and seal the initial data and set every declared flag; raise `PermanentContract` if it does not fit."""
     content = pack(workflow.schema, dict(data), by=workflow.name, at=at).to_bytes(budget=workflow.budget)
     correlation = workflow.keys_of(data, args)
     return StartVariables(
@@ -60,7 +60,7 @@ def begin(
 
 
 def seal_of(workflow: WorkflowVerb, ring: KeyRing | None) -> Seal:
-    """How a workflow's payloads are sealed; raises `PermanentContract` when it needs keys that are not there."""
+    """Return how a workflow's payloads are sealed; raise `PermanentContract` when the required keys are missing."""
     if workflow.integrity == "plain":
         return Seal.plain()
     if ring is None:

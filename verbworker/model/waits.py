@@ -1,6 +1,6 @@
-"""Waiting: what each element of a process can stand still for, read from its model when it is deployed.
+"""Waits: what each element of a process can wait for, read from its model at deployment.
 
-Older engines tell a listener no more than the element's id, so what stands there must be known beforehand.
+Older engines send a listener only the element's ID, so what is at that element must be known beforehand.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,11 +35,11 @@ _STARTS = (NodeKind.START_EVENT,)
 
 @dataclass(frozen=True, slots=True)
 class ModelWait:
-    """What stands at one element: what can keep it there, or what it catches, and whose waits end with it.
+    """What one element waits for or catches, and whose waits end with it.
 
-    `kind` is a word of `Wait`, or `error` or `escalation` for what only interrupts. `attached_to` is the element or
-    the scope that an event interrupts, when it does. `inside` is the process and the subprocesses around the element.
-    `timers` are those that end a wait here or fire beside it, as the model writes them: `timeDuration PT1H`.
+    `kind` is a value of `Wait`, or `error` or `escalation` for what only interrupts. `attached_to` is the element or
+    scope that an event interrupts, if any. `inside` is the process and the subprocesses around the element. `timers`
+    are those that end a wait here or fire beside it, as written in the model: `timeDuration PT1H`.
     """
 
     kind: str
@@ -57,9 +57,9 @@ Waits = Mapping[str, ModelWait]
 
 
 def ends(waits: Waits, element_id: str, other: str) -> bool:
-    """Whether `other` stops waiting when `element_id` lets the process go on.
+    """Return whether `other` stops waiting when `element_id` lets the process continue.
 
-    An event behind a gateway ends the wait of the gateway; one that interrupts ends that of all it is attached to.
+    An event behind a gateway ends the gateway's wait; an interrupting one ends the waits of all it is attached to.
     """
     here = waits.get(element_id)
     if here is None or (here.behind is None and here.attached_to is None):
@@ -68,17 +68,17 @@ def ends(waits: Waits, element_id: str, other: str) -> bool:
         return other == here.behind
     around = waits[other].inside if other in waits else ()
     is_in_reach = here.interrupting and here.attached_to in (other, *around)
-    # An event subprocess interrupts what is around it, and not itself.
+    # An event subprocess interrupts what surrounds it, but not itself.
     return is_in_reach and not (here.attached_to in here.inside and here.inside[-1] in around)
 
 
 def as_json(waits: Waits) -> dict[str, Any]:
-    """The waits as the database keeps them."""
+    """Return the waits in the form stored in the database."""
     return {element_id: asdict(waiting) for element_id, waiting in waits.items()}
 
 
 def from_json(kept: Mapping[str, Mapping[str, Any]]) -> dict[str, ModelWait]:
-    """The waits as `as_json` wrote them."""
+    """Return the waits that `as_json` wrote."""
     lists = ("inside", "timers")
     return {
         key: ModelWait(**{**written, **{name: tuple(written.get(name, ())) for name in lists}})
@@ -87,7 +87,7 @@ def from_json(kept: Mapping[str, Mapping[str, Any]]) -> dict[str, ModelWait]:
 
 
 def due(waits: Waits, element_id: str, variables: Mapping[str, object], now: datetime) -> DueBy:
-    """Say when the first timer at an element is due; of a cycle or an unknown flag it is not known."""
+    """Return when the first timer at an element is due; unknown for a cycle or an unknown flag."""
     delays: list[timedelta] = []
     dates: list[datetime] = []
     for timer in waits[element_id].timers if element_id in waits else ():
@@ -106,20 +106,20 @@ def due(waits: Waits, element_id: str, variables: Mapping[str, object], now: dat
 
 
 def read_waits(model: Definitions, process: Process, workflow: WorkflowVerb) -> dict[str, ModelWait]:
-    """What stands at each element of a process that can wait, fail or interrupt."""
+    """Return a wait for each element of a process that can wait, fail or interrupt."""
     found = _Reading(model, workflow).scope(process.scope, (process.id,))
     waits = {element_id: waiting for element_id, waiting in found if element_id}
     return {element_id: replace(waiting, timers=_timers(element_id, waits)) for element_id, waiting in waits.items()}
 
 
 def _timers(element_id: str, waits: Waits) -> tuple[str, ...]:
-    """The timers of an element, of those behind it and of those at its edge."""
+    """Return the timers of an element, of the events behind it, and of its boundary events."""
     around = (other for other in waits.values() if element_id in (other.behind, other.attached_to))
     return tuple(timer for waiting in (waits[element_id], *around) for timer in waiting.timers)
 
 
 def count_steps(scope: Scope) -> int:
-    """How many verbs and gates the usual way has: all that tokens reach without an event that interrupts them."""
+    """Count the verbs and gates on the usual path: all that tokens reach without an interrupting event."""
     pending = [node for node in scope.nodes if node.kind in _STARTS]
     reached: dict[str, FlowNode] = {}
     while pending:
@@ -146,7 +146,7 @@ class _Reading:
         self._gates = {gate.task: name for name, gate in workflow.gates.items()}
 
     def scope(self, scope: Scope, inside: tuple[str, ...]) -> Iterator[tuple[str, ModelWait]]:
-        """Every element of a scope and of those in it."""
+        """Yield every element of a scope and of its nested scopes."""
         for node in scope.nodes:
             waiting = self._waiting(scope, node, inside)
             if waiting is not None:
@@ -190,7 +190,7 @@ class _Reading:
                 return ModelWait(Wait.EXTERNAL_SIGNAL, name)
 
     def _choice(self, scope: Scope, gateway: FlowNode) -> ModelWait:
-        """The wait at a gateway that takes what happens first; without a name it is called by its events."""
+        """Return the wait at an event-based gateway; without a name it is named after its events."""
         targets = (scope.by_id.get(flow.target) for flow in scope.outgoing(gateway))
         events = [self._event(node.event, node.name or node.id) for node in targets if node is not None and node.event]
         signals = [event for event in events if event.kind == Wait.EXTERNAL_SIGNAL]
@@ -208,7 +208,7 @@ class _Reading:
 
 
 def gateway_before(scope: Scope, node: FlowNode) -> str | None:
-    """The event-based gateway that waits in the place of an event behind it."""
+    """Return the event-based gateway that waits on behalf of an event behind it."""
     sources = (scope.by_id.get(flow.source) for flow in scope.incoming(node))
     found = (source.id for source in sources if source is not None and source.kind is NodeKind.EVENT_BASED_GATEWAY)
     return next(found, None)

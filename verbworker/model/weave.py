@@ -1,7 +1,7 @@
-"""Weaving: the deployed model is the authored one, byte for byte, with the runtime's listeners and retries put in.
+"""Weaving: the deployed model is the authored one, byte for byte, plus the runtime's listeners and retries.
 
-Nothing is parsed and written anew. Text is put in where the linter's reader saw the tags, so that prefixes, comments,
-line ends and the diagram stay as their author left them. Whatever it puts in declares its own namespace.
+The model is not serialized again. Text is inserted at the tag positions from the linter's parser, so that prefixes,
+comments, line ends and the diagram stay as authored. Inserted elements declare their own namespace.
 """
 
 import re
@@ -32,7 +32,7 @@ FIRED = f"{OWN_JOBS}fired"
 COMPLETE = f"{OWN_JOBS}complete"
 START = f"{OWN_JOBS}start"
 
-LISTENER_RETRIES = 100  # a database that is away for a while must not become an incident
+LISTENER_RETRIES = 100  # a temporarily unavailable database must not become an incident
 COMPENSATE_RETRIES = 10
 
 _NAMESPACE = f' xmlns:zeebe="{ZEEBE}"'
@@ -42,7 +42,7 @@ _Listeners = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Woven:
-    """A model as it is deployed, and what the runtime must know of it afterwards."""
+    """A model to deploy, and what the runtime must know about it afterwards."""
 
     content: bytes
     process_id: str
@@ -54,9 +54,9 @@ class Woven:
 
 
 def weave(content: bytes, registry: Registry) -> Woven:
-    """The deployed form of an authored model; `Refused` with one sentence when there can be none.
+    """Return the deployed form of an authored model; raise `Refused` with one sentence when that is impossible.
 
-    The same bytes give the same bytes. The model must have passed the linter, with the same bytes.
+    The same bytes always give the same result. Exactly these bytes must have passed the linter.
     """
     try:
         root = read(content)
@@ -88,7 +88,7 @@ def _woven(root: Element, registry: Registry) -> Woven:
 
 
 def _owned(model: Definitions, registry: Registry) -> tuple[Process, WorkflowVerb]:
-    """The one process of a file and the verb it performs."""
+    """Return the only process of a file, and the verb it performs."""
     process = only_process(model)
     return process, owner_of(process, registry.workflows.values())
 
@@ -115,7 +115,7 @@ def _refuse_own_headers(process: Process) -> None:
 
 
 def _refuse_native_gates(process: Process) -> None:
-    """A task that the engine keeps to itself would wait for ever: nobody hears of it, so nobody is asked."""
+    """Reject user tasks that the engine keeps to itself: the runtime never learns of them, so they wait forever."""
     for _, node in process.walk():
         if node.kind is NodeKind.USER_TASK and node.binding.is_user_task:
             raise Refused(
@@ -133,7 +133,7 @@ def _listening(process: Process) -> Iterator[Edit]:
 
 
 def _listeners_of(scope: Scope, node: FlowNode, *, is_inner: bool) -> _Listeners:
-    """The listeners of an element; a gate needs none, because its job says that it waits."""
+    """Return the listeners of an element; a gate needs none, because its job reports that it waits."""
     match node.kind:
         case NodeKind.RECEIVE_TASK:
             return ("start", PARK), ("end", UNPARK)
@@ -147,8 +147,8 @@ def _listeners_of(scope: Scope, node: FlowNode, *, is_inner: bool) -> _Listeners
         case NodeKind.START_EVENT if is_inner and node.event is not None:
             return (("end", FIRED),)
         case NodeKind.START_EVENT if isinstance(node.event, MessageEvent):
-            # Only a message starts an instance that the runtime has not heard of. Before this event ends the engine
-            # has the process, but not yet what the message brought.
+            # Only a message can start an instance unknown to the runtime. Before this event ends, the engine has the
+            # process but not yet the message's variables.
             return (("end", START),)
         case _:
             return ()
@@ -159,7 +159,7 @@ def _listeners_in(element: Element, listeners: _Listeners) -> Edit:
 
 
 def _in_group(element: Element, local: str, written: Callable[[str], str]) -> Edit:
-    """Put something into a group of an element, into the parts that are there or into new ones."""
+    """Insert text into a group of an element, creating the group and its parent if needed."""
     holder = element.find("extensionElements")
     group = None if holder is None else holder.find(local, ZEEBE)
     if group is not None:
@@ -176,14 +176,14 @@ def _lines(listeners: _Listeners, namespace: str) -> str:
 
 
 def _extended(element: Element, inner: str) -> str:
-    # The element's own prefix is that of BPMN, whatever it is called.
+    # The element's own prefix is that of BPMN, under any name.
     prefix, colon, _ = _raw_name(element).rpartition(":")
     name = f"{prefix}{colon}extensionElements"
     return f"<{name}>{inner}</{name}>"
 
 
 def _into_start(element: Element, inner: str) -> Edit:
-    """Put text where extension elements must stand: behind the documentation, before everything else."""
+    """Insert text where extension elements belong: after the documentation, before everything else."""
     documented = [child.end for child in element.find_all("documentation")]
     if _is_empty(element) or not documented:
         return _behind_tag(element, inner)
@@ -195,7 +195,7 @@ def _into_end(element: Element, inner: str) -> Edit:
 
 
 def _behind_tag(element: Element, inner: str) -> Edit:
-    """Put text behind the start tag; one that closes itself is opened for it."""
+    """Insert text after the start tag; a self-closing tag is opened for it."""
     if not _is_empty(element):
         return Edit(element.tag_end, element.tag_end, inner.encode())
     return Edit(element.tag_end - 2, element.tag_end, f">{inner}</{_raw_name(element)}>".encode())
@@ -206,14 +206,14 @@ def _is_empty(element: Element) -> bool:
 
 
 def _raw_name(element: Element) -> str:
-    """The name as written, with its prefix."""
+    """Return the name as written, with its prefix."""
     found = _RAW_NAME.match(element.document.source.content, element.start)
     assert found is not None, "the reader saw this tag"
     return found[1].decode()
 
 
 def _naming_terms(process: Process, compiled: Compiled) -> Iterator[Edit]:
-    """Let every job of a model with a profile name the terms it works under."""
+    """Add to every job of a model with a profile a header that names its profile."""
     if compiled.definition_id is None:
         return
     for _, node in process.walk():
@@ -241,7 +241,7 @@ def _retrying(process: Process, compiled: Compiled, registry: Registry) -> Itera
 
 
 def _retries(job_type: str, policy: str | None, registry: Registry) -> int | None:
-    """How often a verb is tried; None where no policy says it, so that the author may."""
+    """Return how often a verb is tried; None where no policy defines it, so that the author may."""
     verb = registry.find(job_type)
     name = policy or (verb.policy if verb is not None else None)
     if name is None or job_type == COMPENSATE:

@@ -1,4 +1,4 @@
-"""What a process carries: canonical JSON, the sealed envelope, merging, upgrades, and the boundary in and out of a job.
+"""The payload of a process: canonical JSON, the sealed envelope, merging, upgrades, and the boundary of a job.
 
 It does no I/O.
 """

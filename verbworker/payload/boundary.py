@@ -1,4 +1,4 @@
-"""The two boundary crossings of a job: what must hold before a verb sees the case, and before its answer leaves."""
+"""The boundary of a job: checks before a verb sees the case, and before its answer leaves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ from verbworker.profile.task_profile import NO_TERMS, TaskProfile
 
 @dataclass(frozen=True, slots=True)
 class JobVariables:
-    """What a job carries for us, read without judging it: a frame must exist before anything can fail."""
+    """Reserved variables of a job, read without validation: a frame must exist before anything can fail."""
 
     content: bytes
     seal: object
@@ -39,7 +39,7 @@ class JobVariables:
 
     @classmethod
     def of(cls, job: Job) -> "JobVariables":
-        """Read the reserved variables; what is missing or odd is left for `enter` to refuse."""
+        """Read the reserved variables; `enter` rejects those that are missing or malformed."""
         text = job.variables.get(PAYLOAD)
         return cls(
             content=text.encode("utf-8", "surrogatepass") if isinstance(text, str) else b"",
@@ -51,13 +51,13 @@ class JobVariables:
 
     @property
     def hash(self) -> bytes:
-        """SHA-256 of the exact bytes."""
+        """Return the SHA-256 of the exact bytes."""
         return sha256(self.content).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class AdmittedJob:
-    """A job that may run: its verb, its case, and the payload both came from."""
+    """A job that may run: its verb, its case, and the payload of the case."""
 
     job: Job
     verb: Verb
@@ -87,10 +87,9 @@ def enter(
     head: bytes | None,
     terms: TaskProfile = NO_TERMS,
 ) -> AdmittedJob:
-    """Check everything a job promises before its verb sees the case; raises `PermanentContract`.
+    """Check everything about a job before its verb sees the case; raise `PermanentContract`.
 
-    `head` is the payload of record when it is newer than what the engine carried. `terms` are what the task's profile
-    says, when it has one.
+    `head` is the payload of record if it is newer than the engine's. `terms` is the profile of the task, if it has one.
     """
     verb = _identified(job, registry)
     instance, instance_uid = correlated(job, luggage, claim.instance)
@@ -125,7 +124,7 @@ def enter(
 
 
 def opened(content: bytes, workflow: WorkflowVerb, upgrades: Upgrades) -> DomainPayload:
-    """A payload of `workflow` whose seal was checked, under the schema the verb has now; raises `PermanentContract`."""
+    """Open a payload whose seal was checked, upgraded to the verb's current schema; raise `PermanentContract`."""
     return upgrades.bring(unpack(content, budget=workflow.budget), workflow.schema)
 
 
@@ -142,7 +141,7 @@ def _identified(job: Job, registry: Registry) -> Verb:
 
 
 def correlated(job: Job, luggage: JobVariables, instance: InstanceFacts | None) -> tuple[InstanceFacts, UUID]:
-    """The instance a job belongs to, when all it says of itself agrees; raises `PermanentContract`."""
+    """Return a job's instance if all of the job's claims agree with it; raise `PermanentContract` otherwise."""
     if instance is None or luggage.instance_uid is None:
         raise PermanentContract(
             "this process instance was not started by verbworker, so nothing is known of it", code="InstanceUnknown"
@@ -157,7 +156,7 @@ def correlated(job: Job, luggage: JobVariables, instance: InstanceFacts | None) 
 
 
 def owner(job: Job, instance: InstanceFacts, registry: Registry) -> WorkflowVerb:
-    """The workflow verb whose process a job belongs to; raises `PermanentContract`."""
+    """Return the workflow verb whose process a job belongs to; raise `PermanentContract` if unknown."""
     workflow = registry.workflows.get(instance.verb)
     if workflow is None or workflow.process != job.process_id:
         raise PermanentContract(
@@ -184,7 +183,7 @@ def _case(verb: Verb, payload: DomainPayload, terms: TaskProfile) -> BaseModel:
 
 
 def _misfits(error: ValidationError) -> str:
-    """Where and what, never the value: this text is shown in the engine."""
+    """Return where and what, never the value: this text is shown in the engine."""
     return "; ".join(
         f"{'.'.join(str(part) for part in problem['loc']) or 'data'}: {problem['type']}"
         for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
@@ -192,25 +191,25 @@ def _misfits(error: ValidationError) -> str:
 
 
 def _dumped(case: BaseModel) -> dict[str, Any]:
-    # What a model computes is left out. Warnings would show values; what they warn of is refused when a verb answers.
+    # Computed fields are left out. Warnings would show values; what they warn about is rejected when a verb answers.
     return case.model_dump(mode="json", by_alias=True, round_trip=True, warnings=False)
 
 
 def afresh(entered: AdmittedJob) -> AdmittedJob:
-    """The same job with its case as it came: whoever saw it before may have changed it in place."""
+    """Return the same job with its original case: an earlier run may have changed it in place."""
     case = _case(entered.verb, entered.payload, entered.terms)
     return replace(entered, case=case, before=_dumped(case))
 
 
 def overtaken(entered: AdmittedJob, correlation: Mapping[str, str]) -> AdmittedJob:
-    """The same job after another branch wrote: the correlation keys that stand now are the ones to respect."""
+    """Return the same job with the current correlation keys, after another branch wrote."""
     return replace(entered, instance=replace(entered.instance, correlation=correlation))
 
 
 def leave(entered: AdmittedJob, answer: object, *, head: bytes | None = None) -> Completed:
-    """Check a verb's answer and turn it into what is stored and sent; raises `PermanentContract`.
+    """Check a verb's answer and convert it to what is stored and sent; raise `PermanentContract`.
 
-    With `head` the verb's changes are merged onto a payload that another branch wrote in the meantime.
+    With `head`, the verb's changes are merged onto a payload that another branch wrote in the meantime.
     """
     verb, workflow = entered.verb, entered.workflow
     result = _result(verb, answer)
@@ -233,11 +232,11 @@ def leave(entered: AdmittedJob, answer: object, *, head: bytes | None = None) ->
 
 
 def _keys(entered: AdmittedJob, result: Result[Any], data: Mapping[str, Any]) -> dict[str, str]:
-    """The correlation keys this step writes: those the verb names, and those whose parts the data has by now."""
+    """Return the correlation keys this step writes: those from the verb, and those the data now completes."""
     existing, declared = entered.instance.correlation, entered.workflow.correlation
     if entered.terms is not NO_TERMS:
         made = entered.terms.correlation(data)
-        # What the profile says of a key is the only word: a verb may name it too, but no other.
+        # The profile is authoritative for a key: a verb may return it too, but with no other value.
         check_correlation(made, result.correlation, declared=declared)
         keys = made | dict(result.correlation)
     else:
@@ -260,7 +259,7 @@ def _result(verb: Verb, answer: Any) -> Result[Any]:
 
 
 def _changes(entered: AdmittedJob, case: BaseModel) -> Changes:
-    """What the verb changed; a change that its own model would not take back is refused."""
+    """Return what the verb changed; reject a change that its own model would not accept."""
     verb = entered.verb
     try:
         changed = changes(entered.before, _dumped(case))
@@ -277,7 +276,7 @@ def _changes(entered: AdmittedJob, case: BaseModel) -> Changes:
 
 
 def variables_of(completed: Completed) -> Mapping[str, object]:
-    """The process variables a verdict is returned as: these and no others."""
+    """Return the process variables for a verdict: these and no others."""
     return {
         PAYLOAD: completed.payload.decode(),
         PAYLOAD_HASH: completed.seal,

@@ -1,8 +1,7 @@
-"""Canonical JSON (RFC 8785): one spelling per value on the way out, one strict reader on the way in.
+"""Canonical JSON (RFC 8785): one encoding per value for output, one strict parser for input.
 
-`rfc8785` is the reference. orjson writes the same bytes an order of magnitude quicker as long as no float,
-no foreign type and no object key beyond the Basic Multilingual Plane occurs; each is looked for before
-orjson's bytes are believed.
+`rfc8785` is the reference. orjson writes the same bytes an order of magnitude faster as long as there is no float, no
+foreign type and no object key beyond the Basic Multilingual Plane; each is checked before orjson's bytes are used.
 """
 
 import gc
@@ -30,8 +29,8 @@ _OPTIONS = (
 )
 _CONTAINERS = frozenset({dict, list, tuple})
 _JSON = _CONTAINERS | {str, int, float, bool, type(None)}
-# The bytes that lead a character beyond the BMP, and such a character up to the end of its string:
-# the colon tells a key from a value.
+# The lead bytes of a character beyond the BMP, and such a character up to the end of its string: the colon
+# distinguishes a key from a value.
 _ASTRAL_LEADS = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")
 _ASTRAL_STRING = re.compile(rb'[\xf0-\xf4][^"\\]*+(?:\\.[^"\\]*+)*+"(:?)')
 _STRING = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")')
@@ -39,12 +38,12 @@ _FLOAT = re.compile(rb"-?[0-9]+(?:\.[0-9]+(?:e[-+]?[0-9]+)?|e[-+]?[0-9]+)")
 
 
 def canonical(value: object) -> bytes:
-    """The bytes `rfc8785.dumps` gives for `value`; what it refuses is a contract failure."""
+    """Return the bytes `rfc8785.dumps` gives for `value`; what it rejects is a contract failure."""
     return _render(value)[0]
 
 
 def encode(value: object, *, depth: int = MAX_DEPTH) -> bytes:
-    """Canonical bytes that `parse` is sure to accept: no deeper than `depth`, no number it would refuse."""
+    """Return canonical bytes that `parse` always accepts: no deeper than `depth`, no number it would reject."""
     text, found = _render(value)
     if found is None or found > depth:
         _read_strictly(text, depth)
@@ -52,10 +51,10 @@ def encode(value: object, *, depth: int = MAX_DEPTH) -> bytes:
 
 
 def parse(content: bytes, *, limit: int, exact: bool = False) -> Any:
-    """Read JSON from outside; every doubt is a contract failure. With `exact` only canonical bytes pass.
+    """Parse JSON from outside; anything doubtful is a contract failure. With `exact`, only canonical bytes pass.
 
-    Bytes that come out again as they went in have no second spelling, so no doubled key, no odd number and
-    no stray space; only other bytes need the slow reader.
+    Bytes that re-encode unchanged have no other encoding, so no duplicate key, odd number or stray space; only other
+    bytes need the slow parser.
     """
     if len(content) > limit:
         raise too_large(len(content), limit)
@@ -73,13 +72,13 @@ def parse(content: bytes, *, limit: int, exact: bool = False) -> Any:
 
 
 def too_large(size: int, limit: int) -> PermanentContract:
-    """The failure for `size` bytes where `limit` are allowed."""
+    """Return the failure for `size` bytes where `limit` are allowed."""
     message = f"the payload has {size} bytes and its budget is {limit}: keep large things elsewhere and refer to them"
     return PermanentContract(message, code="PayloadTooLarge")
 
 
 def _render(value: object) -> tuple[bytes, int | None]:
-    """Canonical bytes, and their depth when it is sure that a strict reader takes every number in them."""
+    """Return canonical bytes, and their depth if a strict parser certainly accepts every number in them."""
     try:
         text = orjson.dumps(value, option=_OPTIONS)
     except TypeError:
@@ -98,8 +97,8 @@ def _render(value: object) -> tuple[bytes, int | None]:
 
 
 def _measure(value: object) -> tuple[int, list[float]] | None:
-    """How deep a value is and every float in it, or None when a type occurs that JSON does not have."""
-    # Level by level, because these steps run in C; a walk from node to node costs more than orjson itself.
+    """Return a value's depth and every float in it, or None when a type occurs that JSON does not have."""
+    # Level by level, because these steps run in C; walking node by node costs more than orjson itself.
     floats: list[float] = []
     level: list[Any] = [value]
     depth = 0
@@ -116,7 +115,7 @@ def _measure(value: object) -> tuple[int, list[float]] | None:
 
 
 def _contents_one_by_one(*level: Any) -> list[Any]:
-    """What the containers among `level` hold."""
+    """Return the contents of the containers in `level`."""
     below: list[Any] = []
     for part in level:
         if type(part) is dict:
@@ -131,30 +130,30 @@ def _sees_atoms(contents: Callable[..., list[Any]]) -> bool:
     return {0.5, 1.5, 2.5} <= set(map(float, filter(lambda part: type(part) is float, found)))
 
 
-# The collector's own step from objects to what they hold is five times quicker than a loop. Its documentation
-# lets it leave out atoms, which no CPython does for these containers; one that does gets the loop.
+# The garbage collector's step from objects to their contents is five times faster than a loop. Its documentation lets
+# it omit atoms, which no CPython does for these containers; an interpreter that does gets the loop.
 _contents = gc.get_referents if _sees_atoms(gc.get_referents) else _contents_one_by_one
 
 
 def _has_astral_key(text: bytes) -> bool:
-    # UTF-16 order, which the RFC wants, differs from orjson's only for these keys.
+    # The UTF-16 order of the RFC differs from orjson's only for these keys.
     if text.isascii() or not any(lead in text for lead in _ASTRAL_LEADS):
         return False
     return b":" in _ASTRAL_STRING.findall(text)
 
 
 def _is_spelled_apart(number: float) -> bool:
-    # All others are a plain decimal, with the fewest digits that give the number back, in orjson and in the RFC.
+    # All others are plain decimals with the fewest round-trip digits, in orjson and in the RFC.
     return number.is_integer() or not 1e-4 <= abs(number) < 1e16
 
 
 def _reads_as_unsafe_integer(number: float) -> bool:
-    # 1e17 is spelled 100000000000000000, an integer that a reader must refuse.
+    # 1e17 is written 100000000000000000, an integer that a parser must reject.
     return number.is_integer() and MAX_INTEGER < abs(number) < 1e21
 
 
 def _respell_floats(text: bytes) -> bytes:
-    pieces = _STRING.split(text)  # what is between strings, and the strings, in turn
+    pieces = _STRING.split(text)  # alternately the text between strings, and the strings
     pieces[::2] = _FLOAT.sub(_respell, b'"'.join(pieces[::2])).split(b'"')
     return b"".join(pieces)
 
@@ -175,12 +174,12 @@ def _reference(value: Any) -> bytes:
     except rfc8785.CanonicalizationError as error:
         raise _unsupported(error) from error
     except ValueError as error:
-        # An integer so long that rfc8785 cannot even print it into its own message.
+        # An integer so long that rfc8785 cannot even print it in its own message.
         raise _integer_too_large() from error
 
 
 def _unsupported(error: rfc8785.CanonicalizationError) -> PermanentContract:
-    """Tell apart what rfc8785 raises under one class; its own text may hold a value, so it is not shown."""
+    """Distinguish what rfc8785 raises under one class; its own text may contain a value, so it is not shown."""
     if isinstance(error, rfc8785.IntegerDomainError):
         return _integer_too_large()
     if isinstance(error.__cause__, UnicodeEncodeError):
@@ -191,7 +190,7 @@ def _unsupported(error: rfc8785.CanonicalizationError) -> PermanentContract:
 
 
 def _read_strictly(content: bytes, depth: int) -> Any:
-    """Read any spelling of valid JSON, slowly, and name what is wrong with the rest."""
+    """Parse any encoding of valid JSON, slowly, and name what is wrong with the rest."""
     try:
         value = json.loads(
             content.decode(),
@@ -209,7 +208,7 @@ def _read_strictly(content: bytes, depth: int) -> Any:
     measured = _measure(value)
     if measured is None or measured[0] > depth:
         raise _too_deep(depth)
-    canonical(value)  # the only thing it can still refuse is a lone surrogate
+    canonical(value)  # all it can still reject is a lone surrogate
     return value
 
 
@@ -233,7 +232,7 @@ def _finite(token: str) -> float:
 
 
 def _safe_integer(token: str) -> int:
-    # The length first: Python refuses to read an integer of thousands of digits.
+    # The length first: Python refuses to parse an integer of thousands of digits.
     if len(token) > 17 or abs(int(token)) > MAX_INTEGER:
         raise _integer_too_large()
     return int(token)

@@ -27,7 +27,7 @@ _AFTER_DATA = b',"last_modified_by":'
 
 @dataclass(frozen=True, slots=True)
 class PayloadStep:
-    """One entry of the trail: which verb ran, when, and how it ended."""
+    """One entry of the trail: which verb ran, when, and its outcome."""
 
     verb: str
     at: str
@@ -36,7 +36,7 @@ class PayloadStep:
 
 @dataclass(frozen=True, slots=True)
 class DomainPayload:
-    """The envelope around a workflow's data. `data` belongs to it: never change it, make the next payload."""
+    """The envelope around a workflow's data. Never modify `data`; create the next payload instead."""
 
     schema: str
     created_at: str
@@ -48,11 +48,11 @@ class DomainPayload:
 
     @property
     def schema_hash(self) -> str:
-        """The hash of the canonical data (the seed's name for it; it says nothing about the schema)."""
+        """Return the hash of the canonical data. The name comes from the seed; it is not a hash of the schema."""
         return digest(self.content)
 
     def with_step(self, data: Mapping[str, Any], *, verb: str, at: datetime, outcome: str) -> "DomainPayload":
-        """The payload after `verb` left `data` behind; the trail keeps the newest steps only."""
+        """Return the payload after `verb` produced `data`; the trail keeps only the newest steps."""
         step = PayloadStep(_checked(verb, _TEXT, "verb"), instant(at), _checked(outcome, _TEXT, "outcome"))
         return replace(
             self,
@@ -63,11 +63,11 @@ class DomainPayload:
         )
 
     def under(self, schema: str, data: Mapping[str, Any]) -> "DomainPayload":
-        """The same payload with its data brought to another schema; no step of the work was done by that."""
+        """Return the payload with its data upgraded to another schema; this adds no step to the trail."""
         return replace(self, schema=_checked(schema, SCHEMA, "schema"), data=data, content=_data_bytes(data))
 
     def to_bytes(self, *, budget: int = DEFAULT_BUDGET) -> bytes:
-        """The canonical bytes for `domain_payload`; more than `budget` of them is a contract failure."""
+        """Return the canonical bytes for `domain_payload`; exceeding `budget` is a contract failure."""
         after: dict[str, object] = {
             "last_modified_by": self.last_modified_by,
             "schema": self.schema,
@@ -76,7 +76,7 @@ class DomainPayload:
         }
         if self.trail_ref is not None:
             after["trail_ref"] = self.trail_ref
-        # `data` was made canonical once; its neighbours in the order of keys are put around it.
+        # `data` is already canonical; the other fields are placed around it in key order.
         before = canonical({"created_at": self.created_at})
         whole = b"".join((before[:-1], _BEFORE_DATA, self.content, b",", canonical(after)[1:]))
         limit = min(budget, HARD_LIMIT)
@@ -86,7 +86,7 @@ class DomainPayload:
 
 
 def pack(schema: str, data: Mapping[str, Any], *, by: str, at: datetime, trail_ref: str | None = None) -> DomainPayload:
-    """The first payload of an instance, made by `by` (a verb or a caller) at `at`."""
+    """Return the first payload of an instance, made by `by` (a verb or a caller) at `at`."""
     return DomainPayload(
         schema=_checked(schema, SCHEMA, "schema"),
         created_at=instant(at),
@@ -98,7 +98,7 @@ def pack(schema: str, data: Mapping[str, Any], *, by: str, at: datetime, trail_r
 
 
 def unpack(content: bytes, *, budget: int = DEFAULT_BUDGET) -> DomainPayload:
-    """Read an envelope whose seal was checked; every field must be there and right, and no other."""
+    """Parse an envelope whose seal was checked; all fields must be present and valid, and no others."""
     envelope = parse(content, limit=min(budget, HARD_LIMIT), exact=True)
     if not isinstance(envelope, dict):
         raise _invalid("the payload is not an envelope but some other JSON value")
@@ -123,7 +123,7 @@ def unpack(content: bytes, *, budget: int = DEFAULT_BUDGET) -> DomainPayload:
 
 
 def received(variable: object) -> bytes:
-    """The bytes of `domain_payload` as the engine handed it over; anything but text was coerced on the way."""
+    """Return the bytes of `domain_payload` as the engine delivered it; anything but text was coerced on the way."""
     if not isinstance(variable, str):
         kind = "missing" if variable is None else "no longer text"
         raise PayloadIntegrityError(f"the variable domain_payload is {kind}", code="PayloadNotText")
@@ -134,7 +134,7 @@ def received(variable: object) -> bytes:
 
 
 def require_schema(payload: DomainPayload, known: Collection[str]) -> None:
-    """Return when the payload's schema is one of `known`; an instance may have outlived its schema."""
+    """Raise `PermanentContract` unless the payload's schema is `known`; an instance may outlive its schema."""
     if payload.schema not in known:
         raise PermanentContract(
             f"the payload has schema {payload.schema!r}; this worker knows {', '.join(sorted(known)) or 'none'}",
@@ -143,7 +143,7 @@ def require_schema(payload: DomainPayload, known: Collection[str]) -> None:
 
 
 def instant(at: datetime) -> str:
-    """The text of a moment: UTC, ISO 8601, ending in Z."""
+    """Format a moment: UTC, ISO 8601, ending in Z."""
     if at.tzinfo is None:
         raise ValueError("a moment without a time zone is no moment")
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -152,7 +152,7 @@ def instant(at: datetime) -> str:
 def _data_bytes(data: object) -> bytes:
     if not isinstance(data, dict):
         raise PermanentContract("the data of a payload must be an object", code="DataNotObject")
-    return encode(data, depth=MAX_DEPTH - 1)  # the envelope is one level more
+    return encode(data, depth=MAX_DEPTH - 1)  # the envelope adds one level
 
 
 def _checked(value: object, grammar: re.Pattern[str], name: str) -> str:

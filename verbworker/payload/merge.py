@@ -1,6 +1,6 @@
-"""What a verb changed in the data, and the three-way merge that lets parallel branches both keep their changes.
+"""Changes a verb made to the data, and the three-way merge that preserves the changes of parallel branches.
 
-An object is compared field by field; everything else, lists included, is one value that changes as a whole.
+Objects are compared field by field; everything else, including lists, is one value that changes as a whole.
 """
 
 import re
@@ -15,26 +15,26 @@ Path = tuple[str, ...]
 
 
 class Removed(Enum):
-    """The change that takes a field away."""
+    """The change that removes a field."""
 
     REMOVED = "removed"
 
 
 REMOVED = Removed.REMOVED
 Changes = Mapping[Path, Any]
-"""Each changed path with its new value or REMOVED; no path lies inside another."""
+"""Each changed path with its new value or REMOVED; no path is inside another."""
 
 _MOST_SHOWN = 5
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes:
-    """What must be set and removed to come from `before` to `after`."""
+    """Return what must be set and removed to get from `before` to `after`."""
     return dict(_compared(before, after, ()))
 
 
 def apply(onto: Mapping[str, Any], changed: Changes) -> dict[str, Any]:
-    """`onto` with the changes made; `onto` itself stays as it is."""
+    """Return `onto` with the changes made; `onto` itself is unchanged."""
     root = dict(onto)
     owned: dict[Path, dict[str, Any]] = {(): root}
     for path, value in changed.items():
@@ -47,7 +47,7 @@ def apply(onto: Mapping[str, Any], changed: Changes) -> dict[str, Any]:
 
 
 def merge(base: Mapping[str, Any], ours: Mapping[str, Any], head: Mapping[str, Any]) -> dict[str, Any]:
-    """Put onto `head` what `ours` changed since `base`; where both changed something differently, fail."""
+    """Apply to `head` what `ours` changed since `base`; fail where both changed something differently."""
     mine, theirs = changes(base, ours), changes(base, head)
     if clashes := sorted(_clashes(mine, theirs)):
         raise PermanentContract(
@@ -57,7 +57,7 @@ def merge(base: Mapping[str, Any], ours: Mapping[str, Any], head: Mapping[str, A
 
 
 def enforce_writes(changed: Iterable[Path], writes: Iterable[str] | None, verb: str) -> None:
-    """Return when every change lies inside the verb's declared `writes`; None declares nothing and allows all."""
+    """Raise `PermanentContract` unless all changes are inside the declared `writes`; None allows all."""
     if writes is None:
         return
     allowed = [tuple(field.split(".")) for field in writes]
@@ -92,19 +92,19 @@ def _added(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _same(left: Any, right: Any) -> bool:
-    # Python holds True for equal to 1, at any depth; the canonical bytes do not.
+    # Python treats True as equal to 1, at any depth; the canonical bytes do not.
     return left is right or (left == right and canonical(left) == canonical(right))
 
 
 def _parent(owned: dict[Path, dict[str, Any]], path: Path, *, create: bool) -> dict[str, Any]:
-    """The object that holds the last key of `path`, copied once so that it may be changed."""
+    """Return the object that contains the last key of `path`, copied once so that it may be changed."""
     parent = owned[()]
     for length in range(1, len(path)):
         here = path[:length]
         if here not in owned:
             inside = parent.get(here[-1])
             if not isinstance(inside, dict) and not create:
-                return {}  # nothing is there to be removed
+                return {}  # nothing to remove
             owned[here] = parent[here[-1]] = dict(inside) if isinstance(inside, dict) else {}
         parent = owned[here]
     return parent

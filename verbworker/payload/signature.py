@@ -1,7 +1,7 @@
-"""Seals: the text beside a payload that tells whether its bytes are the ones we wrote.
+"""Seals: the text beside a payload that proves its bytes are the ones we wrote.
 
-A plain seal is a SHA-256 and finds accidents. A signed seal is an HMAC over tenant, instance and bytes: who can
-write process variables can neither forge it nor move a payload to another instance.
+A plain seal is a SHA-256 and detects accidents. A signed seal is an HMAC over tenant, instance and bytes: a client that
+can write process variables can neither forge it nor move a payload to another instance.
 """
 
 import hashlib
@@ -14,20 +14,20 @@ from verbworker.errors import ContractInvalid, PayloadIntegrityError
 
 MIN_SECRET = 32
 
-# A signature made for this purpose is of no use for any other, even with the same key.
+# A signature made for this purpose is invalid for any other, even with the same key.
 _PURPOSE = b"verbworker/payload-seal/v1"
 _KID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SEAL = re.compile(r"(?:sha256|hmac-sha256:(?P<kid>[A-Za-z0-9._-]{1,64})):(?P<hex>[0-9a-f]{64})")
 
 
 def digest(content: bytes) -> str:
-    """The `sha256:<hex>` of exactly these bytes."""
+    """Return the `sha256:<hex>` of exactly these bytes."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """The signing keys by their kid: one signs, all of them verify, so that keys can be rotated."""
+    """Signing keys by their kid: one signs, all verify, so that keys can be rotated."""
 
     active: str
     secrets: Mapping[str, bytes] = field(repr=False)
@@ -43,11 +43,11 @@ class KeyRing:
         object.__setattr__(self, "secrets", dict(self.secrets))
 
     def sign(self, content: bytes, *, tenant: str, instance_uid: str, kid: str = "") -> str:
-        """The signed seal of `content`, made with the key `kid` or else the active one."""
+        """Return the signed seal of `content`, made with the key `kid` or else the active one."""
         kid = kid or self.active
         signer = hmac.new(self.secrets[kid], digestmod="sha256")
         for part in (_PURPOSE, tenant.encode(), instance_uid.encode(), content):
-            # Each part is led by its length: no two different lists of parts give the same stream.
+            # Each part is prefixed with its length, so that no two different lists of parts give the same stream.
             signer.update(len(part).to_bytes(8, "big"))
             signer.update(part)
         return f"hmac-sha256:{kid}:{signer.hexdigest()}"
@@ -55,28 +55,28 @@ class KeyRing:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """How the payloads of a workflow verb are sealed and checked: `Seal.plain()` or `Seal.signed(ring)`."""
+    """How a workflow verb's payloads are sealed and checked: `Seal.plain()` or `Seal.signed(ring)`."""
 
     ring: KeyRing | None = None
 
     @classmethod
     def plain(cls) -> "Seal":
-        """A hash: finds accidents."""
+        """Return a seal by hash, which detects accidents."""
         return cls()
 
     @classmethod
     def signed(cls, ring: KeyRing) -> "Seal":
-        """A signature: finds tampering and swapped payloads too."""
+        """Return a seal by signature, which also detects tampering and swapped payloads."""
         return cls(ring)
 
     def seal(self, content: bytes, *, tenant: str, instance_uid: str) -> str:
-        """The text for `domain_payload_hash`."""
+        """Return the text for `domain_payload_hash`."""
         if self.ring is None:
             return digest(content)
         return self.ring.sign(content, tenant=tenant, instance_uid=instance_uid)
 
     def check(self, content: bytes, seal: object, *, tenant: str, instance_uid: str) -> None:
-        """Return when `seal`, as the engine handed it over, fits `content`; else say why it does not."""
+        """Raise `PayloadIntegrityError` unless `seal`, as the engine delivered it, fits `content`."""
         found = _SEAL.fullmatch(seal) if isinstance(seal, str) else None
         if found is None:
             raise PayloadIntegrityError("the payload hash is missing or malformed", code="SealMalformed")
@@ -85,7 +85,7 @@ class Seal:
             raise PayloadIntegrityError("the payload does not match its hash", code="SealMismatch")
 
     def _expected(self, kid: str | None, content: bytes, tenant: str, instance_uid: str) -> str:
-        """The seal that `content` must have, given the key that a seal names."""
+        """Return the seal `content` must have, given the key that a seal names."""
         if self.ring is None:
             if kid is not None:
                 message = "the payload hash is signed, but this verb is declared with plain integrity"

@@ -1,4 +1,4 @@
-"""Upgrades: how data written under an older schema becomes data of the schema a workflow verb has now."""
+"""Upgrades: convert data of an older schema to the current schema of a workflow verb."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +14,7 @@ Change = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """One step up: a pure function from the data of one schema to the data of a later one."""
+    """One upgrade step: a pure function from the data of one schema to that of a later one."""
 
     source: str
     target: str
@@ -22,7 +22,7 @@ class Upgrade:
 
     @classmethod
     def of(cls, source: str, to: str, change: Change) -> "Upgrade":
-        """The step from `source` ("kyc.open-case/v1") to the version `to` ("v2"), or `ContractInvalid`."""
+        """Return the step from `source` ("kyc.open-case/v1") to the version `to` ("v2"), or raise `ContractInvalid`."""
         target = f"{source.rpartition('/')[0]}/{to}"
         for schema in (source, target):
             if not SCHEMA.fullmatch(schema):
@@ -48,13 +48,13 @@ class Upgrades:
         return iter(self._steps.values())
 
     def add(self, step: Upgrade) -> None:
-        """Add a step; a second one from the same schema would leave it open which to take."""
+        """Add a step; a second one from the same schema would be ambiguous."""
         if step.source in self._steps:
             raise ContractInvalid(f"there are two upgrades of {step.source}")
         self._steps[step.source] = step
 
     def check(self, schemas: Iterable[str]) -> None:
-        """Raise `ContractInvalid` unless every step leads, by others or at once, to one of `schemas`."""
+        """Raise `ContractInvalid` unless every step leads, directly or through others, to one of `schemas`."""
         current = {_split(schema)[0]: schema for schema in schemas}
         for step in self:
             name, version = _split(step.target)
@@ -67,7 +67,7 @@ class Upgrades:
                 raise ContractInvalid(f"data of {step.target} can become no {goal}: there is no upgrade of it")
 
     def bring(self, payload: DomainPayload, schema: str) -> DomainPayload:
-        """The payload under `schema`; raises `PermanentContract` when no way leads there."""
+        """Upgrade a payload to `schema`; raise `PermanentContract` when there is no path."""
         while payload.schema != schema:
             (name, version), (wanted, goal) = _split(payload.schema), _split(schema)
             if name != wanted or version > goal:
@@ -85,7 +85,7 @@ class Upgrades:
 
 def _changed(step: Upgrade, payload: DomainPayload) -> dict[str, Any]:
     try:
-        # A copy: the function may change what it is given, and other versions are made from the same data.
+        # A copy: the function may modify its input, and other versions are made from the same data.
         return step.change(deepcopy(dict(payload.data)))
     except Exception as error:
         raise PermanentContract(

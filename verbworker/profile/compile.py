@@ -1,7 +1,7 @@
-"""Compiling: a model, its verb's contract and its policies as one plain value, whose digest changes when they do.
+"""Compile a model, its verb's contract and its policies to one plain value with a digest.
 
-What a diagram looks like, and where in the file an element stands, is not part of it. The extension profile is
-(`ameide:*`), and so is everything the engine acts on.
+The diagram's layout and the position of elements in the file are not included. The extension profile (`ameide:*`) is,
+and so is everything the engine acts on.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,7 +42,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Compiled:
-    """What a process promises, as plain JSON; without the profile it has no `definition_id`."""
+    """A compiled process as plain JSON; without the profile it has no `definition_id`."""
 
     process_id: str
     verb: str
@@ -52,14 +52,14 @@ class Compiled:
 
     @cached_property
     def ir_digest(self) -> str:
-        """The digest of everything that matters, as `sha256:` and hexadecimal digits."""
+        """The digest of the compiled content, as `sha256:` and hexadecimal digits."""
         return digest(canonical({"ir": self.ir, "policies": self.policies}))
 
 
 def compile_model(content: bytes, workflows: Iterable[WorkflowVerb], policies: Mapping[str, Policy]) -> Compiled:
-    """The compiled form of a model that passed the linter; `Refused` with one sentence when there can be none.
+    """Compile a model that passed the linter; raises `Refused` with one sentence if that is impossible.
 
-    The same model, contract and policies give the same value, whoever compiles it and wherever.
+    The same model, contract and policies always give the same value.
     """
     try:
         root = read(content)
@@ -74,7 +74,7 @@ def compile_model(content: bytes, workflows: Iterable[WorkflowVerb], policies: M
 
 
 def only_process(model: Definitions) -> Process:
-    """The one process of a file that an engine would deploy, or `Refused`."""
+    """Return the only executable process of a file, or raise `Refused`."""
     if len(model.executable) != 1:
         names = ", ".join(process.id for process in model.executable) or "none"
         raise Refused(f"a file is deployed with one executable process, and this one has {names}")
@@ -82,7 +82,7 @@ def only_process(model: Definitions) -> Process:
 
 
 def owner_of(process: Process, workflows: Iterable[WorkflowVerb]) -> WorkflowVerb:
-    """The workflow verb that a process performs, or `Refused`."""
+    """Return the workflow verb that owns a process, or raise `Refused`."""
     found = next((workflow for workflow in workflows if workflow.process == process.id), None)
     if found is None:
         raise Refused(
@@ -95,7 +95,7 @@ def owner_of(process: Process, workflows: Iterable[WorkflowVerb]) -> WorkflowVer
 def compile_process(
     model: Definitions, process: Process, workflow: WorkflowVerb, policies: Mapping[str, Policy]
 ) -> Compiled:
-    """The compiled form of a process that is read already."""
+    """Compile a process that is already parsed."""
     definition = next(iter(extensions(process.element, "workflowDefinition")), None)
     reading = _Reading(model, process, workflow)
     nodes = sorted(reading.nodes(), key=lambda node: str(node["id"]))
@@ -132,7 +132,7 @@ def _edge(flow: SequenceFlow) -> Json:
 
 
 def _resolved(nodes: Iterable[Json], policies: Mapping[str, Policy]) -> Json:
-    """Every policy that a task names, in full."""
+    """Return every policy that a task names, in full."""
     resolved: Json = {}
     for node in nodes:
         name = node.get("task", {}).get("policy")
@@ -145,7 +145,7 @@ def _resolved(nodes: Iterable[Json], policies: Mapping[str, Policy]) -> Json:
 
 
 class _Reading:
-    """One model while it is compiled."""
+    """The compilation of one model."""
 
     def __init__(self, model: Definitions, process: Process, workflow: WorkflowVerb) -> None:
         self._model = model
@@ -156,7 +156,7 @@ class _Reading:
         self._find_writers()
 
     def nodes(self) -> Iterator[Json]:
-        """Every node at every depth, each with the id of what it stands in."""
+        """Yield every node at every depth, each with the id of its scope."""
         yield from self._inside(self._process.scope, self._process.id)
 
     def _inside(self, scope: Scope, around: str) -> Iterator[Json]:
@@ -166,7 +166,7 @@ class _Reading:
                 yield from self._inside(node.scope, node.id)
 
     def messages(self) -> Iterator[Json]:
-        """Every message that the process waits for or sends, with how its key is made."""
+        """Yield every message that the process waits for or sends, with the source of its key."""
         for message in self._model.messages.values():
             told: Json = {"id": message.id, "name": message.name}
             key = None if message.correlation_key is None else correlation_name(message.correlation_key)
@@ -259,7 +259,7 @@ class _Reading:
         return reference if declared is None else declared.name
 
     def _find_writers(self) -> None:
-        """Note which jobs make the key of which wait."""
+        """Record which jobs write the key of which wait."""
         for scope, node in self._process.walk():
             for key in self._keys_of(node):
                 found = approach(self._process, scope, node)
@@ -286,7 +286,7 @@ def _headers(node: FlowNode) -> Iterator[tuple[str, str]]:
 
 
 def _steps(mappings: Iterable[Element]) -> Iterator[Element]:
-    """The inputs and outputs in the order they are written, which is the order they are made in."""
+    """Yield the inputs and outputs in document order, which is the order of execution."""
     for mapping in mappings:
         yield from (step for step in mapping.children if step.namespace == AMEIDE)
 

@@ -1,7 +1,7 @@
-"""The way to a wait: which jobs come last before a process stands still, going backwards through its model.
+"""Find the last jobs before a wait, walking backwards through the model.
 
-The key of a wait is made when the process comes there. An engine makes it from a variable, so somebody must have
-written that variable before: the last job on the way.
+A wait's key is computed when the process reaches it. An engine reads it from a variable, so the last job before the
+wait must have written that variable.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,9 +17,9 @@ _JOINING = (NodeKind.PARALLEL_GATEWAY, NodeKind.INCLUSIVE_GATEWAY)
 
 @dataclass(frozen=True, slots=True)
 class LastWriters:
-    """The last jobs before a wait, by id: those that certainly are the last, and those of which one will be.
+    """The last jobs before a wait, by id: those that are certainly last, and those of which one will be.
 
-    `at_start` is true when a token can come there without any job before it.
+    `at_start` is true if a token can reach the wait without any job before it.
     """
 
     certain: frozenset[str]
@@ -28,14 +28,14 @@ class LastWriters:
 
 
 def approach(process: Process, scope: Scope, wait: FlowNode) -> LastWriters:
-    """Who comes last before a node that waits for a message."""
+    """Return the last jobs before a node that waits for a message."""
     way = _Way(process)
     way.go_back(scope, wait, is_certain=True)
     return LastWriters(frozenset(way.certain - way.possible), frozenset(way.possible), way.at_start)
 
 
 class _Way:
-    """One walk backwards, with what it met."""
+    """One walk backwards, with its results."""
 
     def __init__(self, process: Process) -> None:
         self.certain: set[str] = set()
@@ -45,7 +45,7 @@ class _Way:
         self._seen: set[tuple[int, str, bool]] = set()
 
     def go_back(self, scope: Scope, node: FlowNode, *, is_certain: bool) -> None:
-        """Visit everything that can come right before a node begins."""
+        """Visit everything that can directly precede a node."""
         pending = [(scope, node, is_certain)]
         while pending:
             here, step, certain = pending.pop()
@@ -59,19 +59,19 @@ class _Way:
                     ends = [end for end in source.scope.nodes if end.kind is NodeKind.END_EVENT]
                     pending += [(source.scope, end, certain) for end in ends if not self._count(end, certain=certain)]
                 else:
-                    # Of several branches that meet, nobody can say beforehand which one is the last.
+                    # Where branches join, it is not known in advance which one is last.
                     joins = source.kind in _JOINING and len(before.incoming(source)) > 1
                     pending.append((before, source, certain and not joins))
 
     def _count(self, end: FlowNode, *, certain: bool) -> bool:
-        """Note an end event that is itself a job."""
+        """Record an end event that is itself a job."""
         if is_job(end):
             (self.certain if certain else self.possible).add(end.id)
         return is_job(end)
 
     def _before(self, scope: Scope, node: FlowNode) -> Iterator[tuple[Scope, FlowNode]]:
         if node.kind is NodeKind.BOUNDARY_EVENT:
-            # It listens from the moment its host begins, and what the host did until then may be undone.
+            # It listens from the start of its host, and what the host did until then may be undone.
             host = scope.by_id.get(node.attached_to)
             if host is not None:
                 yield from self._before(scope, host)
@@ -86,13 +86,13 @@ class _Way:
             yield from self._outside(scope)
 
     def _outside(self, scope: Scope) -> Iterator[tuple[Scope, FlowNode]]:
-        """What comes before the beginning of a scope."""
+        """Yield what precedes the start of a scope."""
         if id(scope) not in self._around:
             self.at_start = True
             return
         outer, container = self._around[id(scope)]
         if container.is_event_sub_process:
-            # It can begin as soon as the scope around it has.
+            # It can start as soon as the enclosing scope has started.
             yield from self._outside(outer)
         else:
             yield from self._before(outer, container)

@@ -1,6 +1,6 @@
-"""The lock: what a process was compiled to, kept beside its model so that every change of it shows in a review.
+"""The lock: a compiled process, stored beside its model so that every change shows in a review.
 
-It holds no time and no path, so that whoever compiles the same files gets the same bytes.
+It holds no time and no path, so that the same files always give the same bytes.
 """
 
 import json
@@ -22,7 +22,7 @@ _ABSENT = object()
 
 
 class Lock(ContractText):
-    """One compiled process as its lock file tells it."""
+    """A compiled process as stored in its lock file."""
 
     lock: int = Field(default=_FORMAT, ge=_FORMAT, le=_FORMAT)
     tool: str
@@ -33,21 +33,21 @@ class Lock(ContractText):
     policies: dict[str, Any]
 
     def to_bytes(self) -> bytes:
-        """The file's bytes: indented for people, one spelling only."""
-        # By way of the canonical form, so that 30 and 30.0 are written alike.
+        """Return the file's bytes: indented for readers, and deterministic."""
+        # Through the canonical form, so that 30 and 30.0 are written alike.
         plain = json.loads(canonical(self.model_dump(mode="json")))
         return json.dumps(plain, indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n"
 
     @property
     def is_true(self) -> bool:
-        """Whether the digest is that of what the file says; a merge by hand may have left another."""
+        """Whether the digest matches the content; a manual merge may have left another."""
         compiled = Compiled(self.process, "", self.definition_id, self.ir, self.policies)
         return compiled.ir_digest == self.ir_digest
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One value that is not as it was; `was` or `now` is None where there is none."""
+    """A changed value; an absent `was` or `now` has the value None."""
 
     path: str
     was: object
@@ -55,7 +55,7 @@ class Difference:
 
 
 def lock_of(compiled: Compiled) -> Lock:
-    """The lock of a compiled process, by this version of the tool."""
+    """Return the lock of a compiled process, by this version of the tool."""
     return Lock(
         tool=f"verbworker {version('verbworker')}",
         process=compiled.process_id,
@@ -67,7 +67,7 @@ def lock_of(compiled: Compiled) -> Lock:
 
 
 def read_lock(content: bytes, name: str) -> Lock:
-    """The lock in a file; `ContractInvalid` with one sentence when it is none."""
+    """Parse a lock file; raises `ContractInvalid` with one sentence if it is invalid."""
     try:
         return Lock.model_validate_json(content)
     except ValidationError as error:
@@ -77,7 +77,7 @@ def read_lock(content: bytes, name: str) -> Lock:
 
 
 def differences(was: Lock, now: Lock) -> list[Difference]:
-    """What changed from one lock to another, value by value; digests and tools are not compared."""
+    """Return what changed between two locks, value by value; digests and tools are not compared."""
     old = {"definition_id": was.definition_id, "ir": was.ir, "policies": was.policies}
     new = {"definition_id": now.definition_id, "ir": now.ir, "policies": now.policies}
     return list(_compared(json.loads(canonical(old)), json.loads(canonical(new)), ""))
@@ -94,5 +94,5 @@ def _compared(was: Any, now: Any, path: str) -> Iterator[Difference]:
 
 
 def _is_named(value: Any) -> bool:
-    """True for a list of things with ids, which are told apart by them and not by their places."""
+    """Return whether this is a list of items with ids, which are matched by id and not by position."""
     return isinstance(value, list) and bool(value) and all(isinstance(part, dict) and "id" in part for part in value)

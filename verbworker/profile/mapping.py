@@ -1,7 +1,7 @@
-"""Mapping: which parts of the case a task hands to its verb, and where the verb's answer goes.
+"""Mapping: which parts of the case a task passes to its verb, and where the result goes.
 
-It is done here and not in the engine, which never looks into the payload. Steps are made in the order they are written;
-a source that is not there takes its target away.
+Done here and not in the engine, which never reads the payload. Steps run in document order; a missing source removes
+its target.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,14 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class IoMapping:
-    """The steps of one task: from the state into the request, and from the result into the state."""
+    """The steps of one task: from the state to the request, and from the result to the state."""
 
     inputs: tuple[tuple[Path, Path], ...] = ()
     outputs: tuple[tuple[Path, Path], ...] = ()
 
     @classmethod
     def of(cls, steps: Iterable[tuple[str, str, str]]) -> "IoMapping":
-        """The mapping of steps as they are compiled: a direction, a source and a target, each with its root."""
+        """Build a mapping from compiled steps: a direction, a source and a target, each with its root."""
         made = [(direction, _below_root(source), _below_root(target)) for direction, source, target in steps]
         return cls(
             tuple((source, target) for direction, source, target in made if direction == "input"),
@@ -30,11 +30,11 @@ class IoMapping:
         )
 
     def request(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """What a verb is given of the state."""
+        """Return the part of the state that a verb receives."""
         return _mapped(self.inputs, state, {})
 
     def state_after(self, state: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
-        """The state once a verb's result is in it; `state` itself stays as it is."""
+        """Return the state with a verb's result applied; `state` itself is unchanged."""
         return _mapped(self.outputs, result, state)
 
 

@@ -1,7 +1,7 @@
-"""Terms: what the profile of a model promised about each of its tasks, as it was compiled when the model was deployed.
+"""Task profiles: what a model's profile promised about each task, as compiled at deployment.
 
-Jobs of such a model carry the digest of their terms, so that an instance keeps the terms it began under, whatever the
-files say by now.
+Jobs of such a model carry the digest of their profile, so that an instance keeps the profile it started with, even if
+the files change.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from verbworker.payload.canonical import canonical
 from verbworker.profile.mapping import IoMapping
 
 HEADER = "verbworker.terms"
-"""The header by which a job names its terms; it is woven in when a model is deployed."""
+"""The header in which a job names its profile; it is woven in when a model is deployed."""
 
 LONGEST_KEY = 255
 _STEP_INSTANCE = "step_instance_id"
@@ -25,7 +25,7 @@ _STEP_INSTANCE = "step_instance_id"
 
 @dataclass(frozen=True, slots=True)
 class TaskProfile:
-    """What one task promised. What is None is left to the runtime's own rules."""
+    """The profile of one task. None leaves a field to the runtime's own rules."""
 
     policy: Policy | None = None
     key: Template | None = None
@@ -35,11 +35,11 @@ class TaskProfile:
 
     @property
     def counts_steps(self) -> bool:
-        """Whether its idempotency key tells the first visit of the step from the second."""
+        """Whether its idempotency key distinguishes repeated visits of the step."""
         return self.key is not None and any(place.name == _STEP_INSTANCE for place in self.key.placeholders)
 
     def idempotency_key(self, job: Job, state: Mapping[str, Any], *, visit: int) -> str | None:
-        """The key for the outside, or None when the task leaves it to the runtime; raises `PermanentContract`."""
+        """Return the external key, or None if the task leaves it to the runtime; raises `PermanentContract`."""
         if self.key is None:
             return None
         made = evaluated(self.key, state, variables(job, visit), "the idempotency key")
@@ -48,10 +48,10 @@ class TaskProfile:
         return made
 
     def correlation(self, state: Mapping[str, Any]) -> dict[str, str]:
-        """The keys of the waits that come next; raises `PermanentContract` when one cannot be made that must be."""
+        """Return the keys of the next waits; raises `PermanentContract` if a required one cannot be made."""
         made = {name: evaluated(template, state, {}, f"the key {name}") for name, template in self.keys.items()}
         for name, template in self.ripe_keys.items():
-            # Another branch has not brought it yet, and whoever is the last will have it.
+            # Another branch has not written it yet; the last branch will have it.
             with suppress(TemplateMissingPath, TemplateEmpty):
                 if (key := template.evaluate(state, {})).strip():
                     made[name] = key
@@ -63,7 +63,7 @@ NO_TERMS = TaskProfile()
 
 @dataclass(frozen=True, slots=True)
 class ProcessProfile:
-    """The terms of one definition of a process, by the ids of its tasks."""
+    """The task profiles of one process definition, by task id."""
 
     digest: str
     definition_id: str
@@ -71,8 +71,8 @@ class ProcessProfile:
 
     @classmethod
     def of(cls, digest: str, ir: Mapping[str, Any], policies: Mapping[str, Any]) -> "ProcessProfile":
-        """The terms in a compiled process."""
-        # By way of JSON, where pydantic's strict mode takes a list for a tuple.
+        """Build the profile from a compiled process."""
+        # Through JSON, where pydantic's strict mode accepts a list for a tuple.
         resolved = {
             name: Policy.model_validate_json(canonical({"name": name, **told})) for name, told in policies.items()
         }
@@ -85,12 +85,12 @@ class ProcessProfile:
         return cls(digest, ir["process"]["definition_id"], tasks)
 
     def task(self, element_id: str) -> TaskProfile:
-        """The terms of a task; a task the profile says nothing about has none."""
+        """Return the profile of a task; a task without one gets `NO_TERMS`."""
         return self.tasks.get(element_id, NO_TERMS)
 
 
 def variables(job: Job, visit: int) -> dict[str, str]:
-    """What a template may say of the run it is evaluated in."""
+    """Return the run's values that a template may use."""
     return {
         "process_instance_id": str(job.process_instance_key),
         "process_run_id": str(job.process_definition_key),
@@ -100,7 +100,7 @@ def variables(job: Job, visit: int) -> dict[str, str]:
 
 
 def evaluated(template: Template, state: Mapping[str, Any], known: Mapping[str, str], what: str) -> str:
-    """A template's text; raises `PermanentContract` with the profile's own names for what can go wrong."""
+    """Evaluate a template; raises `PermanentContract` with the profile's own error codes."""
     try:
         made = template.evaluate(state, known)
     except TemplateMissingPath as error:
@@ -108,7 +108,7 @@ def evaluated(template: Template, state: Mapping[str, Any], known: Mapping[str, 
     except TemplateEmpty:
         raise PermanentContract(f"{what} came out empty", code="AmeideTemplateEmpty") from None
     if not made.strip():
-        # The profile's language lets spaces pass. As a key they would join what has nothing in common.
+        # The profile's language accepts spaces. As a key they would join unrelated cases.
         raise PermanentContract(f"{what} came out blank", code="AmeideTemplateEmpty")
     return made
 

@@ -1,1 +1,1 @@
-"""The REPL: the same router as everywhere, one sentence at a time, in the words of the domain."""
+"""The REPL: an interactive session on the same router as every other surface, in the words of the domain."""

@@ -1,4 +1,4 @@
-"""Slots: which arguments are still to be asked for, and how an answer becomes a value."""
+"""Which arguments are still missing, and how an answer becomes a value."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _NO = ("false", "no", "n")
 
 
 def open_slots(shape: VerbShape, args: Mapping[str, object]) -> list[tuple[ArgumentSlot, str | None]]:
-    """The arguments to ask for: those that must be there and are not, and those that do not fit, with the reason."""
+    """Return the arguments to ask for: missing required ones, and invalid ones with the reason."""
     given = {name.replace("_", "-"): value for name, value in args.items()}
     found: list[tuple[ArgumentSlot, str | None]] = []
     for slot in shape.slots:
@@ -26,13 +26,13 @@ def open_slots(shape: VerbShape, args: Mapping[str, object]) -> list[tuple[Argum
 
 
 def filled(args: Mapping[str, Value], slot: ArgumentSlot, value: Value) -> dict[str, Value]:
-    """The arguments with one of them answered."""
+    """Return the arguments with one of them answered."""
     others = {name: given for name, given in args.items() if name.replace("_", "-") != slot.name}
     return {**others, slot.name: value}
 
 
 def read_answer(slot: ArgumentSlot, text: str) -> Value:
-    """The value that an answer stands for; raises `InvocationInvalid` with one sentence on what would fit."""
+    """Parse an answer; raises `InvocationInvalid` with one sentence on what would fit."""
     value = _value(slot, text.strip())
     if (misfit := slot.misfit(value)) is not None:
         raise InvocationInvalid(f"{slot.name} {misfit}")
@@ -79,7 +79,7 @@ def _number(slot: ArgumentSlot, text: str, wanted: str) -> Value:
 
 
 def _written(text: str) -> Value:
-    """The value as it would be read inside an invocation."""
+    """Parse the value as it would be read inside an invocation."""
     try:
         args = parse(f"(a.b :value {text})").args
     except InvocationInvalid:
@@ -88,7 +88,7 @@ def _written(text: str) -> Value:
 
 
 def _unquoted(text: str) -> str:
-    """A text as it is; one in quotation marks without them, so that every text can be written."""
+    """Remove enclosing quotation marks, which allow any text to be written; other text is unchanged."""
     if len(text) < 2 or not (text.startswith('"') and text.endswith('"')):
         return text
     try:

@@ -1,4 +1,4 @@
-"""Completing: what may follow the words before the cursor, with a few words on each."""
+"""Completion: what may follow the words before the cursor, with a short description of each."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _READ_OTHERWISE = re.compile(r"true|false|null|-?[0-9].*")
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A text that may stand in the place of the last letters before the cursor."""
+    """A text that may replace the last letters before the cursor."""
 
     text: str
     replaces: int
@@ -23,7 +23,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the session knows by now: its orders, the numbers it gave, and what each gate takes."""
+    """What the session knows so far: its orders, the numbers it gave, and the decisions of each gate."""
 
     orders: Mapping[str, str]
     numbers: Sequence[str] = ()
@@ -31,21 +31,21 @@ class Known:
 
 
 def suggest(text: str, shapes: Shapes, known: Known) -> list[Suggestion]:
-    """What may follow; nothing where any text may."""
+    """Suggest what may follow; nothing where any text may."""
     words, begun = split(text)
     following = ((_as_begun(word, begun), meta) for word, meta in _following(words, shapes, known))
     return [Suggestion(word, len(begun), meta) for word, meta in following if word.startswith(begun)]
 
 
 def suggest_answer(text: str, slot: ArgumentSlot) -> list[Suggestion]:
-    """How the question for one argument may be answered."""
+    """Suggest answers to the question for one argument."""
     begun = text.lstrip()
     values = ("yes", "no") if slot.kind == "boolean" else slot.values
     return [Suggestion(value, len(begun)) for value in values if value.lower().startswith(begun.lower())]
 
 
 def shape_at(text: str, shapes: Shapes) -> VerbShape | None:
-    """The verb whose arguments are being written."""
+    """Return the verb whose arguments are being written."""
     words, begun = split(text)
     named = [word for word in (*words, begun) if word != "("][:1]
     return shapes.get(named[0]) if named else None
@@ -69,7 +69,7 @@ def _following(words: Sequence[str], shapes: Shapes, known: Known) -> Iterator[t
 
 
 def _as_begun(word: str, begun: str) -> str:
-    """The word in quotation marks when somebody began with one."""
+    """Quote the word if the user started with a quotation mark."""
     return json.dumps(word, ensure_ascii=False) if begun.startswith('"') and not word.startswith('"') else word
 
 

@@ -1,4 +1,4 @@
-"""Telling: entries, gates, events and verbs as lines for people who never saw the model behind them."""
+"""Formats entries, gates, events and verbs for people who never saw the model behind them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _WIDEST = 60
 
 
 def plain(text: str) -> str:
-    """A text that can do nothing to a terminal: what controls one is shown instead of sent."""
+    """Escape control characters, so that the text cannot affect the terminal."""
     shown = (letter if letter.isprintable() else _escaped(letter) for letter in text)
     return "".join(shown)
 
@@ -43,24 +43,24 @@ def _escaped(letter: str) -> str:
 
 
 def tell_help() -> list[str]:
-    """What can be typed."""
+    """Format the help."""
     return [*_HELP, *_table([(word, words) for word, words in ORDERS.items()]), _KEYS]
 
 
 def tell_verbs(shapes: Shapes) -> list[str]:
-    """Every verb with what it is for."""
+    """Format every verb with its summary."""
     rows = [(shape.name, _short(shape.summary)) for shape in shapes.values()]
     return _table(rows) or ["There is no verb."]
 
 
 def tell_verb(shape: VerbShape) -> list[str]:
-    """One verb with everything it takes."""
+    """Format one verb with all its arguments."""
     rows = [(f":{slot.name}", slot.hint) for slot in shape.slots]
     return [f"{shape.name}: {shape.summary}", *(_table(rows) or ["  It takes nothing."])]
 
 
 def tell_gates(gates: Sequence[HumanGate], number: Number) -> list[str]:
-    """What waits for a person, each with what to call it and what it takes."""
+    """Format the gates that wait for a person, each with its short name and its decisions."""
     rows = [
         (
             name,
@@ -75,19 +75,19 @@ def tell_gates(gates: Sequence[HumanGate], number: Number) -> list[str]:
 
 
 def names_of(gates: Sequence[HumanGate], number: Number) -> dict[str, HumanGate]:
-    """What each gate is called: the number of its entry, and its own name where that is not enough."""
+    """Name each gate: the number of its entry, plus the gate's name where that is ambiguous."""
     entries = [gate.entry_id for gate in gates]
     found: dict[str, HumanGate] = {}
     for gate in gates:
         short = str(number(gate.entry_id))
         name = short if entries.count(gate.entry_id) == 1 else f"{short}/{gate.gate}"
-        # Two gates of one name at one entry: only their ids tell them apart.
+        # Two gates with one name at one entry: only their ids distinguish them.
         found[str(gate.token_id) if name in found else name] = gate
     return found
 
 
 def tell_decided(gate: HumanGate, number: Number) -> list[str]:
-    """What a decision did."""
+    """Format the result of a decision."""
     made = gate.verdict
     if made is None:
         return [f"{gate.gate} of {number(gate.entry_id)} waits on."]
@@ -96,13 +96,13 @@ def tell_decided(gate: HumanGate, number: Number) -> list[str]:
 
 
 def tell_entries(entries: Sequence[tuple[Entry, str]], number: Number) -> list[str]:
-    """The latest entries, each with how far it is."""
+    """Format the latest entries, each with its progress."""
     rows = [(str(number(entry.entry_id)), entry.status.value, _short(entry.sentence), far) for entry, far in entries]
     return _table(rows) or ["Nothing was asked for yet."]
 
 
 def tell_entry(found: FoundEntry, number: Number) -> list[str]:
-    """One entry with everything around it."""
+    """Format one entry with its details."""
     entry = found.entry
     lines = [
         f"{number(entry.entry_id)}: {entry.sentence}",
@@ -123,12 +123,12 @@ def tell_entry(found: FoundEntry, number: Number) -> list[str]:
 
 
 def tell_events(events: Sequence[Event]) -> list[str]:
-    """What happened, in order."""
+    """Format the events, in order."""
     return _table([(_moment(event.at), tell_event(event)) for event in events]) or ["Nothing happened yet."]
 
 
 def tell_event(event: Event) -> str:
-    """One thing that happened."""
+    """Format one event."""
     if event.kind is Kind.CORRELATION_FAILED:
         name = event.detail.get("message_name")
         return f"Message delivery failed, manual resolution required: {name}"
@@ -138,7 +138,7 @@ def tell_event(event: Event) -> str:
 
 
 def tell_asked(entry: Entry, number: Number) -> list[str]:
-    """What became of something that was asked for just now."""
+    """Format the state of an entry that was just started."""
     name, sentence = number(entry.entry_id), entry.sentence.rstrip(". ")
     if entry.status is Status.COMPLETED:
         return [f"{name} is done: {sentence}", *tell_outcome(entry)]
@@ -148,7 +148,7 @@ def tell_asked(entry: Entry, number: Number) -> list[str]:
 
 
 def tell_outcome(entry: Entry) -> list[str]:
-    """What an entry gave, field by field."""
+    """Format the outcome of an entry, field by field."""
     rows = [(f"  {name}", _value(value)) for name, value in (entry.outcome or {}).items() if value not in (None, {})]
     return _table(rows)
 
@@ -158,7 +158,7 @@ def _value(value: object) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines with even columns; the last cell of a row may be as long as it likes."""
+    """Format rows with aligned columns; the last cell of a row may have any length."""
     return list(_lines([[plain(cell) for cell in row] for row in rows]))
 
 

@@ -1,4 +1,4 @@
-"""History: the lines of earlier sessions, in a file that only its owner can read."""
+"""The lines of earlier sessions, in a file that only its owner can read."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -12,35 +12,35 @@ _OWN_FILE = 0o600
 
 
 def place(environment: Mapping[str, str]) -> Path:
-    """Where the lines are kept: under the state home that XDG names, or the usual one."""
+    """Return the path of the history file: below `XDG_STATE_HOME`, or the default state directory."""
     home = Path(environment.get("XDG_STATE_HOME", ""))
     return (home if home.is_absolute() else Path.home() / ".local" / "state") / _NAME
 
 
 def opened(environment: Mapping[str, str]) -> History:
-    """The kept lines, or a memory that ends with the session where nothing can be written."""
+    """Open the history file, or an in-memory history if nothing can be written."""
     try:
         file = place(environment)
         file.parent.mkdir(mode=_OWN_FOLDER, parents=True, exist_ok=True)
         os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, _OWN_FILE))
         file.chmod(_OWN_FILE)
-    except (OSError, RuntimeError):  # a full or foreign disk, or nobody's home
+    except (OSError, RuntimeError):  # a full or read-only disk, or no home directory
         return InMemoryHistory()
     return KeptHistory(str(file))
 
 
 class KeptHistory(FileHistory):
-    """A history that survives a disk which does not: what cannot be kept is remembered for this session."""
+    """A file history that tolerates disk errors: lines that cannot be written last for this session."""
 
     def load_history_strings(self) -> Iterable[str]:
-        """The kept lines, the latest first; none when they cannot be read."""
+        """Return the stored lines, the latest first; none if they cannot be read."""
         try:
             return list(super().load_history_strings())
         except OSError:
             return []
 
     def store_string(self, string: str) -> None:
-        """Keep a line when that is possible."""
+        """Store a line if possible."""
         try:
             super().store_string(string)
         except OSError:

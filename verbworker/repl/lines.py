@@ -1,4 +1,4 @@
-"""Lines: what somebody typed, told apart: an order with its words, or a verb to perform."""
+"""Parses input lines: an order with its words, or a verb to perform."""
 
 import re
 from collections.abc import Container
@@ -11,20 +11,20 @@ _WORD = re.compile(r'"(?:[^"\\]|\\.)*"?|[()]|[^\s()"]+', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A word of the REPL itself, and what follows it."""
+    """A command of the REPL itself, and what follows it."""
 
     word: str
     rest: str
 
     def words(self, most: int) -> list[str]:
-        """What follows, in at most so many words: the last one holds everything that is left."""
+        """Split what follows into at most `most` words; the last one holds the remainder."""
         return self.rest.split(maxsplit=most - 1)
 
 
 def read(line: str, verbs: Container[str]) -> Order | Invocation:
-    """What a line asks for; raises `InvocationInvalid` where it begins like a verb and goes on otherwise.
+    """Parse a line; raises `InvocationInvalid` if it starts like a verb but is malformed.
 
-    A verb's name may stand alone at the beginning, as people say it: the parentheses are put around it.
+    A verb's name may come first without parentheses; they are added.
     """
     text = line.strip()
     if text.startswith("("):
@@ -36,7 +36,7 @@ def read(line: str, verbs: Container[str]) -> Order | Invocation:
 
 
 def is_open(text: str) -> bool:
-    """Whether a verb's parentheses or quotation marks wait for their other half."""
+    """Return whether a verb's parentheses or quotation marks are still open."""
     if not text.lstrip().startswith("("):
         return False
     depth = 0
@@ -50,12 +50,12 @@ def is_open(text: str) -> bool:
 
 
 def is_closed(word: str) -> bool:
-    """Whether a word that begins with a quotation mark ends with one that counts."""
+    """Return whether a word that starts with a quotation mark ends with an unescaped one."""
     return re.fullmatch(r'"(?:[^"\\]|\\.)*"', word, re.DOTALL) is not None
 
 
 def split(text: str) -> tuple[list[str], str]:
-    """The words before the cursor that are finished, and the one that is being written."""
+    """Split the text before the cursor into its finished words and the one being written."""
     words = _WORD.findall(text)
     if not words:
         return [], ""

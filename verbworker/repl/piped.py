@@ -1,4 +1,4 @@
-"""Lines from a pipe: the same session with nobody to ask."""
+"""Lines from a pipe: the same session without a person to ask."""
 
 import asyncio
 import sys
@@ -15,17 +15,17 @@ _LONGEST = 1024 * 1024
 
 
 class Nobody:
-    """Nobody is there: what is about to happen is said, and happens only where that was agreed to beforehand."""
+    """Replaces the person: prints what would happen, and agrees only if that was allowed beforehand."""
 
     def __init__(self, *, agrees: bool) -> None:
         self._agrees = agrees
 
     async def ask(self, question: str, slot: ArgumentSlot) -> str | None:
-        """Refused with the question itself, so that the next try can answer it."""
+        """Refuse with the question itself, so that the next try can answer it."""
         raise InvocationInvalid(f"{slot.name} is open, and nobody is here to answer: {question}")
 
     async def agrees(self, sentence: str) -> bool | None:
-        """What `--yes` said."""
+        """Return True with `--yes`; otherwise print the sentence and return None."""
         if self._agrees:
             return True
         say(plain(sentence))
@@ -33,14 +33,14 @@ class Nobody:
 
 
 class Pipe:
-    """The lines that came so far, and those still to come."""
+    """The lines read so far, and those still to come."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
         self.past: list[str] = []
 
     async def read(self) -> str | None:
-        """The next whole line, over several while a parenthesis is open; an empty one ends it. None at the end."""
+        """Return the next input or None at the end; it spans lines while a parenthesis is open and none is blank."""
         text = ""
         while piece := await asyncio.to_thread(self._source.readline, _LONGEST):
             text += piece.decode("utf-8", "surrogateescape")
@@ -53,7 +53,7 @@ class Pipe:
 
 
 async def run_lines(session: ReplSession, pipe: Pipe) -> int:
-    """Do what each line asks for; the worst that happened is the exit code."""
+    """Evaluate each line; returns the worst exit code."""
     worst = 0
     while (line := await pipe.read()) is not None:
         answer = await session.evaluate(line)

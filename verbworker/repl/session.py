@@ -1,4 +1,4 @@
-"""A session: one line in, what came of it out. It knows verbs, entries and gates, and no terminal."""
+"""A session: evaluates one line at a time. It knows verbs, entries and gates, but no terminal."""
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,18 +30,18 @@ _NOTHING_DONE = "Nothing was done."
 
 
 class Person(Protocol):
-    """Who sits there: asked for what is missing, and whether to go on."""
+    """Asks the user for missing arguments, and whether to go on."""
 
     async def ask(self, question: str, slot: ArgumentSlot) -> str | None:
-        """An answer, or None to leave; raises `Refused` when nobody is there."""
+        """Return an answer, or None to leave; raises `Refused` if no person is present."""
 
     async def agrees(self, sentence: str) -> bool | None:
-        """Whether to go on; None when nobody is there to say so."""
+        """Return whether to go on; None if no person is present."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplAnswer:
-    """What is said to a line: lines to read, or a sentence why not, and how much that weighs."""
+    """The result of a line: lines to print or a complaint, and an exit code."""
 
     said: Sequence[str] = ()
     complaint: str | None = None
@@ -51,11 +51,11 @@ class ReplAnswer:
 
 
 class _Cancelled(Exception):
-    """Somebody changed their mind while they were asked."""
+    """The user cancelled a question."""
 
 
 class ReplSession:
-    """What a person can do, one line at a time. Whatever is typed, the session goes on."""
+    """What a person can do, one line at a time. The session survives any input."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class ReplSession:
         }
 
     async def evaluate(self, line: str) -> ReplAnswer:
-        """Do what a line asks for; every error becomes one sentence."""
+        """Evaluate a line; every error becomes one sentence."""
         try:
             return await self._evaluate(line)
         except _Cancelled:
@@ -104,7 +104,7 @@ class ReplSession:
         except Exception as error:
             if os.environ.get("VERBWORKER_DEBUG"):
                 raise
-            # The top of a loop: a mistake of ours, or of a verb's author, ends one line and not the session.
+            # The top of a loop: a bug of ours, or of a verb's author, ends one line and not the session.
             return _complaint(f"a bug ended this ({type(error).__name__}); --debug shows where", COULD_NOT_RUN)
 
     async def _evaluate(self, line: str) -> ReplAnswer:
@@ -130,13 +130,13 @@ class ReplSession:
             asked = await self._completed(shape, asked)
             if not await self._agreed(shape.playback(asked.args)):
                 return ReplAnswer([_NOTHING_DONE], code=REFUSED)
-        # A verb that does not exist goes the same way: the router says which one it may have been.
+        # An unknown verb takes the same path: the router suggests which one may be meant.
         entry = await self._router.invoke(asked.verb, asked.args, caller=Caller(self._tenant, self._by))
         code = REFUSED if entry.status in (Status.FAILED, Status.CANCELLED) else 0
         return ReplAnswer(telling.tell_asked(entry, self.numbers), code=code, entry_id=entry.entry_id)
 
     async def _completed(self, shape: VerbShape, asked: Invocation) -> Invocation:
-        """The same with every gap filled, one question each."""
+        """Fill in the missing arguments, with one question each."""
         unknown = [name for name in asked.args if shape.slots and shape.slot(name) is None]
         if unknown:
             raise InvocationInvalid(f"{shape.name} has no argument {unknown[0]!a}; verbs {shape.name} tells which")
@@ -180,7 +180,7 @@ class ReplSession:
             raise InvocationInvalid(f"{gate.gate} takes {', '.join(gate.decisions)}, and not {decision[:60]!a}")
         reason = words[1] if len(words) > 1 else ""
         about = f"decide {decision} at {gate.gate} of {self.numbers(gate.entry_id)}, {gate.sentence or gate.verb}"
-        is_open = gate.closed_at is None  # else deciding says what became of it, and there is nothing to agree to
+        is_open = gate.closed_at is None  # if closed, deciding reports its outcome; there is nothing to agree to
         if is_open and not await self._agreed(about + (f", because: {reason}" if reason else "")):
             return ReplAnswer([_NOTHING_DONE], code=REFUSED)
         decided = await self._gates.decide(gate.token_id, decision, reason=reason, by=self._by, tenant_id=self._tenant)

@@ -1,4 +1,4 @@
-"""Shapes: what each verb of a registry takes, as somebody at a terminal needs to know it."""
+"""The arguments that each verb of a registry takes, as a user at a terminal needs to know them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def _anything(_value: object) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentSlot:
-    """One argument: how it is called, what fits it, and how to ask for it."""
+    """One argument: its name, what fits it, and how to ask for it."""
 
     name: str
     kind: Kind
@@ -49,14 +49,14 @@ class ArgumentSlot:
 
     @property
     def hint(self) -> str:
-        """What fits it, whether it must be there, and what it means."""
+        """What fits it, whether it is required, and what it means."""
         needed = "required" if self.is_required else "optional"
         return f"{self.takes}, {needed}" + (f": {self.note}" if self.note else "")
 
 
 @dataclass(frozen=True, slots=True)
 class VerbShape:
-    """One verb: its sentence and its arguments. Nobody can tell from it how the verb is carried out."""
+    """One verb: its sentence and its arguments. It hides how the verb is carried out."""
 
     name: str
     says: Callable[[Mapping[str, object]], str]
@@ -65,17 +65,17 @@ class VerbShape:
     slots: tuple[ArgumentSlot, ...] = ()
 
     def slot(self, name: str) -> ArgumentSlot | None:
-        """The argument of that name; a line below the letters is as good as one between them."""
+        """Return the argument of that name; underscores and hyphens are equal."""
         return next((slot for slot in self.slots if slot.name == name.replace("_", "-")), None)
 
     def playback(self, args: Mapping[str, object]) -> str:
-        """What is about to happen, as a sentence; arguments that it does not mention follow in brackets."""
+        """Describe what is about to happen in a sentence; arguments it does not mention follow in brackets."""
         rest = [f"{name} {_shown(value)}" for name, value in args.items() if f"{{{name}}}" not in self.step]
         return self.says(args).rstrip(". ") + (f" ({', '.join(rest)})" if rest else "")
 
     @property
     def hint(self) -> str:
-        """Every argument in one line, those that must be there first."""
+        """Every argument in one line, required ones first."""
         ordered = sorted(self.slots, key=lambda slot: not slot.is_required)
         return "  ".join(f":{slot.name} {slot.takes}{'' if slot.is_required else ' (optional)'}" for slot in ordered)
 
@@ -84,7 +84,7 @@ Shapes = Mapping[str, VerbShape]
 
 
 def shapes_of(registry: Registry) -> dict[str, VerbShape]:
-    """Every verb of a registry, by name."""
+    """Return every verb of a registry, by name."""
     found = [_workflow(registry, verb) for verb in registry.workflows.values()]
     found += [_direct(registry, verb) for verb in registry]
     return {shape.name: shape for shape in sorted(found, key=lambda shape: shape.name)}
@@ -117,7 +117,7 @@ def _direct(registry: Registry, verb: Verb) -> VerbShape:
 
 
 def _unfilled(step: str) -> str:
-    """The sentence while nothing is known: the arguments' names in their places."""
+    """Return the sentence with the arguments' names in place of their values."""
     return step.replace("{", "").replace("}", "")
 
 
@@ -127,11 +127,11 @@ def _question(sentences: Sentences | None, name: str, note: str) -> str:
 
 
 def _fields(model: type[BaseModel], sentences: Sentences | None) -> Iterator[ArgumentSlot]:
-    """The arguments that a verb's model stands for."""
+    """Derive the arguments from a verb's model."""
     try:
         schema = model.model_json_schema()
     except PydanticUserError:
-        return  # a type that JSON has no words for: the verb can be asked for, only without hints
+        return  # a type that JSON schema cannot express: the verb can be started, only without hints
     fields = {info.alias or name: info for name, info in model.model_fields.items()}
     for field, part in schema.get("properties", {}).items():
         name = field.replace("_", "-")
@@ -149,7 +149,7 @@ def _fields(model: type[BaseModel], sentences: Sentences | None) -> Iterator[Arg
 
 
 def _kind(part: Mapping[str, Any], named: Mapping[str, Any]) -> tuple[Kind, tuple[str, ...]]:
-    """What a part of a JSON schema takes, and which values when those are few."""
+    """Return the kind of a JSON schema part, and its values if they are enumerated."""
     if "$ref" in part:
         return _kind(named.get(str(part["$ref"]).rpartition("/")[2], {}), named)
     values = part.get("enum", [part["const"]] if "const" in part else [])

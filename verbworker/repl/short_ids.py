@@ -1,4 +1,4 @@
-"""Numbers: what a session calls the entries it has shown, so that nobody types an id."""
+"""Short numbers for the entries a session has shown, so that users need not type ids."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -9,14 +9,14 @@ _MOST_DIGITS = 9
 
 
 class ShortIds:
-    """A number for each entry that was shown; it stays the entry's own as long as the session lasts."""
+    """A number for each entry that was shown; it stays the same for the whole session."""
 
     def __init__(self) -> None:
         self._entries: list[UUID] = []
         self._numbers: dict[UUID, int] = {}
 
     def __call__(self, entry_id: UUID) -> int:
-        """The number of an entry, a new one when it was not shown before."""
+        """Return the number of an entry, a new one if it was not shown before."""
         if entry_id not in self._numbers:
             self._entries.append(entry_id)
             self._numbers[entry_id] = len(self._entries)
@@ -24,11 +24,11 @@ class ShortIds:
 
     @property
     def given(self) -> Sequence[str]:
-        """Every number there is, the youngest first."""
+        """Every number so far, the newest first."""
         return [str(number) for number in range(len(self._entries), 0, -1)]
 
     def find(self, text: str) -> UUID:
-        """The entry that a number or an id names; raises `NotFound`."""
+        """Return the entry that a number or an id names; raises `NotFound`."""
         if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
             if 1 <= int(text) <= len(self._entries):
                 return self._entries[int(text) - 1]

@@ -1,4 +1,4 @@
-"""Watching: the line at the bottom, looked up in the background so that nobody who types waits for it."""
+"""The status line at the bottom, updated in the background so that typing never waits for it."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ _MOST = 1000
 
 
 class StatusLine:
-    """What stands at the bottom: how many entries are parked, and what the last one asked for waits for."""
+    """Shows how many entries are parked, and what the last one asked for waits for."""
 
     def __init__(self, database: Database, tenant: str, numbers: ShortIds) -> None:
         self._runbook = Runbook(database)
@@ -34,12 +34,12 @@ class StatusLine:
         self.takes: Mapping[str, tuple[str, ...]] = {}
 
     def follow(self, entry_id: UUID | None = None) -> None:
-        """Look again at once, from now on also at this entry."""
+        """Refresh immediately, and follow this entry from now on if one is given."""
         self._last = entry_id or self._last
         self._due.set()
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Look every second until cancelled, and tell when the line is another."""
+        """Refresh every second until cancelled, and call `changed` when the line differs."""
         while True:
             before = self.line
             await self.look()
@@ -51,7 +51,7 @@ class StatusLine:
             self._due.clear()
 
     async def look(self) -> None:
-        """Bring the line up to date; a database that does not answer is told by it."""
+        """Refresh the line; it reports a database that does not answer."""
         try:
             async with asyncio.timeout(_PATIENCE):
                 self.line = plain(await self._standing())

@@ -1,4 +1,4 @@
-"""The terminal: a prompt that completes, hints and keeps a line at the bottom up to date."""
+"""The terminal: a prompt with completion, hints and a live status line."""
 
 import asyncio
 import signal
@@ -40,13 +40,13 @@ class Suggesting(Completer):
         self._suggesting = suggesting
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """What may follow here."""
+        """Yield what may follow here."""
         for found in self._suggesting(document.text_before_cursor):
             yield Completion(found.text, start_position=-found.replaces, display_meta=plain(found.meta))
 
 
 class Terminal:
-    """Somebody at a terminal, asked for lines and answers."""
+    """Reads lines and answers from a user at a terminal."""
 
     def __init__(
         self, shapes: Shapes, history: History, *, source: Input | None = None, target: Output | None = None
@@ -78,16 +78,16 @@ class Terminal:
         )
 
     def show(self, known: Callable[[], Known], standing: Callable[[], str]) -> None:
-        """Complete by what is known, and show what stands at the bottom."""
+        """Set the sources of the completions and the status line."""
         self._known, self._standing = known, standing
 
     def refresh(self) -> None:
-        """Draw the line at the bottom again."""
+        """Redraw the status line."""
         for prompt in (self._lines, self._answers):
             prompt.app.invalidate()
 
     async def read(self) -> str | None:
-        """The next line; an empty one after Ctrl-C, None after Ctrl-D."""
+        """Read the next line; an empty one after Ctrl-C, None after Ctrl-D."""
         try:
             return await self._lines.prompt_async()
         except KeyboardInterrupt:
@@ -96,9 +96,9 @@ class Terminal:
             return None
 
     async def attend(self, task: asyncio.Task[T]) -> T | None:
-        """What the task gives, or None when Ctrl-C ended the wait for it."""
+        """Return the result of the task, or None if Ctrl-C ended the wait for it."""
         loop = asyncio.get_running_loop()
-        # A prompt takes the signal for itself, so this is said again after each question.
+        # A prompt takes over the signal, so the handler is set again after each question.
         self._attend = lambda: loop.add_signal_handler(signal.SIGINT, task.cancel)
         self._attend()
         try:
@@ -110,12 +110,12 @@ class Terminal:
         return None if task.cancelled() else task.result()
 
     async def ask(self, question: str, slot: ArgumentSlot) -> str | None:
-        """The answer to a question; Ctrl-C and Ctrl-D leave it."""
+        """Ask a question; Ctrl-C and Ctrl-D return None."""
         _say(question)
         return await self._answer(f"{plain(slot.name)}> ", Suggesting(lambda text: suggest_answer(text, slot)))
 
     async def agrees(self, sentence: str) -> bool | None:
-        """Whether to go on; just Enter goes on."""
+        """Ask whether to go on; Enter alone means yes."""
         _say(sentence)
         while (said := await self._answer("Go on? [Y/n] ", None)) is not None:
             match said.strip().lower():
@@ -128,7 +128,7 @@ class Terminal:
 
     async def _answer(self, prompt: str, completer: Completer | None) -> str | None:
         try:
-            # Without one it would keep the completer of the question before.
+            # Without one the prompt would keep the completer of the previous question.
             return await self._answers.prompt_async(prompt, completer=completer or Suggesting(lambda _: []))
         except (KeyboardInterrupt, EOFError):
             return None
@@ -142,7 +142,7 @@ class Terminal:
 
 
 async def converse(session: ReplSession, terminal: Terminal, watch: StatusLine) -> None:
-    """Take one line after the other until somebody leaves."""
+    """Evaluate one line after the other until the user leaves."""
 
     def known() -> Known:
         return Known(ORDERS, session.numbers.given, {**session.takes, **watch.takes})
@@ -182,7 +182,7 @@ def _nothing() -> None:
 
 
 def _bindings() -> KeyBindings:
-    """Enter goes on to the next line while a parenthesis is open; an empty line ends even that."""
+    """Bind Enter: it starts a new line while a parenthesis is open; an empty line always submits."""
     bindings = KeyBindings()
 
     @bindings.add("enter", filter=has_focus(DEFAULT_BUFFER))

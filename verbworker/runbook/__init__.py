@@ -1,4 +1,4 @@
 """What people read: the runbook's events, its progress sentences and its export format.
 
-It knows no BPMN and no database.
+Independent of BPMN and database.
 """

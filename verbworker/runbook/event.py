@@ -1,4 +1,4 @@
-"""The runbook's words: what an entry is, what may happen to it, and how both are told to people."""
+"""Runbook entries and events, and their description for people."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from uuid import UUID
 
 
 class Status(StrEnum):
-    """Where an entry stands. `verbworker.status_after` in the database alone decides it, from the events."""
+    """The status of an entry. Only `verbworker.status_after` in the database decides it, from the events."""
 
     EXECUTING = "executing"
     PARKED = "parked"
@@ -19,12 +19,12 @@ class Status(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing changes it any more."""
+        """Return whether it can no longer change."""
         return self not in (Status.EXECUTING, Status.PARKED)
 
 
 class EntryMode(StrEnum):
-    """How an entry is carried out: at once, by a process, or by a process that people take part in."""
+    """How an entry is executed: immediately, by a process, or by a process with human gates."""
 
     SYNC = "sync"
     DURABLE = "durable"
@@ -58,7 +58,7 @@ class Kind(StrEnum):
 
 
 class StallKind(StrEnum):
-    """What an entry may stand still for although nothing of ours is missing."""
+    """Why an entry may make no progress although nothing of ours is missing."""
 
     JOB = "job"
     BACKOFF = "backoff"
@@ -66,12 +66,12 @@ class StallKind(StrEnum):
 
     @property
     def event(self) -> Kind:
-        """The event that tells of it."""
+        """Return the event that reports it."""
         return Kind.STALLED if self is StallKind.JOB else Kind.OVERDUE
 
     @property
     def words(self) -> str:
-        """What people call it."""
+        """Return its name for people."""
         return _STALLS[self]
 
 
@@ -89,7 +89,7 @@ class Wait(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened, in its place in the entry's chain."""
+    """One thing that happened, at its place in the entry's chain."""
 
     entry_id: UUID
     seq: int
@@ -102,9 +102,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class DueBy:
-    """When a timer should fire at a wait: so long after it begins, or at a date, whichever is first.
+    """When a timer should fire at a wait: after a duration or at a date, the earlier of the two.
 
-    `beside` names timers that do not end the wait: once one of them fired, when the next is due is not known.
+    `beside` names timers that do not end the wait: once one of them fired, the next due time is unknown.
     """
 
     after: timedelta | None = None
@@ -136,7 +136,7 @@ class ParkedToken:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A token that stands, as people see it."""
+    """An open token, for display."""
 
     token_id: UUID
     kind: Wait
@@ -148,7 +148,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """An entry that stands still: since when, what is known of it, and what an operator can do."""
+    """An entry without progress: since when, what is known, and what an operator can do."""
 
     kind: StallKind
     since: datetime
@@ -183,7 +183,7 @@ class Entry:
 
 
 def told(event: Event) -> str:
-    """The event as a sentence for people who never saw the process."""
+    """Describe the event in a sentence for people who never saw the process."""
     detail = event.detail
     match event.kind:
         case Kind.STARTED:

@@ -1,4 +1,4 @@
-"""Exported entries: one line of JSON each, with the chain of their events, and how such a line is checked."""
+"""Exported entries: one line of JSON each, with their event chain, and the check of such a line."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ FORMAT = "verbworker.runbook/1"
 
 @dataclass(frozen=True, slots=True)
 class CheckedEntry:
-    """What a look at one exported entry came to: the place in its chain where it breaks, or None."""
+    """The result of checking one exported entry: the position where its chain breaks, or None."""
 
     entry_id: str
     events: int
@@ -19,7 +19,7 @@ class CheckedEntry:
 
 
 def check_entry(line: str) -> CheckedEntry:
-    """Recompute the chain of an exported entry, as `verbworker.event_hash` does. Raises ValueError for another line."""
+    """Verify the chain of an exported entry, as `verbworker.event_hash` does. Raise ValueError for other lines."""
     try:
         exported = json.loads(line)
         if exported["format"] != FORMAT:
@@ -37,7 +37,7 @@ def _broken_at(entry: Mapping[str, Any], events: list[Mapping[str, Any]]) -> int
         if event["seq"] != place or event["hash"] != due.hex():
             return place
         previous = due
-    # The entry knows where its chain ends, so an event that is missing at the end is seen too.
+    # The entry records where its chain ends, so an event missing at the end is detected too.
     is_whole = entry["last_seq"] == len(events) and entry["last_hash"] == f"\\x{previous.hex()}"
     return None if is_whole else len(events) + 1
 

@@ -1,4 +1,4 @@
-"""Progress: how far an entry is, as one word or as a sentence, for people who never saw the process."""
+"""Progress of an entry, as one word or as a sentence, for people who never saw the process."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _COARSE = {Status.EXECUTING: "in progress", Status.PARKED: "parked"}
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How many steps are done, of how many on the usual way, and what is waited for."""
+    """How many steps are done, how many the usual path has, and what the entry waits for."""
 
     status: Status
     done: int
@@ -20,27 +20,27 @@ class Progress:
 
     @property
     def coarse(self) -> str:
-        """In progress, parked or done; how it ended is another question."""
+        """Return in progress, parked or done, without how it ended."""
         return _COARSE.get(self.status, "done")
 
     @property
     def detailed(self) -> str:
-        """For example `3 of 5, awaiting reviewer`, or `3 of 5, stalled`."""
+        """Return for example `3 of 5, awaiting reviewer`, or `3 of 5, stalled`."""
         so_far = f"{self.done} of {self.total}" if self.total else f"{self.done} steps"
         said = (self.status.value,) if self.status.is_final else (*map(_lower, self.waits), *self.stalls)
         return ", ".join((so_far, *said))
 
     def told(self, *, detailed: bool) -> str:
-        """As the reader prefers it."""
+        """Return the detailed or the coarse form."""
         return self.detailed if detailed else self.coarse
 
 
 def progress(
     entry: Entry, events: Sequence[Event], waits: Sequence[Open], stalls: Sequence[Stall] = (), *, steps: int
 ) -> Progress:
-    """How far an entry is, by what happened and what it waits for; `steps` is the length of the usual way.
+    """Return an entry's progress from its events and waits; `steps` is the length of the usual path.
 
-    A step that came back in a loop counts once. Who took another way than the usual one has no more than all.
+    A step repeated in a loop counts once. On another path than the usual one, the total is at least the steps done.
     """
     done = len({_step(event) for event in events if event.kind in (Kind.STEP_COMPLETED, Kind.GATE_DECIDED)})
     return progress_of(entry.status, done, steps, [wait.reason for wait in waits], [stall.kind for stall in stalls])
@@ -49,7 +49,7 @@ def progress(
 def progress_of(
     status: Status, done: int, steps: int, waits: Sequence[str], stalls: Sequence[StallKind] = ()
 ) -> Progress:
-    """The same of an entry whose steps were counted elsewhere."""
+    """Return the progress of an entry whose steps are already counted."""
     total = done if status is Status.COMPLETED else max(steps, done)
     return Progress(status, done, total, tuple(waits), tuple(dict.fromkeys(kind.words for kind in stalls)))
 

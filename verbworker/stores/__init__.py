@@ -1,1 +1,1 @@
-"""Stores remember: one module per table family, each beside its file in sql/queries."""
+"""Data access: one module per table family, each with its own file in sql/queries."""

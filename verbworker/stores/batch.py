@@ -1,4 +1,4 @@
-"""A batch gathers the writes that are waiting anyway into one statement; it never waits for more to come."""
+"""Batches: writes that are already waiting share one statement; a batch never waits for more to arrive."""
 
 import asyncio
 from collections import deque
@@ -16,11 +16,11 @@ Waiting = tuple[Item, asyncio.Future[Answer]]
 
 
 class Batch(Generic[Item, Answer]):
-    """Turns concurrent single writes into multi-row ones.
+    """Turns concurrent single-row writes into multi-row statements.
 
-    While one statement is under way new items queue up; the next statement takes all of them. An item that is alone
-    goes out at once. Two items with the same key never share a statement. An answer whose asker was cancelled
-    meanwhile goes to `unread`. Every failure is told to the askers; an outage is reported as the service's too.
+    Items queue up while a statement runs; the next statement takes all of them. A single item is written immediately.
+    Two items with the same key never share a statement. The answer for a caller that was cancelled goes to `unread`.
+    Callers receive every failure; an outage also counts as a failure of the service.
     """
 
     def __init__(
@@ -42,16 +42,16 @@ class Batch(Generic[Item, Answer]):
 
     @property
     def name(self) -> str:
-        """The name of its service."""
+        """Return the name of its service."""
         return self._loop.name
 
     @property
     def health(self) -> ServiceHealth:
-        """How its service fares."""
+        """Return the health of its service."""
         return self._loop.health
 
     async def add(self, item: Item) -> Answer:
-        """Write one item and return what the database answered for it."""
+        """Write one item and return the database's answer for it."""
         if self._stopped:
             raise StoreUnavailable("stopped before it was written")
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
@@ -65,12 +65,12 @@ class Batch(Generic[Item, Answer]):
             raise
 
     def _drop(self, answer: Answer) -> None:
-        """Whoever asked was cancelled, and the answer is there."""
+        """Pass on the answer of a caller that was cancelled."""
         if self._unread is not None:
             self._unread(answer)
 
     async def run(self) -> None:
-        """Write until cancelled; then nobody is left waiting. It may run again."""
+        """Write until cancelled, then fail all waiting callers. May be run again."""
         self._stopped = False
         try:
             await self._loop.run()
@@ -107,7 +107,7 @@ class Batch(Generic[Item, Answer]):
         except Exception as error:
             await self._isolate(batch, error)
         finally:
-            # Only when cancelled is anybody left here. The statement may have happened: that is a lost connection.
+            # Callers are left only after a cancellation. The statement may have run, as after a lost connection.
             _fail(batch, StoreUnavailable("stopped while writing"))
 
     async def _answer(self, batch: list[Waiting[Item, Answer]]) -> None:
@@ -119,7 +119,7 @@ class Batch(Generic[Item, Answer]):
                 self._drop(answer)
 
     async def _isolate(self, batch: list[Waiting[Item, Answer]], error: Exception) -> None:
-        """One bad row must not fail its neighbours: write them one by one."""
+        """Write the rows one by one, so that one bad row does not fail the others."""
         if len(batch) == 1 and not isinstance(error, StoreConflict):
             self._refuse(batch[0], error)
             return
@@ -135,7 +135,7 @@ class Batch(Generic[Item, Answer]):
             return
         if not is_outage(error):
             self.health.skipped(error)
-        # Where a bug struck is unknown, so whether the row was written is unknown too.
+        # A bug may strike before or after the write, so it is unknown whether the row was written.
         _fail([waiting], StoreUnavailable(f"not written: {type(error).__name__}"))
 
 

@@ -1,4 +1,4 @@
-"""A checkup: what the doctor asks of the database, and what a worker's role must be allowed to do there."""
+"""Database checks for `verbworker doctor`, and the privileges that a worker's role needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "incident": _MOVED,
     },
 }
-"""What the shipped statements do to each table, by schema; a test compares this with the statements themselves."""
+"""Privileges that the shipped statements need on each table, by schema; a test compares them with the statements."""
 
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "verbworker": (
@@ -69,12 +69,12 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
         "drop_entries(uuid[], bytea[], timestamptz)",
     ),
 }
-"""What runs as the owner of the tables and only for roles that were given it: archiving and retention."""
+"""Functions for archiving and retention: they run as the table owner, only for roles with a grant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Who answers: its version, and the role we have there."""
+    """The server's version, and our role on it."""
 
     number: int
     version: str
@@ -83,7 +83,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class BlockedSession:
-    """How much waits in one place, how much of it for long, the longest wait, and a word on what waits longest."""
+    """How many items wait in one queue, how many of them too long, the longest wait, and a word on that item."""
 
     number: int
     late: int
@@ -92,32 +92,32 @@ class BlockedSession:
 
 
 class Checkup:
-    """The doctor's questions. None of them changes anything."""
+    """Read-only queries of the doctor."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def server(self) -> Server:
-        """Who answers."""
+        """Return the server's version and our role."""
         row = await self._database.fetchrow(query("checkup", "server"))
         assert row is not None, "a query without a table has one row"
         return Server(**row)
 
     async def clock(self) -> datetime:
-        """The database's clock."""
+        """Return the database's clock."""
         row = await self._database.fetchrow(query("checkup", "clock"))
         assert row is not None, "a query without a table has one row"
         now: datetime = row["now"]
         return now
 
     async def engine_ahead(self) -> timedelta:
-        """How far the embedded engine's clock is ahead of the database's."""
+        """Return how far the embedded engine's clock is ahead of the database's."""
         row = await self._database.fetchrow(query("checkup", "engine_clock"))
         assert row is not None, "a query without a table has one row"
         return timedelta(seconds=row["ahead"])
 
     async def missing(self, *schemas: str) -> list[str]:
-        """What our role lacks to work in these schemas, as the words of a grant."""
+        """Return the privileges our role lacks in these schemas, worded as in a GRANT."""
         rows = await self._database.fetch(query("checkup", "closed_schemas"), list(schemas))
         if rows:
             return [f"USAGE ON SCHEMA {row['name']}" for row in rows]
@@ -132,18 +132,18 @@ class Checkup:
         return [f"{row['privilege']} ON {_kind(row['privilege'])}{row['relation']}" for row in rows]
 
     async def missing_functions(self, *schemas: str) -> list[str]:
-        """The functions of these schemas that our role needs and may not execute."""
+        """Return the functions of these schemas that our role needs but may not execute."""
         needed = [f"{schema}.{name}" for schema in schemas for name in FUNCTIONS.get(schema, ())]
         rows = await self._database.fetch(query("checkup", "missing_functions"), needed)
         return [row["name"] for row in rows]
 
     async def pinned(self, engine_id: str) -> set[int]:
-        """The definitions that running instances are made of."""
+        """Return the keys of the definitions that running instances use."""
         rows = await self._database.fetch(query("checkup", "pinned"), engine_id)
         return {row["definition_key"] for row in rows}
 
     async def waiting(self, queue: Queue, engine_id: str, *, longer_than: timedelta) -> BlockedSession:
-        """What waits in one place of one engine."""
+        """Return what waits in one queue of one engine."""
         row = await self._database.fetchrow(query("checkup", queue), engine_id, longer_than)
         assert row is not None, "an aggregate has one row"
         return BlockedSession(**row)

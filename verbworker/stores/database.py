@@ -1,4 +1,4 @@
-"""The connection to Postgres: the only file that speaks asyncpg, and where its errors become ours."""
+"""The connection to Postgres: the only module that uses asyncpg and translates its errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from verbworker import metrics
 from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
 from verbworker.stores.sql import query
 
-Row = Any  # asyncpg ships no types: a row is read by name and turned into a value at once
+Row = Any  # asyncpg ships no types: rows are read by name and immediately turned into values
 
 _GONE = (
     asyncpg.PostgresConnectionError,
@@ -23,16 +23,16 @@ _GONE = (
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.PostgresSystemError,
-    asyncpg.IdleInTransactionSessionTimeoutError,  # the server ended a session that froze inside its transaction
-    asyncpg.InvalidCatalogNameError,  # a pool opens connections later too: a database may be dropped by then,
+    asyncpg.IdleInTransactionSessionTimeoutError,  # the server ended a session that was idle in its transaction
+    asyncpg.InvalidCatalogNameError,  # a pool also opens connections later: by then a database may be dropped,
     asyncpg.InvalidAuthorizationSpecificationError,  # or a password changed
 )
 _UNAVAILABLE = (*_GONE, OSError, TimeoutError)
 _CONFLICT = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.LockNotAvailableError)
-# On a connection that is open these say that it was used wrongly, or asked for too much.
+# On an open connection these mean that it was misused, or that a statement was cancelled.
 _MISUSED = (asyncpg.InterfaceError, asyncpg.QueryCanceledError)
 _REACHABLE = "see that the server runs and that the network lets this host through"
-# What to do, by SQLSTATE; a state that is not here explains itself.
+# What to do, by SQLSTATE; states that are missing here need no advice.
 _ADVICE: Mapping[str, str] = {
     "08000": _REACHABLE,
     "08001": _REACHABLE,
@@ -58,7 +58,7 @@ _ADVICE: Mapping[str, str] = {
 
 
 class Connection(Protocol):
-    """What a store asks of a connection."""
+    """The connection methods that stores use."""
 
     async def fetch(self, query: str, *args: object) -> list[Row]: ...
     async def fetchrow(self, query: str, *args: object) -> Row | None: ...
@@ -69,7 +69,7 @@ class Connection(Protocol):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn what asyncpg and the network raise into the errors the rooms above can tell apart."""
+    """Translate errors of asyncpg and the network into our own."""
     try:
         with _translated_answers():
             yield
@@ -79,9 +79,9 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def _translated_answers(verbs: Any = None) -> Iterator[None]:
-    """The same for code that is not ours alone: its own timeouts and sockets pass as they are.
+    """Translate Postgres errors only: the block may run a verb, whose own timeouts and sockets pass unchanged.
 
-    On the connection a verb uses, its mistakes are told apart from a connection that is gone.
+    On a verb's connection, `verbs`, misuse is distinguished from a lost connection.
     """
     try:
         yield
@@ -100,12 +100,12 @@ def _translated_answers(verbs: Any = None) -> Iterator[None]:
 def _is_open(connection: Any) -> bool:
     try:
         return connection is not None and not connection.is_closed()
-    except asyncpg.InterfaceError:  # the pool took it back by itself when it broke
+    except asyncpg.InterfaceError:  # the pool reclaimed it when it broke
         return False
 
 
 def _reason(error: BaseException) -> str:
-    # Only what happened: details and rejected arguments hold the row itself, and a row may be a payload.
+    # Leave out details and rejected arguments: they contain the row, which may be a payload.
     text = str(error.args[0]) if isinstance(error, asyncpg.PostgresError) and error.args else str(error)
     if text.startswith("invalid input for query argument"):
         text = text.partition(":")[0]
@@ -118,13 +118,13 @@ def _advice(error: BaseException) -> str | None:
 
 
 def shown(dsn: str) -> str | None:
-    """The address as it may be shown: never with a password. None when it cannot be read as an address."""
+    """Return the address without its password, for display. None when it cannot be parsed."""
     try:
         parts = urlsplit(dsn)
         port = "" if parts.port is None else f":{parts.port}"
     except ValueError:
         return None
-    # An @ further on means that the password held a character which ends the part before it.
+    # A later @ means that the password contains a character that ends the authority part.
     if parts.scheme not in ("postgres", "postgresql") or "@" in parts.path + parts.query + parts.fragment:
         return None
     user = f"{parts.username}@" if parts.username else ""
@@ -142,7 +142,7 @@ def _unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
 
 @asynccontextmanager
 async def connected(dsn: str, *, timeout: float = 10) -> AsyncIterator[Connection]:
-    """One connection of its own, for work that is done once."""
+    """Open a separate connection, for one-off work."""
     try:
         connection = await asyncpg.connect(dsn, timeout=timeout)
     except (*_UNAVAILABLE, ValueError, OverflowError) as error:
@@ -158,7 +158,7 @@ async def _roll_back(transaction: Any) -> None:
     try:
         await transaction.rollback()
     except (*_UNAVAILABLE, asyncpg.PostgresError):
-        # A connection that is gone has rolled back by itself.
+        # A lost connection has already rolled back.
         return
 
 
@@ -169,8 +169,8 @@ async def _close(connection: Any) -> None:
         connection.terminate()
 
 
-# Every array type that our statements pass. asyncpg asks the catalog for a type when a connection meets it first, which
-# takes some milliseconds each time; asked for all of them at once it takes them once per connection.
+# Every array type that our statements pass. asyncpg queries the catalog, for some milliseconds, when a connection first
+# meets a type; fetching all types together costs that only once per connection.
 ARRAYS = ("text", "bigint", "integer", "uuid", "bytea", "interval", "boolean", "timestamptz")
 _LEARN_TYPES = "SELECT " + ", ".join(f"${place}::{name}[]" for place, name in enumerate(ARRAYS, 1))
 
@@ -180,17 +180,17 @@ async def _learn_types(connection: Any) -> None:
 
 
 class _OwnStatementsOnly(asyncpg.Connection):  # type: ignore[misc]  # asyncpg ships no types
-    """A connection that runs nothing but our own statements: they leave no session state to clean up after."""
+    """A connection that runs only our own statements, which leave no session state to clean up."""
 
     def get_reset_query(self) -> str:
-        """Nothing, which saves one round trip per statement."""
+        """Return an empty query, which saves one round trip per statement."""
         return ""
 
 
 class Database:
     """A pool of connections to one database, opened and closed with `async with`.
 
-    With `own` only statements of `sql/queries` run on it; a pool that verbs write through is cleaned after each use.
+    With `own` it runs only statements of `sql/queries`; a pool that verbs write through is reset after each use.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class Database:
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[Connection]:
-        """A connection for a few statements; each commits by itself."""
+        """Acquire a connection for a few statements; each commits by itself."""
         with translated():
             began = perf_counter()
             async with self._pool.acquire(timeout=10) as connection:
@@ -242,10 +242,10 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """A connection inside one transaction: it commits when the block ends well.
+        """Open a transaction that commits when the block succeeds.
 
-        The block may be a verb, so only Postgres' own errors are translated there. A commit whose answer is lost
-        raises `StoreUnavailable`: the caller must look before it repeats anything.
+        The block may be a verb, so only Postgres errors are translated there. A commit whose answer is lost raises
+        `StoreUnavailable`: the caller must check before it repeats anything.
         """
         with translated():
             began = perf_counter()
@@ -257,7 +257,7 @@ class Database:
                 with translated():
                     await transaction.start()
             except asyncio.CancelledError:
-                # Whether it began is open; a connection in doubt is not worth asking.
+                # It is unknown whether the transaction started: discard the connection.
                 connection.terminate()
                 raise
             try:
@@ -275,30 +275,30 @@ class Database:
         try:
             await self._pool.release(connection)
         except (*_UNAVAILABLE, asyncpg.PostgresError):
-            # What was committed stays committed; the pool opens another connection.
+            # Committed work stays committed; the pool opens another connection.
             return
 
     async def fetch(self, query: str, *args: object) -> list[Row]:
-        """The rows of one statement in a transaction of its own."""
+        """Run one statement in its own transaction and return its rows."""
         async with self.acquire() as connection:
             return await connection.fetch(query, *args)
 
     async def fetchrow(self, query: str, *args: object) -> Row | None:
-        """The first row of one statement, or None."""
+        """Run one statement and return its first row, or None."""
         async with self.acquire() as connection:
             return await connection.fetchrow(query, *args)
 
     async def execute(self, query: str, *args: object) -> str:
-        """Run one statement and return Postgres' tag for it."""
+        """Run one statement and return Postgres' command tag."""
         async with self.acquire() as connection:
             return await connection.execute(query, *args)
 
     def is_same(self, other: "Database") -> bool:
-        """Whether another pool leads to the same database."""
+        """Return whether another pool uses the same database."""
         return self._dsn == other._dsn
 
     async def listen(self, channel: str, heard: Callable[[str], None], begun: Callable[[], None]) -> None:
-        """Call `begun` once it listens and `heard` with what is said; ends with `StoreUnavailable` when cut off."""
+        """Call `begun` once listening and `heard` per notification; raise `StoreUnavailable` when disconnected."""
         async with connected(self._dsn) as connection:
             lost = asyncio.Event()
             speaking: Any = connection
@@ -309,19 +309,19 @@ class Database:
         raise StoreUnavailable("the connection that listens was lost")
 
     async def notify(self, channel: str, words: str) -> None:
-        """Say something on a channel."""
+        """Send a notification on a channel."""
         await self.fetchrow(query("database", "notify"), channel, words)
 
     async def ping(self) -> None:
-        """Ask for one round trip; raises `StoreUnavailable` when there is none."""
+        """Make one round trip; raise `StoreUnavailable` when that fails."""
         await self.fetchrow(query("database", "ping"))
 
 
 async def keyed(connection: Connection) -> None:
-    """Have what follows in this transaction planned as on our own pools; a verb's statements come before."""
+    """Plan the rest of this transaction as on our own pools; a verb's statements come before."""
     await connection.fetch(query("database", "keyed"))
 
 
 def columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:
-    """Turn rows into columns, for statements that take their rows by `unnest`."""
+    """Turn rows into columns, for statements that read their rows with `unnest`."""
     return [[row[index] for row in rows] for index in range(width)]

@@ -1,4 +1,4 @@
-"""Deployments: which bytes each process definition of an engine was made of, and what waits in it."""
+"""Deployments: the bytes behind each process definition of an engine, and its waits."""
 
 import json
 from dataclasses import dataclass, fields
@@ -13,13 +13,13 @@ from verbworker.profile.compile import Compiled
 from verbworker.stores.database import Database, Row
 from verbworker.stores.sql import query
 
-# A deployment whose answer was lost is repeated soon, by whoever asked for it; one that was refused never comes.
+# After a lost answer the caller soon repeats the deployment; a rejected deployment is never recorded.
 _UNANSWERED_FOR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """One version of a process, as it was deployed. The bytes themselves are read apart."""
+    """One deployed version of a process. The bytes are read separately."""
 
     definition_key: int
     process_id: str
@@ -35,14 +35,14 @@ class Deployment:
 
 
 class Deployments:
-    """What was deployed on one engine. A definition never changes, so what is read once may be kept."""
+    """Deployments on one engine. A definition never changes, so callers may cache what they read."""
 
     def __init__(self, database: Database, *, engine_id: str) -> None:
         self._database = database
         self._engine_id = engine_id
 
     async def record_terms(self, compiled: Compiled) -> None:
-        """Keep what a model's profile promises, before the engine has the model; without a profile that is nothing."""
+        """Store the profile of a model before the engine has the model; does nothing without a profile."""
         if compiled.definition_id is not None:
             promised = json.dumps(compiled.ir), json.dumps(compiled.policies)
             await self._database.execute(
@@ -54,19 +54,19 @@ class Deployments:
             )
 
     async def request(self, woven: Woven) -> None:
-        """Keep what a model catches before the engine has it: the answer may be lost, and jobs come all the same."""
+        """Store what a model catches before the engine has it: jobs arrive even if the engine's answer is lost."""
         caught = json.dumps(catches.as_json(woven.catches))
         await self._database.execute(
             query("deployments", "request"), self._engine_id, woven.process_id, woven.content, caught
         )
 
     async def requested(self, process_id: str, *, within: timedelta = _UNANSWERED_FOR) -> list[Catches]:
-        """What each model of a process catches that the engine was asked to take and that is not on record yet."""
+        """Return what each requested model of a process catches whose deployment is not recorded yet."""
         rows = await self._database.fetch(query("deployments", "requested"), self._engine_id, process_id, within)
         return [catches.from_json(json.loads(row["catches"])) for row in rows]
 
     async def record(self, deployed: Deployed, woven: Woven, *, resource: str, authored_sha256: bytes, by: str) -> bool:
-        """Keep what the engine made of some bytes; False when this definition is known already."""
+        """Record the definition the engine made of these bytes; False when it is already known."""
         row = await self._database.fetchrow(
             query("deployments", "record"),
             self._engine_id,
@@ -86,32 +86,32 @@ class Deployments:
         return row is not None
 
     async def find(self, definition_key: int) -> Deployment | None:
-        """The deployment behind a definition key."""
+        """Return the deployment behind a definition key."""
         row = await self._database.fetchrow(query("deployments", "find"), self._engine_id, definition_key)
         return None if row is None else _deployment(row)
 
     async def latest(self, process_id: str) -> Deployment | None:
-        """The newest version of a process."""
+        """Return the newest version of a process."""
         row = await self._database.fetchrow(query("deployments", "latest"), self._engine_id, process_id)
         return None if row is None else _deployment(row)
 
     async def list(self, *, limit: int = 1000) -> list[Deployment]:
-        """Every version of every process, the newest of each first."""
+        """Return every version of every process, the newest of each first."""
         rows = await self._database.fetch(query("deployments", "list"), self._engine_id, limit)
         return [_deployment(row) for row in rows]
 
     async def content(self, definition_key: int) -> bytes | None:
-        """The very bytes that were deployed."""
+        """Return the exact bytes that were deployed."""
         row = await self._database.fetchrow(query("deployments", "content"), self._engine_id, definition_key)
         return None if row is None else row["woven"]
 
     async def catches(self, definition_key: int) -> Catches | None:
-        """What is caught at each step of a definition; None when this definition is not on record."""
+        """Return what each step of a definition catches; None when the definition is not recorded."""
         row = await self._database.fetchrow(query("deployments", "catches"), self._engine_id, definition_key)
         if row is None:
             return None
         if row["catches"] is None:
-            # Deployed by an older version, which kept the bytes alone.
+            # Deployed by an older version, which stored only the bytes.
             return catches.catches_of(row["woven"], row["process_id"])
         return catches.from_json(json.loads(row["catches"]))
 

@@ -1,4 +1,4 @@
-"""The server's promises: whether what it calls committed survives its own crash."""
+"""Checks whether the server takes writes, and whether its commits survive a crash."""
 
 from verbworker.errors import CannotRun
 from verbworker.stores.database import Database, Row
@@ -8,7 +8,7 @@ _DURABLE = ("on", "remote_write", "remote_apply")
 
 
 async def refused_writes(database: Database) -> str | None:
-    """Return why the database takes no writes, and None when it does."""
+    """Return why the database takes no writes, or None when it does."""
     return _refused_writes(await _promises(database))
 
 

@@ -1,4 +1,4 @@
-"""The connection a transactional verb gets: every statement but those that would end or bend its transaction."""
+"""The connection of a transactional verb: rejects statements that would end or alter its transaction."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ _CONTROL = frozenset(
         *("SET", "RESET", "DISCARD", "DEALLOCATE", "LISTEN", "UNLISTEN"),
     }
 )
-# Postgres' own tokens, as far as they tell where a statement begins: what is quoted begins none.
+# Postgres tokens, as far as needed to find where statements start; quoted text starts none.
 _TOKEN = re.compile(
     r"""
     (?P<blank> \s+ | --[^\r\n]* )
@@ -32,28 +32,28 @@ _COMMENT = re.compile(r"/\*|\*/")
 
 
 class GuardedConnection:
-    """A connection inside the runtime's transaction: the runtime alone commits it."""
+    """A connection inside the runtime's transaction; only the runtime commits it."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     async def fetch(self, query: str, *args: object) -> list[Any]:
-        """The rows of one statement."""
+        """Run one statement and return its rows."""
         with _ours():
             return await self._connection.fetch(_checked(query), *args)
 
     async def fetchrow(self, query: str, *args: object) -> Any:
-        """The first row of one statement, or None."""
+        """Run one statement and return its first row, or None."""
         with _ours():
             return await self._connection.fetchrow(_checked(query), *args)
 
     async def fetchval(self, query: str, *args: object) -> Any:
-        """The first value of the first row, or None."""
+        """Run one statement and return the first value of its first row, or None."""
         with _ours():
             return await self._connection.fetchval(_checked(query), *args)
 
     async def execute(self, query: str, *args: object) -> str:
-        """Run one statement and return Postgres' tag for it."""
+        """Run one statement and return Postgres' command tag."""
         with _ours():
             return await self._connection.execute(_checked(query), *args)
 
@@ -65,7 +65,7 @@ class GuardedConnection:
 
 @contextmanager
 def _ours() -> Iterator[None]:
-    """A socket that breaks here is our database's, whatever a verb's own sockets do."""
+    """Translate socket errors: here they come from our database, not from a verb's own sockets."""
     try:
         yield
     except (OSError, TimeoutError) as error:
@@ -84,7 +84,7 @@ def _checked(query: str) -> str:
 
 
 def _beginnings(query: str) -> Iterator[tuple[str, str]]:
-    """The first two tokens of every statement in a query, as far as they are words."""
+    """Yield the first two tokens of every statement in a query, each empty unless it is a word."""
     words: list[str] = []
     at = 0
     while found := _TOKEN.match(query, at):
@@ -105,7 +105,7 @@ def _two(words: list[str]) -> tuple[str, str]:
 
 
 def _after_comment(query: str, at: int) -> int:
-    """Where a comment ends that began before `at`; comments lie inside comments."""
+    """Return where a comment ends that started before `at`; comments nest."""
     depth = 1
     for mark in _COMMENT.finditer(query, at):
         depth += 1 if mark[0] == "/*" else -1

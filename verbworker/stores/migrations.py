@@ -1,4 +1,4 @@
-"""The schema: applies migrations once, in order, and refuses a file that changed after it was applied."""
+"""Schema migrations: each is applied once, in order; a file changed after it was applied is rejected."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ _NOT_SUPPORTED = "0A000"
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One migration and what the database says of it: applied, pending, changed or unknown."""
+    """One migration and its state in the database: applied, pending, changed or unknown."""
 
     name: str
     state: str
@@ -23,7 +23,7 @@ class Migration:
 
 
 async def migrate(dsn: str) -> list[str]:
-    """Apply what is pending and return its names. Any number of migrators may run at once."""
+    """Apply pending migrations and return their names. Any number of migrators may run concurrently."""
     async with connected(dsn) as connection:
         await _take_turn(connection)
         await connection.execute(sql.query("schema", "bootstrap_schema"))
@@ -36,7 +36,7 @@ async def _take_turn(connection: Connection) -> None:
     await connection.execute(sql.query("schema", "be_patient"), f"{_PATIENCE / timedelta(milliseconds=1):.0f}ms")
     try:
         with translated():
-            # Closing the connection gives the turn to the next.
+            # Closing the connection releases the lock.
             await connection.execute(sql.query("schema", "take_turn"), _LOCK)
     except StoreUnavailable:
         raise
@@ -47,7 +47,7 @@ async def _take_turn(connection: Connection) -> None:
 
 
 async def status(dsn: str) -> list[Migration]:
-    """Say of every migration whether this database has it. Changes nothing."""
+    """Return the state of every migration. Changes nothing."""
     async with connected(dsn) as connection:
         return await _states(connection)
 

@@ -1,4 +1,4 @@
-"""Retired rows: what no case needs any more, counted, exported and dropped in small batches."""
+"""Retired rows that no case needs any more: counted, exported and dropped in small batches."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _PAYLOAD = "payload"
 
 @dataclass(frozen=True, slots=True)
 class RetiredCount:
-    """How many rows are due to go, and since when the oldest is of no use."""
+    """How many rows are due to be dropped, and when the oldest retired."""
 
     rows: int
     oldest: datetime | None
@@ -22,7 +22,7 @@ class RetiredCount:
 
 @dataclass(frozen=True, slots=True)
 class ExportedEntry:
-    """An entry as a line of JSON, and the head of its chain when it was read."""
+    """An entry as a line of JSON, and the head of its hash chain when it was read."""
 
     entry_id: UUID
     head: bytes
@@ -31,14 +31,14 @@ class ExportedEntry:
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """About how many rows a table has, and its bytes on disk with its indexes."""
+    """A table's estimated row count, and its size on disk with its indexes."""
 
     rows: int
     bytes: int
 
 
 class RetiredRows:
-    """What the views `retired_*` list. Any number of processes may drop at once: each skips what another holds."""
+    """The rows of the `retired_*` views. Processes may drop concurrently: each skips rows that another has locked."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -53,7 +53,7 @@ class RetiredRows:
         return RetiredCount(row["due"], row["oldest"])
 
     async def drop(self, kind: str, kept: timedelta, *, limit: int) -> int:
-        """Drop at most `limit` rows of one kind that retired longer ago than `kept`; return how many went."""
+        """Drop at most `limit` rows of one kind that retired longer ago than `kept`; return how many."""
         if kind == _ARCHIVE:
             row = await self._database.fetchrow(query("retention", "drop_archive"), kept, limit)
         elif kind == _PAYLOAD:
@@ -65,27 +65,27 @@ class RetiredRows:
     async def hold_entries(
         self, connection: Connection, kept: timedelta, *, limit: int, but: Collection[UUID] = ()
     ) -> list[ExportedEntry]:
-        """Lock entries that are due until the caller's transaction ends, and read all that is known of them."""
+        """Lock due entries until the caller's transaction ends, and read everything known about them."""
         held = await connection.fetch(query("retention", "hold_entries"), kept, limit, list(but))
-        # A second statement, so that it sees what was told until the lock was there.
+        # A second statement, so that it sees everything written before the lock was acquired.
         rows = await connection.fetch(query("retention", "export_entries"), [row["entry_id"] for row in held])
         return [ExportedEntry(row["entry_id"], row["last_hash"], row["line"]) for row in rows]
 
     async def drop_entries(
         self, connection: Connection, entries: Sequence[ExportedEntry], kept: timedelta
     ) -> list[ExportedEntry]:
-        """Drop entries whose chain still ends where it was read; return those that went when the caller commits."""
+        """Drop entries whose chain still ends where it was read; return those that are gone once the caller commits."""
         ids, heads = [entry.entry_id for entry in entries], [entry.head for entry in entries]
         rows = await connection.fetch(query("retention", "drop_entries"), ids, heads, kept)
         gone = {row["entry_id"] for row in rows}
         return [entry for entry in entries if entry.entry_id in gone]
 
     async def note_alive(self, owner: UUID) -> None:
-        """Note that a process boot still runs, so that its name is kept."""
+        """Record that a process boot still runs, so that its name is kept."""
         await self._database.execute(query("retention", "seen"), owner)
 
     async def sizes(self, tables: Sequence[str]) -> dict[str, TableSize]:
-        """Read how large tables are, by the server's own estimate."""
+        """Return the sizes of tables, as the server estimates them."""
         rows = await self._database.fetch(query("retention", "sizes"), list(tables))
         return {row["name"]: TableSize(row["rows"], row["bytes"]) for row in rows}
 

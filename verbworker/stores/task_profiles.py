@@ -1,4 +1,4 @@
-"""The terms of deployed models, by the digest that their jobs carry, and how often each step was come to."""
+"""The profiles of deployed models, by the digest in their jobs' headers, and the visits to each step."""
 
 import json
 from datetime import timedelta
@@ -10,7 +10,7 @@ from verbworker.stores.sql import query
 
 
 class TaskProfileStore:
-    """What models were deployed with. Terms never change, so what was read once is kept."""
+    """Profiles that models were deployed with. A profile never changes, so it is cached after the first read."""
 
     def __init__(self, database: Database, *, engine_id: str) -> None:
         self._database = database
@@ -18,7 +18,7 @@ class TaskProfileStore:
         self._known: dict[str, ProcessProfile] = {}
 
     async def of(self, job: Job) -> ProcessProfile | None:
-        """The terms a job names; None when it names none, or none that are known here."""
+        """Return the profile a job names; None when it names none or the profile is unknown here."""
         digest = job.headers.get(HEADER)
         if digest is None:
             return None
@@ -30,12 +30,12 @@ class TaskProfileStore:
         return self._known[digest]
 
     async def definition_of(self, definition_key: int) -> str | None:
-        """The `definitionId` of a version of a process, when it was deployed with a profile."""
+        """Return the `definitionId` of a process version; None when it was deployed without a profile."""
         row = await self._database.fetchrow(query("terms", "definition_of"), self._engine_id, definition_key)
         return None if row is None else row["definition_id"]
 
     async def visit(self, job: Job) -> int:
-        """Which visit to its step a job is, counted from 1 in its instance; retries of a job are the same visit."""
+        """Return which visit to its step a job is, from 1 per instance; retries of a job are the same visit."""
         place = (self._engine_id, job.process_instance_key, job.element_id, job.element_instance_key)
         while (row := await self._database.fetchrow(query("terms", "visit"), *place)) is None:
             continue
@@ -43,6 +43,6 @@ class TaskProfileStore:
         return number
 
     async def forget_visits(self, *, ended_before: timedelta, limit: int) -> int:
-        """Take away the counts of instances that ended so long ago; returns how many."""
+        """Delete the visit counts of instances that ended that long ago; return how many."""
         row = await self._database.fetchrow(query("terms", "forget_visits"), self._engine_id, ended_before, limit)
         return 0 if row is None else row["forgotten"]

@@ -1,4 +1,4 @@
-"""Testing kit for verb authors: an engine in memory that misbehaves on request, and a crash at every point."""
+"""Testing kit for verb authors: an in-memory engine with injectable faults, and a crash at every point."""
 
 from verbworker.engine.inline import Clock, InlineEngine, JobState
 from verbworker.job.failpoint import Point

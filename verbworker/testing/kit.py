@@ -1,4 +1,4 @@
-"""The kit: one database, one engine in memory, and as many worker boots as a test wants to crash."""
+"""The kit: one database, one in-memory engine, and any number of worker restarts to crash."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -39,7 +39,7 @@ class Crash(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What became of a verb: how its job ended, the data it left, the flags it set, how often it was delivered."""
+    """The result of a verb: its job's final state, the data, the flags, and the number of deliveries."""
 
     state: JobState
     data: Mapping[str, object]
@@ -64,7 +64,7 @@ class Kit:
     @classmethod
     @asynccontextmanager
     async def open(cls, dsn: str, registry: Registry) -> AsyncIterator["Kit"]:
-        """A kit on a migrated database."""
+        """Open a kit on a migrated database."""
         async with Database(dsn, size=8) as database, asyncio.TaskGroup() as tasks:
             kit = cls(registry, database, tasks)
             try:
@@ -76,7 +76,7 @@ class Kit:
                 kit._threads.shutdown(wait=False)
 
     def boot(self) -> None:
-        """Start a worker anew: another owner, nothing in memory."""
+        """Restart the worker: a new owner, nothing in memory."""
         self._stop()
         frames = Frames(self.database, engine_id=self.engine.engine_id, owner=uuid4(), lease=timedelta(seconds=30))
         self._boot = self._tasks.create_task(frames.run())
@@ -90,7 +90,7 @@ class Kit:
             self._boot.cancel()
 
     async def run(self, verb: str, case: BaseModel, *, crash_at: Point | None = None) -> Ran:
-        """Run one verb on a case until its job is settled; with `crash_at` its worker dies there, once."""
+        """Run a verb on a case until its job is settled; with `crash_at` the worker dies there, once."""
         started = await self.start(self._caller(verb), case.model_dump(mode="json", by_alias=True), [verb])
         known = next(known for known in self.engine.jobs.values() if known.job.process_instance_key == started)
         for _ in range(_MOST_DELIVERIES):
@@ -99,13 +99,13 @@ class Kit:
             await self.deliver(verb, crash_at=crash_at)
             crash_at = None
         if known.state is JobState.COMPLETED:
-            # The last word of the first worker may have been lost: whoever relays it must change nothing.
+            # The first worker's report may have been lost: relaying it must change nothing.
             self.engine.redeliver(known.job.key)
             await self.deliver(verb)
         return self._told(known, started)
 
     async def start(self, workflow: WorkflowVerb, data: Mapping[str, object], line: Sequence[str]) -> int:
-        """Start an instance of `workflow` whose process is this line of verbs; returns its key."""
+        """Start an instance of `workflow` whose process is this sequence of verbs; return its key."""
         self.engine.line(workflow.process, line)
         ready = begin(
             workflow, data, instance_uid=uuid4(), entry_id=uuid4(), tenant_id="<default>", at=datetime.now(UTC)
@@ -127,7 +127,7 @@ class Kit:
         return (await self.engine.start(Start(workflow.process, ready.variables))).instance_key
 
     async def deliver(self, verb: str, *, crash_at: Point | None = None) -> int:
-        """Hand out what the engine has for a verb, once, and work it off; returns how many jobs that were."""
+        """Activate a verb's jobs once and execute them; return how many there were."""
         ask = Ask(type=verb, worker="kit", timeout_ms=60_000, variables=RESERVED)
         jobs = await self.engine.activate(ask, 100, 0)
         for job in jobs:
@@ -167,7 +167,7 @@ class Kit:
 
 
 def _unsigned(registry: Registry) -> Registry:
-    """The same registry without signed payloads: signing is the deployment's business, a verb sees no difference."""
+    """Return the registry without signed payloads: signing belongs to the deployment, and verbs see no difference."""
     plain = Registry()
     for verb in registry:
         plain.add(verb)

@@ -1,4 +1,4 @@
-"""An engine in memory for processes that are a straight line of verbs: the inline engine, its model drawn for you."""
+"""An in-memory engine for linear processes: the inline engine with a generated model."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,13 +18,13 @@ _MODEL = """<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL"
 """
 _TASK = (
     '<serviceTask id="{id}"><extensionElements><zeebe:taskDefinition type={verb}/></extensionElements></serviceTask>'
-    # A line shows what verbs do, not who catches what: every code is caught, and the next verb comes.
+    # A line shows what verbs do, not error handling: every code is caught, and the next verb runs.
     '<boundaryEvent id="error_{id}" attachedToRef="{id}"><errorEventDefinition/></boundaryEvent>'
 )
 
 
 class MemoryEngine(InlineEngine):
-    """Runs processes that are a straight line of verbs. For models of your own take `InlineEngine`."""
+    """Runs processes that are a sequence of verbs. For your own models use `InlineEngine`."""
 
     def __init__(self, engine_id: str = "memory", *, seed: int = 0) -> None:
         super().__init__(engine_id, seed=seed)
@@ -35,19 +35,19 @@ class MemoryEngine(InlineEngine):
         return self.clock.now_ms
 
     def line(self, process_id: str, verbs: Sequence[str]) -> None:
-        """Define a process: these verbs, one after the other."""
+        """Define a process that runs these verbs in order."""
         self._instances.shelf.put([Resource(f"{process_id}.bpmn", _drawn(process_id, verbs))])
 
     async def facts(self) -> EngineFacts:
-        """Say what this is."""
+        """Describe this engine."""
         return EngineFacts(version="memory", brokers=1, partitions=1)
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
-        """Models are not read here: define a line instead."""
+        """Raise `CommandInvalid`: models are not read here, define a line instead."""
         raise CommandInvalid("the testing engine runs lines of verbs; call line(process_id, verbs)")
 
     async def publish(self, signal: Signal) -> None:
-        """Lines do not wait for messages: what is published is kept in `published`, once by its id."""
+        """Store the message in `published`, once per id: lines do not wait for messages."""
         self._strike("publish", lambda: self._keep(signal))
 
     def _keep(self, signal: Signal) -> None:

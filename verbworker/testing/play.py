@@ -1,7 +1,7 @@
 """A play: your whole application in one test, with real models on an engine and a worker on a real database.
 
-On the engine in memory, which is used unless another is named, time is the test's: `advance` lets timers fire.
-Everything else happens as it does in production.
+On the default in-memory engine the test controls the time: `advance` fires timers. Everything else works as in
+production.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from verbworker.work.starts.router import Caller
 TENANT = "tests"
 _LOOK_EVERY = 0.02
 _PATIENCE = 30.0
-# Whoever leaves a play waits for the polls under way.
+# Leaving a play waits for the polls in progress.
 _POLL_SECONDS = 0.2
 
 EngineName = Literal["inline", "embedded", "zeebe"]
@@ -46,7 +46,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """Where those stand who ask, send, decide and watch. Open it with `Play.open`."""
+    """The test's access to the application: start, send, decide and observe. Open it with `Play.open`."""
 
     engine: Engine
     database: Database
@@ -67,10 +67,10 @@ class Play:
         schema: str = "",
         engine: EngineName = "inline",
     ) -> AsyncIterator["Play"]:
-        """A play on a migrated database, its models linted and deployed; `CannotRun` says why one was not.
+        """Open a play on a migrated database, with models linted and deployed; raises `CannotRun` if that fails.
 
-        A Zeebe cluster is found by the usual variables, ZEEBE_ADDRESS for one. Its jobs are for everybody who works
-        there, so let nobody else perform the same verbs on it meanwhile.
+        A Zeebe cluster is found by the usual variables, such as ZEEBE_ADDRESS. Its jobs go to any worker of the
+        cluster, so no other worker may serve the same verbs meanwhile.
         """
         settings = _settings(dsn, engine)
         async with (
@@ -91,18 +91,18 @@ class Play:
                 Dispatcher(office.dispatches, Instances(database), found),
                 MessageDelivery(registry, inbox, letters, found),
             )
-            # An engine in memory has one door; a worker comes to the others by its own, as it does in production.
+            # The worker shares the in-memory engine; to the others it opens its own connection, as in production.
             async with _working(settings, registry, found if engine == "inline" else None):
                 yield play
 
     async def ask(self, what: str, args: Mapping[str, Any] | None = None, *, by: str = "tests") -> UUID:
-        """Have a verb performed, by its sentence or its name and arguments; the entry's id comes back."""
+        """Start a verb, by its sentence or its name and arguments; return the entry's id."""
         entry = await self._office.router.invoke(what, args, caller=Caller(TENANT, by))
         await self._dispatcher.drain()
         return entry.entry_id
 
     async def send(self, name: str, key: str, payload: Mapping[str, Any] | None = None) -> None:
-        """Send a message to whoever waits for it under this key."""
+        """Send a message to the cases that wait for it under this key."""
         content = None if payload is None else dict(payload)
         message = Message(
             message_name=name, message_id=uuid4().hex, correlation_key=key, tenant_id=TENANT, payload=content
@@ -110,23 +110,23 @@ class Play:
         await self.deliver(message)
 
     async def deliver(self, message: Message) -> None:
-        """Send a message that is made already, by a generated function for one; its tenant must be `TENANT`."""
+        """Send a prepared message, for example from a generated function; its tenant must be `TENANT`."""
         await self._ingress.take(message, sent_by="tests")
         await self._messenger.drain()
 
     async def decide(self, entry_id: UUID, decision: str, *, reason: str = "", by: str = "tests") -> None:
-        """Decide at the gate where an entry stands, as soon as it stands there."""
+        """Decide at an entry's gate, as soon as the entry waits there."""
         await self.waiting(entry_id, lambda wait: wait.gate is not None)
         await self._gates.decide(entry_id, decision, reason=reason, by=by, tenant_id=TENANT)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass for the process; `CannotRun` on an engine whose clock is its own."""
+        """Advance the process's clock; raises `CannotRun` on an engine with its own clock."""
         if not isinstance(self.engine, InlineEngine):
             raise CannotRun("only the engine in memory has a clock that a test can move")
         self.engine.advance(seconds)
 
     async def waiting(self, entry_id: UUID, which: Callable[[Open], bool] = lambda _: True) -> Open:
-        """What an entry waits for, as soon as it waits for something, or for one thing of several."""
+        """Return what an entry waits for, as soon as there is a wait that matches `which`."""
 
         async def look() -> Open | None:
             return next((wait for wait in await self._office.runbook.waits(entry_id) if which(wait)), None)
@@ -134,7 +134,7 @@ class Play:
         return await self._patiently(entry_id, look)
 
     async def ended(self, entry_id: UUID) -> Entry:
-        """The entry, as soon as it has ended."""
+        """Return the entry as soon as it has ended."""
 
         async def look() -> Entry | None:
             entry = await self._office.runbook.entry(entry_id)
@@ -151,12 +151,12 @@ class Play:
         await self._patiently(entry_id, look)
 
     async def steps(self, entry_id: UUID) -> list[str]:
-        """The verbs that were performed for an entry, in order."""
+        """Return the verbs performed for an entry, in order."""
         events = await self._office.runbook.events(entry_id)
         return [event.detail["verb"] for event in events if event.kind is Kind.STEP_COMPLETED]
 
     async def story(self, entry_id: UUID) -> list[str]:
-        """What happened to an entry, in people's words."""
+        """Return what happened to an entry, in readable sentences."""
         return [told(event) for event in await self._office.runbook.events(entry_id)]
 
     async def _patiently(self, entry_id: UUID, look: Callable[[], Awaitable[Found | None]]) -> Found:
@@ -175,7 +175,7 @@ def _settings(dsn: str, engine: EngineName) -> Settings:
     given = {"dsn": dsn, "engine_id": f"play-{uuid4().hex[:8]}", "tenant": TENANT, "http_port": 0}
     if engine != "inline":
         given["engine"] = engine
-    # Signed payloads need a key, and which one makes no difference to a test.
+    # Signed payloads need a key; any key works for a test.
     keys = {"integrity_keys": {"tests": uuid4().hex}, "integrity_key": "tests"}
     return Settings.model_validate(given | keys | {"poll_wait": _POLL_SECONDS})
 

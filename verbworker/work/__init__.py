@@ -1,1 +1,1 @@
-"""Work moves a job along: push, run, pop, return."""
+"""Moves a job along: push, run, pop, return."""

@@ -1,7 +1,7 @@
-"""The Ameide extension as data: a closed world of elements, attributes and places.
+"""The Ameide extension as data: a closed set of elements, attributes and places.
 
-A schema of XML would let unknown elements pass, because BPMN does not look into extensions. Here what is not listed is
-wrong, and so is a listed element in another place.
+An XML schema would accept unknown elements, because BPMN does not validate extensions. Here anything not listed is an
+error, and so is a listed element in another place.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ WORK = ("serviceTask", "sendTask", "intermediateThrowEvent")
 
 @value
 class AmeideShape:
-    """One element of the extension: where it stands, what it must and may have."""
+    """One element of the extension: its parents, and its required and optional attributes."""
 
     parents: tuple[str, ...]
     required: tuple[str, ...] = ()
@@ -36,28 +36,28 @@ SHAPES: Mapping[str, AmeideShape] = {
     "subscription": AmeideShape(("message",), ("correlationKeyTemplate", "messageIdPath")),
     "updateDefinition": AmeideShape(("userTask",), (), ("name",)),
 }
-# Roots of the paths in a mapping: (of the source, of the target).
+# Root names of the paths in a mapping: (source, target).
 ROOTS = {"input": ("state", "request"), "output": ("result", "state")}
 
 
 def is_used(context: Context) -> bool:
-    """True when a file has anything of the extension, or its profile wants it: then all of its rules hold."""
+    """Return whether a file uses the extension or its profile requires it; then all of the extension's rules apply."""
     return profile_of(context).needs_extension or any(namespace == AMEIDE for namespace, _ in context.elements)
 
 
 def extensions(element: Element, local: str) -> list[Element]:
-    """The elements of the extension with a name that belong to a BPMN element."""
+    """Return the extension elements with a name that belong to a BPMN element."""
     return [found for holder in element.find_all("extensionElements") for found in holder.find_all(local, AMEIDE)]
 
 
 def templates(context: Context) -> Iterator[Attribute]:
-    """Every attribute of the extension that is a template."""
+    """Yield every attribute of the extension that is a template."""
     for element in context.within(AMEIDE):
         yield from (attribute for attribute in element.attributes if attribute.local.endswith("Template"))
 
 
 def is_template(attribute: Attribute) -> bool:
-    """True when the value follows the grammar of templates."""
+    """Return whether the value is a valid template."""
     try:
         parse(attribute.value)
     except TemplateError:
@@ -66,5 +66,5 @@ def is_template(attribute: Attribute) -> bool:
 
 
 def placeholders(attribute: Attribute) -> tuple[Placeholder, ...]:
-    """The placeholders of a template; none when it does not follow the grammar."""
+    """Return the placeholders of a template; none if it is invalid."""
     return parse(attribute.value).placeholders if is_template(attribute) else ()

@@ -1,4 +1,4 @@
-"""Assembly of the typed model from the tree of elements."""
+"""Assemble the typed model from the element tree."""
 
 from verblint.bpmn.binding import bind, written
 from verblint.bpmn.element import BPMN, ZEEBE, Element
@@ -19,7 +19,7 @@ from verblint.bpmn.model import (
 
 _NODE_KINDS = {kind.value: kind for kind in NodeKind if kind is not NodeKind.UNKNOWN}
 _NESTED = (NodeKind.SUB_PROCESS, NodeKind.TRANSACTION, NodeKind.AD_HOC_SUB_PROCESS)
-# What stands in a process or subprocess and is neither node nor flow nor association.
+# Children of a process or subprocess that are neither nodes, flows nor associations.
 _NOT_NODES = frozenset(
     """
     documentation extensionElements auditing monitoring incoming outgoing laneSet property ioSpecification
@@ -32,7 +32,7 @@ _NOT_NODES = frozenset(
 
 
 def assemble(root: Element) -> Definitions:
-    """The typed model of a document. It never fails: what is missing or wrong stays visible in the model."""
+    """Return the typed model of a document. Never fails: missing or invalid parts stay visible in the model."""
     return Definitions(
         element=root,
         processes=tuple(_process(element) for element in root.find_all("process")),
@@ -75,10 +75,10 @@ def _node(element: Element, kind: NodeKind) -> FlowNode:
     values = element.values
     written = values.get
     is_unknown = kind is NodeKind.UNKNOWN
-    # An unknown kind might be anything, so that nothing written in it is overlooked.
+    # An unknown kind might be anything, so its content is read as well.
     loop = element.find("multiInstanceLoopCharacteristics") if kind.is_activity or is_unknown else None
     interrupting = "cancelActivity" if kind is NodeKind.BOUNDARY_EVENT else "isInterrupting"
-    # By place and not by name: that takes half as long, and a file has hundreds.
+    # Positional arguments take half as long as keywords, and a file has hundreds of nodes.
     return FlowNode(
         written("id", ""),
         written("name", ""),
@@ -129,7 +129,7 @@ def _declarations(root: Element, local: str, code: str) -> dict[str, Declaration
 
 
 def _is_true(element: Element, local: str, *, default: bool = False) -> bool:
-    """An XSD boolean: `true` and `1` are true, `false` and `0` are false, anything else is the default."""
+    """Parse an XSD boolean: `true` or `1`, `false` or `0`; anything else is the default."""
     value = element.values.get(local)
     if value is None:
         return default

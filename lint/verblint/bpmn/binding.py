@@ -1,4 +1,4 @@
-"""What the zeebe extension binds to an element: a job type, retries, headers, listeners, mappings."""
+"""What the zeebe extension binds to an element: job type, retries, headers, listeners and mappings."""
 
 from collections.abc import Iterable, Iterator
 
@@ -18,7 +18,7 @@ class Header:
 
 @value
 class Listener:
-    """One execution or task listener: an event and the job it makes."""
+    """One execution or task listener: an event and the job it creates."""
 
     event: str
     type: Expression | None
@@ -38,10 +38,9 @@ class Mapping:
 
 @value(guarded=False)
 class Binding:
-    """Everything the zeebe extension says about one element.
+    """Everything the zeebe extension defines for one element.
 
-    When a model writes something twice the first one counts here, as it does for the engine; the rules see
-    the tree and report the second.
+    If something is written twice, the first one counts, as in the engine; rules check the tree and report the second.
     """
 
     type: Expression | None = None
@@ -55,7 +54,7 @@ class Binding:
 
     @property
     def job_type(self) -> str:
-        """The literal job type, or an empty string when there is none or the engine would compute it."""
+        """The literal job type; empty if it is missing or an expression."""
         return "" if self.type is None or self.type.is_feel else self.type.text
 
 
@@ -63,13 +62,13 @@ _NOTHING = Binding()
 
 
 def bind(element: Element) -> Binding:
-    """Read the extension elements of a process, an activity or an event."""
+    """Read the extension elements of a process, activity or event."""
     found = _extensions(element)
     if not found:
         return _NOTHING
     definition = next(iter(found.get("taskDefinition", ())), None)
     if definition is not None and len(found) == 1:
-        # What most tasks have, and nothing else.
+        # Most tasks have only this.
         return Binding(written(definition, "type"), written(definition, "retries"), (), (), (), (), False, definition)
     return Binding(
         type=written(definition, "type"),
@@ -84,13 +83,13 @@ def bind(element: Element) -> Binding:
 
 
 def written(element: Element | None, local: str) -> Expression | None:
-    """The value of an unqualified attribute with its place, or None when either is missing."""
+    """Return the value of an unqualified attribute with its place, or None if either is missing."""
     text = element.values.get(local) if element is not None else None
     return Expression(text, element, local) if element is not None and text is not None else None
 
 
 def _extensions(element: Element) -> dict[str, list[Element]]:
-    """The extension elements of the engine, by name."""
+    """Return the zeebe extension elements by name."""
     found: dict[str, list[Element]] = {}
     for holder in element.children:
         if holder.local == "extensionElements" and holder.namespace == BPMN:

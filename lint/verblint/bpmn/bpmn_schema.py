@@ -1,7 +1,7 @@
-"""The elements of BPMN as data: what may stand inside each, in which order, and with which attributes.
+"""The elements of BPMN as data: the children each may have, their order, and its attributes.
 
-Engines check models against the schema of the standard before they look at them, so a model that breaks it is not
-deployed. Choreographies and conversations are left out: no engine executes them, and they are refused as unknown.
+Engines validate models against the standard's schema first, so a model that violates it is not deployed. Choreographies
+and conversations are omitted: no engine executes them, so they are rejected as unknown.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,8 +11,8 @@ from verblint.bpmn.element import BPMN, Element
 from verblint.bpmn.element_group import ElementGroup
 from verblint.startup.value import value
 
-# name: base | children in order | attributes. A child with ? stands at most once, with * any number of times, otherwise
-# once. A name with a capital is a group. An attribute with ! is required; :b is a boolean, :i an integer, :n an id.
+# name: base | children in order | attributes. A child with ? occurs at most once, with * any number of times, otherwise
+# once. A capitalized name is a group. An attribute with ! is required; :b is a boolean, :i an integer, :n an id.
 _TYPES = """
 Element           |                  | documentation* extensionElements? | id:n
 Expression        | Element          | |
@@ -125,7 +125,7 @@ resourceParameterBinding | Element   | expression | parameterRef!
 resourceAssignmentExpression | Element | expression |
 """
 
-# Elements that are another type under a name of their own.
+# Further element names of a type.
 _ALIASES = {
     "DataAssociation": "dataInputAssociation dataOutputAssociation",
     "DataItem": "dataInput dataOutput inputDataItem outputDataItem",
@@ -159,15 +159,15 @@ _GROUPS = {
     " correlationProperty endPoint " + _EVENT_DEFINITIONS,
     "expression": "expression formalExpression",
 }
-# An engine refuses these without an id, although the schema does not.
+# Engines require an id on these, although the schema does not.
 IDENTIFIED = frozenset(f"{_GROUPS['Flow']} process message".split()) - {"dataObject", "dataObjectReference"}
-# Elements whose content is text, or whatever people like.
+# Types whose elements contain text or arbitrary content.
 _MIXED = ("Expression", "Word", "documentation", "text", "script")
 
 
 @value(guarded=False)
 class ChildSlot:
-    """One place in the order of children: the names that fit, and how often."""
+    """One position in the order of children: the allowed names, and how often they may occur."""
 
     names: frozenset[str]
     is_required: bool
@@ -176,7 +176,7 @@ class ChildSlot:
 
 @value(slots=False, eq=False)
 class Content:
-    """What an element may have: children in order, attributes with their types, text or none."""
+    """What an element may have: children in order, attributes with their types, and text."""
 
     slots: tuple[ChildSlot, ...]
     attributes: Mapping[str, str]
@@ -186,13 +186,13 @@ class Content:
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
-        """The slot of each child by its name; of two slots the first counts."""
+        """The slot number of each child name; if a name is in two slots, the first one."""
         slots = reversed(list(enumerate(self.slots)))
         return {name: number for number, slot in slots for name in slot.names}
 
     @cached_property
     def required_slots(self) -> tuple[ChildSlot, ...]:
-        """The children it cannot be without."""
+        """The required children."""
         return tuple(slot for slot in self.slots if slot.is_required)
 
     @cached_property
@@ -203,20 +203,20 @@ class Content:
 
 @cache
 def names() -> Mapping[str, str]:
-    """The name of every element of BPMN, and the type it has."""
+    """Return every BPMN element name with its type."""
     own = {name: name for name in _types() if name[0].islower()}
     return own | {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
 
 
 @cache
 def content(local: str) -> Content | None:
-    """What the element with this name may have, or None when BPMN has no such element."""
+    """Return what an element with this name may have, or None if BPMN has no such element."""
     name = names().get(local)
     return _content(name, _types()) if name is not None else None
 
 
 def known_elements(elements: Mapping[tuple[str, str], ElementGroup]) -> Iterator[tuple[Content, ElementGroup]]:
-    """The BPMN elements among some, those of one name together with what they may have."""
+    """Yield the groups of known BPMN elements, each with what they may have."""
     for (namespace, local), alike in elements.items():
         known = content(local) if namespace == BPMN else None
         if known is not None:
@@ -259,7 +259,7 @@ def _bare(attribute: str) -> str:
 
 
 def own_text(element: Element) -> str:
-    """The text directly inside an element, without that of its children."""
+    """Return the text directly inside an element, without that of its children."""
     chunks, at = element.document.chunks, element.first_chunk
     parts: list[str] = []
     for child in element.children:

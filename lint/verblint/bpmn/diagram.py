@@ -1,4 +1,4 @@
-"""The diagram of a model: half of its bytes, of which nothing is ever evaluated."""
+"""The diagram of a model: half of its bytes, and never evaluated."""
 
 from collections.abc import Iterator
 from itertools import accumulate, repeat
@@ -14,9 +14,10 @@ TAG = f"{DIAGRAM}{SEPARATOR}{_NAME.decode()}"
 
 
 def end_of_inside(content: bytes, elements: int, depth: int) -> int:
-    """The byte of the end tag of the only diagram, when it is plain enough for a parser to run through unwatched.
+    """Return the offset of the diagram's end tag if the parser can skip the diagram without callbacks, otherwise 0.
 
-    Plain is: no markup but tags, no bracket inside a value, and within the limits. Otherwise, or without a diagram, 0.
+    The file must have exactly one diagram, without markup other than tags, without brackets in values, and within the
+    limits.
     """
     start = content.find(_NAME)
     last = content.find(_NAME, start + 1)
@@ -25,19 +26,19 @@ def end_of_inside(content: bytes, elements: int, depth: int) -> int:
         return 0
     end = content.rfind(b"<", start, last)
     inside = content[start:end]
-    # Each stretch opens some elements and ends with the end tag of one.
+    # Each stretch opens some elements and ends with one end tag.
     stretches = inside.split(b"</")
     opened = list(map(bytes.count, stretches, repeat(b"<")))
-    # The first bracket closes the tag of the diagram itself. Comments and the like could hide tags, or seem to be some.
+    # The first bracket closes the diagram's own start tag. Comments and the like could hide tags, or look like tags.
     is_plain = content[end : end + 2] == b"</" and inside.count(b">") == sum(opened) + len(stretches)
     if not is_plain or b"!" in inside or b"?" in inside:
         return 0
-    # Only an element with an end tag can hold another, so a small diagram cannot be deep.
+    # Only an element with an end tag can contain another, so a small diagram cannot be deep.
     return end if len(stretches) + 1 < depth or _deepest(stretches, opened) + 2 < depth else 0
 
 
 def ends_with_root(content: bytes, end: int) -> bool:
-    """True when nothing stands behind a diagram, whose end tag is at a byte, but the end of the element around it."""
+    """Return whether only the end tag of the root follows the diagram, whose end tag is at `end`."""
     behind = content[end:]
     parts = behind.split(b">")
     has_two_tags = len(parts) == 3 and behind.count(b"<") == 2
@@ -45,13 +46,13 @@ def ends_with_root(content: bytes, end: int) -> bool:
 
 
 def ids(inside: bytes) -> list[bytes] | None:
-    """Every id in the bytes of a diagram, and perhaps more; None where they are written in an unusual way."""
-    # Other quotes and references: no modeler writes them.
+    """Return every id in the bytes of a diagram, and maybe more; None if they are written in an unusual way."""
+    # Single quotes and character references: no modeler writes them.
     return _ID.findall(inside) if b"'" not in inside and b"&" not in inside else None
 
 
 def exact_ids(content: bytes) -> list[tuple[str, int]]:
-    """Every id of an element in a diagram, with the byte of its tag."""
+    """Return every element id in a diagram with the offset of its tag."""
     found: list[tuple[str, int]] = []
     inside = 0
     parser = ParserCreate("utf-8", SEPARATOR)
@@ -72,7 +73,7 @@ def exact_ids(content: bytes) -> list[tuple[str, int]]:
 
 
 def _deepest(stretches: list[bytes], opened: list[int]) -> int:
-    """How deep elements stand in one another, of which so many are opened in each stretch; some close themselves."""
+    """Return the nesting depth, given the stretches and how many elements each one opens; some are self-closing."""
     staying = map(sub, opened, map(bytes.count, stretches, repeat(b"/>")))
     depths: Iterator[int] = accumulate(map(sub, staying, repeat(1)))
     return 1 + max(depths)

@@ -1,4 +1,4 @@
-"""The elements of an XML document, each of which remembers the bytes it came from."""
+"""The elements of an XML document, each with its position in the file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -17,7 +17,7 @@ AMEIDE = "https://ameide.io/schema/bpmn/extensions/v1"
 VERBWORKER = "urn:verbworker:bpmn:v1"
 DIAGRAM = "http://www.omg.org/spec/BPMN/20100524/DI"
 CAMUNDA_7 = "http://camunda.org/schema/1.0/bpmn"
-# Namespaces of tools that draw, and those whose values have rules and readers of their own.
+# Namespaces of drawing tools, and those whose values are checked by their own rules and readers.
 KNOWN_NAMESPACES = frozenset(
     {
         *(BPMN, ZEEBE, CAMUNDA_7, AMEIDE, VERBWORKER, DIAGRAM, ""),
@@ -31,9 +31,9 @@ KNOWN_NAMESPACES = frozenset(
     }
 )
 
-# A line feed cannot stand in a local name, so the last one in a key always ends the namespace.
+# A local name cannot contain a line feed, so the last one in a key always ends the namespace.
 SEPARATOR = "\n"
-# A quoted value may hold ">", so the end of a tag is found by stepping over the quotes.
+# A quoted value may contain ">", so the end of a tag is found by skipping quoted values.
 _TAG = pattern(rb"""<([^\s/>]++)(?:[^"'>]+|"[^"]*"|'[^']*')*+>""")
 _RAW_ATTRIBUTE = pattern(rb"""\s+([^\s=]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _REFERENCE_OR_LINE_END = pattern(rb"&[#\w]+;|\r\n")
@@ -41,7 +41,7 @@ _REFERENCE_OR_LINE_END = pattern(rb"&[#\w]+;|\r\n")
 
 @value(guarded=False)
 class Place:
-    """A stretch of bytes inside an element: what a finding points at and what a fix replaces."""
+    """A range of bytes in an element: what a finding points at or a fix replaces."""
 
     element: "Element"
     start: int
@@ -49,12 +49,12 @@ class Place:
 
     @property
     def position(self) -> Position:
-        """Where the stretch begins."""
+        """The position of the first character."""
         return self.element.document.source.position(self.start)
 
     @property
     def end_position(self) -> Position:
-        """Where the stretch ends (the first character after it)."""
+        """The position after the last character."""
         return self.element.document.source.position(self.end)
 
 
@@ -69,27 +69,27 @@ class Attribute:
 
     @property
     def key(self) -> str:
-        """Its key among the values of the element."""
+        """Its key in the values of the element."""
         return key_of(self.local, self.namespace)
 
     @property
     def name_start(self) -> int:
-        """The byte where the name begins."""
+        """The offset of the name."""
         return self._span[0]
 
     @property
     def start(self) -> int:
-        """The byte where the value begins, behind its quote."""
+        """The offset of the value, after its opening quote."""
         return self._span[1]
 
     @property
     def end(self) -> int:
-        """The byte of the quote that ends the value."""
+        """The offset of the closing quote."""
         return self._span[2]
 
     @property
     def _span(self) -> tuple[int, int, int]:
-        # Looked for when somebody asks, because of most attributes nobody does.
+        # Computed on demand, because it is not needed for most attributes.
         number = list(self.element.values).index(self.key)
         return next(islice(self.element.attribute_spans(), number, None))
 
@@ -100,16 +100,16 @@ class Attribute:
 
     @property
     def whole(self) -> Place:
-        """Name, equals sign and quoted value together."""
+        """Name, equals sign and quoted value."""
         return Place(self.element, self.name_start, self.end + 1)
 
     def part(self, start: int, end: int) -> Place:
-        """The bytes that hold characters `start` to `end` of the decoded value."""
+        """Return the bytes of characters `start` to `end` of the decoded value."""
         offsets = self._offsets()
         return Place(self.element, offsets[start], offsets[end])
 
     def _offsets(self) -> list[int]:
-        """The byte offset of every character of the value, and of its end."""
+        """Return the offset of every character of the value, and of its end."""
         raw = self.element.document.source.content[self.start : self.end]
         offsets: list[int] = []
         at = 0
@@ -122,27 +122,27 @@ class Attribute:
 
 
 def key_of(local: str, namespace: str = "") -> str:
-    """The key of an attribute among the values of an element."""
+    """Return the key of an attribute in the values of an element."""
     return f"{namespace}{SEPARATOR}{local}" if namespace else local
 
 
 def name_of(key: str) -> tuple[str, str]:
-    """The namespace and the local name that a key stands for."""
+    """Return the namespace and local name of a key."""
     namespace, _, local = key.rpartition(SEPARATOR)
     return namespace, local
 
 
 def _characters(raw: bytes, begin: int) -> Iterator[int]:
-    # Every byte but a UTF-8 continuation byte starts a character.
+    # Every byte except a UTF-8 continuation byte starts a character.
     return (begin + index for index, byte in enumerate(raw) if byte & 0xC0 != 0x80)
 
 
 @value(slots=False, eq=False, guarded=False)
 class Document:
-    """What all elements of one file share: its source, its character data and its interruptions.
+    """The data shared by all elements of one file: its source, character data and interruptions.
 
-    Character data is kept once, in document order; an element knows which run of it is its own. The inside of a
-    diagram is left out.
+    Character data is stored once, in document order; an element knows its own range of it. The content of diagrams is
+    left out.
     """
 
     source: Source
@@ -151,7 +151,7 @@ class Document:
     elements: dict[tuple[str, str], ElementGroup] = field(default_factory=dict)
 
     def take_apart(self) -> None:
-        """Cut the tree into pieces, so that it goes at once and not when the garbage collector comes round."""
+        """Break reference cycles in the tree, so that it is freed immediately and not by the garbage collector."""
         for alike in self.elements.values():
             for element in alike:
                 if element.children:
@@ -170,12 +170,12 @@ class Document:
 
     @property
     def is_plain(self) -> bool:
-        """True when nothing can be hidden in the file: it is ASCII, without backticks and delete characters."""
+        """Whether nothing can be hidden in the file: it is ASCII, without backticks and delete characters."""
         content = self.source.content
         return content.isascii() and b"`" not in content and b"\x7f" not in content
 
     def may_hold(self, word: str) -> bool:
-        """False when no text and no value outside the diagram holds an ASCII word, so that none need be looked at."""
+        """Return False if no text or value outside the diagram contains an ASCII word, so that none needs checking."""
         content, sought = self.source.content, word.encode()
         start, close = self._diagram
         if content.find(sought, 0, start) >= 0 or content.find(sought, close) >= 0 or self._is_obscured:
@@ -184,28 +184,28 @@ class Document:
 
     @cached_property
     def _diagram(self) -> tuple[int, int]:
-        """The bytes between which the diagram stands; what stands behind it is hardly more than the last tag."""
+        """The offsets between which the diagram is; hardly more than the last tag follows it."""
         diagrams = self.elements.get((DIAGRAM, "BPMNDiagram"))
         return (diagrams[0].start, diagrams[0].close) if diagrams else (len(self.source.content),) * 2
 
     @cached_property
     def _is_obscured(self) -> bool:
-        """True when a value may write any character as a reference; modelers so write the line ends of labels."""
+        """Whether characters may be written as references, other than the line ends that modelers write in labels."""
         content = self.source.content
         return b"&" in content and content.count(b"&#") > content.count(b"&#10;") + content.count(b"&#xA;")
 
     @cached_property
     def _pieced_text(self) -> str:
-        """All text, where some of it may not stand in the file as it reads."""
+        """All text, if some of it may be written differently in the file."""
         return "".join(self.chunks) if self.interruptions or b"<![CDATA[" in self.source.content else ""
 
 
 class Element:
-    """One XML element; its name and the names of its attributes are by namespace URI.
+    """One XML element; its name and the names of its attributes use namespace URIs.
 
-    `values` are the attributes under their keys: the local name, behind its namespace if it has one. `start` is the
-    byte of its bracket, `close` the byte of its end tag or, without one, the byte behind it. Treat it as frozen: only
-    the reader writes it.
+    `values` are the attributes by key: the local name, after its namespace if it has one. `start` is the offset of the
+    opening bracket, `close` that of the end tag or, without one, of the first byte after the element. Treat it as
+    frozen: only the reader modifies it.
     """
 
     __slots__ = (
@@ -258,33 +258,33 @@ class Element:
 
     @property
     def whole(self) -> Place:
-        """The element with everything inside."""
+        """The element with its content."""
         return Place(self, self.start, self.end)
 
     @property
     def tag_end(self) -> int:
-        """The byte after the start tag."""
+        """The offset after the start tag."""
         return self._tag().end()
 
     @property
     def end(self) -> int:
-        """The byte after the whole element."""
+        """The offset after the whole element."""
         content, tag_end = self.document.source.content, self.tag_end
         return tag_end if content[tag_end - 2 : tag_end] == b"/>" else content.index(b">", self.close) + 1
 
     @property
     def text(self) -> str:
-        """All character data inside, in document order, comments and processing instructions left out.
+        """All character data inside, in document order, without comments and processing instructions.
 
-        This is what the engine evaluates: it too joins the text on both sides of a comment.
+        This is what the engine evaluates: it also joins the text on both sides of a comment.
         """
         chunks, first = self.document.chunks, self.first_chunk
         return chunks[first] if self.last_chunk == first + 1 else "".join(chunks[first : self.last_chunk])
 
     @property
     def interruptions(self) -> list[int]:
-        """The byte offsets of comments and processing instructions inside."""
-        # Hardly any file needs it: a library of its own, which takes its time to load.
+        """The offsets of comments and processing instructions inside."""
+        # Slow to import, and needed by hardly any file.
         from bisect import bisect_left
 
         marks = self.document.interruptions
@@ -300,39 +300,39 @@ class Element:
 
     @property
     def attributes(self) -> list[Attribute]:
-        """Every attribute in document order, namespace declarations left out."""
+        """Every attribute in document order, without namespace declarations."""
         return [self.written(key) for key in self.values]
 
     def get(self, local: str, namespace: str = "") -> str | None:
-        """The value of an attribute, or None."""
+        """Return the value of an attribute, or None."""
         return self.values.get(key_of(local, namespace) if namespace else local)
 
     def attribute(self, local: str, namespace: str = "") -> Attribute | None:
-        """The attribute with its place, or None."""
+        """Return the attribute with its place, or None."""
         key = key_of(local, namespace) if namespace else local
         return self.written(key) if key in self.values else None
 
     def written(self, key: str) -> Attribute:
-        """The attribute under a key, which is there."""
+        """Return the attribute with a key that exists."""
         return Attribute(self, *name_of(key), self.values[key])
 
     def is_a(self, local: str, namespace: str = BPMN) -> bool:
-        """True when the element has this name."""
+        """Return whether the element has this name."""
         return self.local == local and self.namespace == namespace
 
     def find(self, local: str, namespace: str = BPMN) -> "Element | None":
-        """The first child with this name, or None."""
+        """Return the first child with this name, or None."""
         for child in self.children:
             if child.local == local and child.namespace == namespace:
                 return child
         return None
 
     def find_all(self, local: str, namespace: str = BPMN) -> Iterator["Element"]:
-        """The children with this name."""
+        """Return the children with this name."""
         return (child for child in self.children if child.local == local and child.namespace == namespace)
 
     def walk(self, local: str | None = None, namespace: str = BPMN) -> Iterator["Element"]:
-        """This element and everything below it in document order; with a name, only those so named."""
+        """Yield this element and all below it in document order; with a name, only those with that name."""
         if local is not None:
             alike = self.document.elements.get((namespace, local), ())
             yield from self._inside(alike) if alike and self.parent is not None else alike
@@ -347,15 +347,15 @@ class Element:
         from bisect import bisect_left
 
         first = bisect_left(alike, self.start, key=lambda element: element.start)
-        # Behind an element without content the next one may begin at once, and is not inside.
+        # After an empty element the next one may start at `close`; it is not inside.
         return takewhile(lambda element: element is self or element.start < self.close, islice(alike, first, None))
 
     def part(self, start: int, end: int) -> Place:
-        """The bytes that hold characters `start` to `end` of `text`; `start` must be below `end`."""
+        """Return the bytes of characters `start` to `end` of `text`; `start` must be less than `end`."""
         return Place(self, self._offset(start), self._offset(end - 1, after=True))
 
     def _offset(self, index: int, *, after: bool = False) -> int:
-        """The byte where a character of `text` begins, or with `after` where it ends."""
+        """Return the offset where a character of `text` starts, or with `after` where it ends."""
         pieces = self._pieces()
         number = 0
         while index >= len(pieces[number][0]):
@@ -366,12 +366,12 @@ class Element:
             return begin + len(chunk[:index].encode())
         if len(chunk) > 1:
             return begin + len(chunk[: index + 1].encode())
-        # A piece of one character may be written longer: as a reference, or as a Windows line end.
+        # A piece of one character may be longer in the file: a reference or a Windows line end.
         match = _REFERENCE_OR_LINE_END.match(self.document.source.content, begin)
         return match.end() if match else begin + len(chunk.encode())
 
     def _pieces(self) -> list[tuple[str, int]]:
-        """The text in the pieces it was written in, each with its first byte."""
+        """Return the pieces the text is written in, each with its offset."""
         pieces: list[tuple[str, int]] = []
         parser = ParserCreate("utf-8")
         parser.CharacterDataHandler = lambda text: pieces.append((text, self.start + parser.CurrentByteIndex))
@@ -379,7 +379,7 @@ class Element:
         return pieces
 
     def attribute_spans(self) -> Iterator[tuple[int, int, int]]:
-        """The bytes of every attribute in document order: where its name, its value and its last quote begin."""
+        """Yield the offsets of every attribute in document order: its name, its value and its closing quote."""
         content, at = self.document.source.content, self._tag().end(1)
         while match := _RAW_ATTRIBUTE.match(content, at):
             at = match.end()

@@ -1,7 +1,7 @@
-"""Elements that are alike: all of one name in a file.
+"""All elements of one name in a file.
 
-Most rules ask the same of every element of a name, and most files answer all of them in the same way. What is asked
-here is worked out once for all rules, and for all elements at a time.
+Most rules ask the same question about every element of a name, and in most files all of them have the same answer.
+Answers are computed once, for all rules and all elements of the group.
 """
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ElementGroup(list["Element"]):
-    """The elements of one name, in document order. Ask when the file is read: answers are kept."""
+    """The elements of one name, in document order. Use it after the file is read: answers are cached."""
 
     __slots__ = ("_columns", "_keys", "_rows")
 
@@ -23,14 +23,14 @@ class ElementGroup(list["Element"]):
 
     @property
     def keys(self) -> set[str]:
-        """The keys of the attributes that at least one of them has."""
+        """The keys of the attributes that at least one element has."""
         if not self._rows:
             self._rows = [element.values for element in self]
             self._keys = self._keys.union(*self._rows)
         return self._keys
 
     def column(self, key: str) -> list[str]:
-        """The values of an attribute, of those that have it."""
+        """Return the values of an attribute, from the elements that have it."""
         column = self._columns.get(key)
         if column is None:
             column = [row[key] for row in self._rows if key in row] if key in self.keys else []
@@ -38,6 +38,6 @@ class ElementGroup(list["Element"]):
         return column
 
     def all_have(self, key: str) -> bool:
-        """True when every one of them has an attribute, and none has it empty."""
+        """Return whether every element has this attribute with a non-empty value."""
         column = self.column(key)
         return len(column) == len(self) and "" not in column

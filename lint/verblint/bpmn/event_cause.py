@@ -8,7 +8,7 @@ from verblint.startup.value import value
 
 
 class TimerKind(StrEnum):
-    """How a timer says its time; the values are the names of the BPMN elements."""
+    """How a timer defines its time; the values are the names of the BPMN elements."""
 
     DATE = "timeDate"
     DURATION = "timeDuration"
@@ -17,7 +17,7 @@ class TimerKind(StrEnum):
 
 @value(guarded=False)
 class Timer:
-    """It is time. `kind` and `when` are None where the model does not say."""
+    """A point in time is reached. `kind` and `when` are None if the model does not define them."""
 
     kind: TimerKind | None
     when: Expression | None
@@ -26,7 +26,7 @@ class Timer:
 
 @value(guarded=False)
 class MessageEvent:
-    """A message arrives, or leaves; `ref` is the id of the message."""
+    """A message is received or sent; `ref` is the id of the message."""
 
     ref: str
     element: Element
@@ -50,7 +50,7 @@ class Escalation:
 
 @value
 class SignalEvent:
-    """A signal is broadcast or heard."""
+    """A signal is broadcast or received."""
 
     ref: str
     element: Element
@@ -58,14 +58,14 @@ class SignalEvent:
 
 @value
 class Terminate:
-    """The scope ends at once, with every token in it."""
+    """The scope ends immediately, with every token in it."""
 
     element: Element
 
 
 @value
 class Compensate:
-    """Completed work is undone: of one activity, or without `ref` of the scope."""
+    """Completed work is undone: that of one activity, or without `ref` of the whole scope."""
 
     ref: str
     element: Element
@@ -73,7 +73,7 @@ class Compensate:
 
 @value
 class Link:
-    """A jump inside one scope from the throwing to the catching event of the same name."""
+    """A jump within one scope from the throwing to the catching event of the same name."""
 
     name: str
     element: Element
@@ -81,7 +81,7 @@ class Link:
 
 @value
 class Conditional:
-    """Variables made a condition true."""
+    """A condition on variables became true."""
 
     condition: Expression | None
     element: Element
@@ -89,7 +89,7 @@ class Conditional:
 
 @value
 class UnknownEvent:
-    """An event definition this model does not know; rules and engines refuse it by name."""
+    """An unknown event definition; rules and engines reject it by name."""
 
     element: Element
 
@@ -100,7 +100,7 @@ EventDefinition = (
 
 
 def event_definitions(element: Element) -> tuple[EventDefinition, ...]:
-    """The event definitions written inside an event, in document order."""
+    """Return the event definitions in an event, in document order."""
     return tuple(
         _event_definition(child)
         for child in element.children

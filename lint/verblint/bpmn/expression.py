@@ -1,15 +1,15 @@
-"""A value the engine might evaluate, and the place in the file it was written at."""
+"""A value the engine might evaluate, with its place in the file."""
 
 from verblint.bpmn.element import Attribute, Element, Place
 from verblint.startup.value import value
 
-# The engine trims element text like Java does; XML lets only these four through.
+# The engine trims element text like Java; XML allows only these four characters.
 _BLANK = " \t\r\n"
 
 
 @value(guarded=False)
 class Expression:
-    """Text as the engine reads it: an attribute's value as it stands, an element's text trimmed."""
+    """Text as the engine reads it: an attribute's value unchanged, an element's text trimmed."""
 
     text: str
     element: Element
@@ -18,7 +18,7 @@ class Expression:
 
     @classmethod
     def of(cls, written: Element | Attribute) -> "Expression":
-        """The expression an attribute or an element holds."""
+        """Create the expression of an attribute or an element."""
         if isinstance(written, Attribute):
             return cls(written.value, written.element, written.key)
         text = written.text
@@ -26,26 +26,26 @@ class Expression:
 
     @property
     def written(self) -> Element | Attribute:
-        """What holds the text: the attribute under the key, or without a key the element."""
+        """The attribute with the key, or without a key the element."""
         return self.element.written(self.key) if self.key else self.element
 
     @property
     def is_feel(self) -> bool:
-        """True when the engine evaluates the text; otherwise it takes it literally."""
+        """Whether the engine evaluates the text instead of taking it literally."""
         return len(self.text) > 1 and self.text.startswith("=")
 
     @property
     def feel(self) -> str:
-        """The text behind the equals sign."""
+        """The text after the equals sign."""
         return self.text[1:] if self.is_feel else ""
 
     @property
     def place(self) -> Place:
-        """Where the text stands; an element without text gives its start tag."""
+        """The place of the text, or the start tag of an element without text."""
         return self.part(0, len(self.text))
 
     def part(self, start: int, end: int) -> Place:
-        """The bytes that hold characters `start` to `end` of `text`; of nothing, one character or the tag is shown."""
+        """Return the bytes of characters `start` to `end` of `text`: at least one, or the tag if there is no text."""
         if not self.text:
             return self.written.place
         start = max(0, min(start, len(self.text) - 1))

@@ -1,7 +1,7 @@
-"""The typed model of a BPMN file: what the rules check and what the embedded engine executes.
+"""The typed model of a BPMN file: what the rules check and the embedded engine executes.
 
-Nothing here judges. A reference that leads nowhere stays the text it was, a missing name is an empty string,
-and an element of an unknown kind is a node of kind UNKNOWN: the rules decide what that means.
+The model does not validate. A dangling reference stays as written, a missing name is an empty string, and an element of
+an unknown kind is a node of kind UNKNOWN: rules decide what that means.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from verblint.startup.value import field, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Loading `typing` would take a tenth of a start.
+    # Importing `typing` would take a tenth of the startup time.
     from typing import TypeVar
 
     Item = TypeVar("Item")
@@ -52,7 +52,7 @@ class NodeKind(StrEnum):
     UNKNOWN = ""
 
     def __init__(self, local: str) -> None:
-        """Note what people ask of a kind; asked for every node of every file, it must not be worked out each time."""
+        """Precompute properties that are read for every node of every file."""
         self.is_event = local.endswith("Event")
         self.is_gateway = local.endswith("Gateway")
         # Tasks, subprocesses and call activities.
@@ -60,13 +60,13 @@ class NodeKind(StrEnum):
 
 
 EVENTS = tuple(kind for kind in NodeKind if kind.is_event)
-# What is unknown may be an event.
+# An unknown node may be an event.
 EVENTFUL = (*EVENTS, NodeKind.UNKNOWN)
 
 
 @value(guarded=False)
 class SequenceFlow:
-    """An arrow from one node to the next, perhaps under a condition."""
+    """A flow from one node to the next, optionally with a condition."""
 
     id: str
     name: str
@@ -114,18 +114,18 @@ class FlowNode:
 
     @property
     def event(self) -> EventDefinition | None:
-        """The event definition, when there is exactly one."""
+        """The event definition, if there is exactly one."""
         return self.events[0] if len(self.events) == 1 else None
 
     @property
     def is_compensation_boundary(self) -> bool:
-        """True for a boundary event that only names a compensation handler."""
+        """Whether this is a boundary event that only names a compensation handler."""
         return self.kind is NodeKind.BOUNDARY_EVENT and isinstance(self.event, Compensate)
 
 
 @value(slots=False, eq=False, guarded=False)
 class Scope:
-    """The inside of a process or a subprocess: its nodes, flows and associations in document order."""
+    """The content of a process or subprocess: its nodes, flows and associations in document order."""
 
     nodes: tuple[FlowNode, ...]
     flows: tuple[SequenceFlow, ...]
@@ -133,12 +133,12 @@ class Scope:
 
     @cached_property
     def by_id(self) -> dict[str, FlowNode]:
-        """Nodes of this scope by id; of two with one id the first."""
+        """Nodes of this scope by id; the first one if an id is duplicated."""
         return {node.id: node for node in reversed(self.nodes) if node.id}
 
     @cached_property
     def flows_by_id(self) -> dict[str, SequenceFlow]:
-        """Flows of this scope by id; of two with one id the first."""
+        """Flows of this scope by id; the first one if an id is duplicated."""
         return {flow.id: flow for flow in reversed(self.flows) if flow.id}
 
     @cached_property
@@ -154,15 +154,15 @@ class Scope:
         return _grouped((n.attached_to, n) for n in self.nodes if n.kind is NodeKind.BOUNDARY_EVENT)
 
     def outgoing(self, node: FlowNode) -> list[SequenceFlow]:
-        """The flows that leave a node, in document order."""
+        """Return the flows that leave a node, in document order."""
         return self._outgoing.get(node.id, [])
 
     def incoming(self, node: FlowNode) -> list[SequenceFlow]:
-        """The flows that reach a node, in document order."""
+        """Return the flows that enter a node, in document order."""
         return self._incoming.get(node.id, [])
 
     def boundaries(self, node: FlowNode) -> list[FlowNode]:
-        """The boundary events on an activity."""
+        """Return the boundary events on an activity."""
         return self._boundaries.get(node.id, [])
 
     @cached_property
@@ -176,12 +176,12 @@ class Scope:
         return _grouped(caught)
 
     def compensation_handler(self, boundary: FlowNode) -> FlowNode | None:
-        """The activity that undoes what the boundary event's activity did."""
+        """Return the activity that undoes the work of the boundary event's activity."""
         return self.by_id.get(self._associated.get(boundary.id, ""))
 
     @cached_property
     def handlers(self) -> dict[str, FlowNode]:
-        """The compensation handlers by id, each with the activity it undoes."""
+        """The undone activities, by the id of their compensation handler."""
         found: dict[str, FlowNode] = {}
         for node in self.nodes:
             handler = self.compensation_handler(node) if node.is_compensation_boundary else None
@@ -191,20 +191,20 @@ class Scope:
         return found
 
     def link_targets(self, node: FlowNode) -> list[FlowNode]:
-        """The events at which a token comes out that a link event throws."""
+        """Return the events that catch what a link event throws."""
         if node.kind is not NodeKind.THROW_EVENT or not isinstance(node.event, Link):
             return []
         return self._catching_links.get(node.event.name, [])
 
     def walk(self) -> Iterator[tuple["Scope", FlowNode]]:
-        """Every node here and in all nested scopes, each with the scope it stands in."""
+        """Yield every node in this and all nested scopes, each with its scope."""
         for node in self.nodes:
             yield self, node
             if node.scope is not None:
                 yield from node.scope.walk()
 
     def scopes(self) -> Iterator["Scope"]:
-        """This scope and all nested ones."""
+        """Yield this scope and all nested ones."""
         yield self
         for node in self.nodes:
             if node.scope is not None:
@@ -231,19 +231,19 @@ class Process:
         return _grouped((place[1].kind, place) for place in self._nodes)
 
     def walk(self, *kinds: NodeKind) -> Iterator[tuple[Scope, FlowNode]]:
-        """Every node at every depth, each with the scope it stands in; with kinds, those of each kind together."""
+        """Return every node at every depth, each with its scope; with kinds, grouped by kind."""
         if not kinds:
             return iter(self._nodes)
         return chain.from_iterable([self._by_kind.get(kind, ()) for kind in kinds])
 
     def flows(self) -> Iterator[tuple[Scope, SequenceFlow]]:
-        """Every sequence flow at every depth, each with the scope it stands in."""
+        """Yield every sequence flow at every depth, each with its scope."""
         return ((scope, flow) for scope in self.scope.scopes() for flow in scope.flows)
 
 
 @value
 class MessageDeclaration:
-    """A message by name, with the key that tells its receivers apart."""
+    """A message by name, with the key that distinguishes its receivers."""
 
     id: str
     name: str
@@ -253,7 +253,7 @@ class MessageDeclaration:
 
 @value
 class Declaration:
-    """An error, an escalation or a signal: an id and the code or name it stands for."""
+    """An error, escalation or signal: an id, and its code or name."""
 
     id: str
     name: str

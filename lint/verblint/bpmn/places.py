@@ -1,7 +1,7 @@
-"""The places of a model where the engine, or something beside it, might evaluate what is written.
+"""The places of a model whose values the engine or another tool might evaluate.
 
-A value is evaluated when it begins with an equals sign: an attribute's as it stands, an element's text once trimmed.
-Names of flow nodes, documentation, annotations and the diagram are never evaluated and are not among the places.
+A value is evaluated if it starts with an equals sign: an attribute's as written, an element's text after trimming.
+Names of flow nodes, documentation, annotations and the diagram are never evaluated and are not included.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +27,7 @@ class EvaluationPolicy(Enum):
 
 @value
 class WrittenText:
-    """A value in a place: the element, the name of the attribute (empty for text), and what is written there."""
+    """A value in a place: the element, the name of the attribute (empty for text), and the value."""
 
     element: Element
     attribute: str
@@ -35,13 +35,13 @@ class WrittenText:
 
     @property
     def flag(self) -> str:
-        """The flag that is written there, or an empty string."""
+        """The flag in this place, or an empty string."""
         name = single_name(self.value.feel) if self.value.is_feel else None
         return name if name is not None and is_flag(name) else ""
 
 
-# Every place without a rule of its own. An attribute of a BPMN or zeebe element that is not here must not be evaluated
-# either, but then some other rule says so: the element is forbidden, or the attribute unknown.
+# Every place without a rule of its own. Other attributes of BPMN or zeebe elements must not be evaluated either, but
+# other rules report them: the element is forbidden, or the attribute unknown.
 POLICIES: Mapping[tuple[str, str], EvaluationPolicy] = {
     ("header", "key"): EvaluationPolicy.LITERAL,
     ("header", "value"): EvaluationPolicy.LITERAL,
@@ -60,7 +60,7 @@ POLICIES: Mapping[tuple[str, str], EvaluationPolicy] = {
     ("error", "errorCode"): EvaluationPolicy.LITERAL,
     ("escalation", "escalationCode"): EvaluationPolicy.LITERAL,
     ("assignmentDefinition", "assignee"): EvaluationPolicy.FLAG_OR_LITERAL,
-    # An expression here must give a list, which no flag is.
+    # An expression here must return a list, and no flag is a list.
     ("assignmentDefinition", "candidateGroups"): EvaluationPolicy.LITERAL,
     ("assignmentDefinition", "candidateUsers"): EvaluationPolicy.LITERAL,
     ("taskSchedule", "dueDate"): EvaluationPolicy.FLAG_OR_LITERAL,
@@ -77,7 +77,7 @@ _NAMED_BY_EXPRESSION = ("message", "signal")
 
 
 def places(context: Context, policy: EvaluationPolicy) -> Iterator[WrittenText]:
-    """Everything written in the places under a policy."""
+    """Yield everything written in the places with a policy."""
     for (local, name), found in POLICIES.items():
         if found is not policy:
             continue
@@ -89,33 +89,33 @@ def places(context: Context, policy: EvaluationPolicy) -> Iterator[WrittenText]:
 
 
 def flag_places(context: Context) -> Iterator[WrittenText]:
-    """Everything written where one flag may stand instead of a literal: the places under that policy, and timers."""
+    """Yield everything written where a flag may replace a literal: the places with that policy, and timers."""
     yield from places(context, EvaluationPolicy.FLAG_OR_LITERAL)
     for element in context.every(*TimerKind):
         yield WrittenText(element, "", Expression.of(element))
 
 
 def is_evaluated(element: Element) -> bool:
-    """True when an engine, or something beside it, might evaluate the text of an element."""
+    """Return whether an engine or another tool might evaluate the text of an element."""
     if element.namespace == ZEEBE:
         return not element.children
     return element.namespace == BPMN and element.local in _EVALUATED_TEXT
 
 
 def process_id(element: Element) -> str:
-    """The id of the process an element stands in, or an empty string."""
+    """Return the id of the process that contains an element, or an empty string."""
     return next((above.id for above in (element, *element.ancestors) if above.is_a("process")), "")
 
 
 def values_with(context: Context, wanted: Predicate, *words: str) -> Iterator[Expression]:
-    """Every value that something might evaluate and that is wanted; a value with none of the words is not."""
+    """Yield every value that might be evaluated and is `wanted`; a wanted value contains one of the words."""
     if any(map(context.root.document.may_hold, words)):
         yield from written_values(context, wanted)
         yield from foreign_values(context, wanted)
 
 
 def values_that_read(context: Context, *variables: str) -> Iterator[Expression]:
-    """Every expression that could read one of the variables, or was made to look as if it did not."""
+    """Yield every expression that could read one of the variables, or hides that it does."""
 
     def wanted(text: str) -> bool:
         return text.lstrip().startswith("=") and any(mentions(text, variable) for variable in variables)
@@ -125,7 +125,7 @@ def values_that_read(context: Context, *variables: str) -> Iterator[Expression]:
 
 
 def written_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
-    """The values of BPMN and zeebe elements that an engine might evaluate and that are wanted."""
+    """Yield the wanted values of BPMN and zeebe elements that an engine might evaluate."""
     for element in context.within(BPMN, ZEEBE):
         yield from _wanted_attributes(element, wanted, ("", ZEEBE))
         if is_evaluated(element) and wanted(element.text):
@@ -133,7 +133,7 @@ def written_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
 
 
 def foreign_values(context: Context, wanted: Predicate) -> Iterator[Expression]:
-    """The values of extensions that are neither the engine's nor ours nor a drawing tool's, and that are wanted."""
+    """Yield the wanted values of extensions that belong neither to the engine, nor to us, nor to a drawing tool."""
     strangers = {namespace for namespace, _ in context.elements} - KNOWN_NAMESPACES
     for element in context.within(*strangers):
         yield from _wanted_attributes(element, wanted, (element.namespace, ""))
@@ -155,5 +155,5 @@ def _wanted_attributes(element: Element, wanted: Predicate, namespaces: tuple[st
 
 
 def _is_label(element: Element, local: str) -> bool:
-    """True for names that people read and engines do not."""
+    """Return whether an attribute is a name that only people read, not engines."""
     return local == "name" and element.namespace == BPMN and element.local not in _NAMED_BY_EXPRESSION

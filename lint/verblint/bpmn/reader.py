@@ -1,8 +1,8 @@
-"""The reader: bytes of a BPMN file in, one tree of elements out, and anything hostile refused.
+"""The reader: parses the bytes of a BPMN file into an element tree and rejects hostile input.
 
-The parser is expat. What it would let pass and an engine would not, or only at a cost, is refused here:
-document types (and with them every entity trick), other encodings, and documents that are too large,
-too deep or have too many elements.
+The parser is expat. The reader also rejects what expat accepts and an engine does not, or only at a cost: document
+types (and with them all entity attacks), other encodings, and documents that are too large, too deep or have too many
+elements.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from verblint.startup.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Loading `typing` would take a tenth of a start.
+    # Importing `typing` would take a tenth of the startup time.
     from typing import NoReturn
 
 NOT_WELL_FORMED = "HB001"
@@ -39,7 +39,7 @@ _End = Callable[[str], None]
 
 
 class ModelError(Exception):
-    """The reader will not read this file; the code says which of its rules was broken, and where."""
+    """A file that the reader rejects; `code` is that of the violated rule, `line` and `column` are the place."""
 
     def __init__(self, code: str, message: str, position: Position) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class ModelError(Exception):
 
 @value
 class Limits:
-    """How much the reader takes before it refuses."""
+    """The limits of the reader: bytes, nesting depth and number of elements."""
 
     size: int = 2 * 1024 * 1024
     depth: int = 100
@@ -61,10 +61,10 @@ DEFAULT_LIMITS = Limits()
 
 
 def read(content: bytes, name: str = "<bytes>", limits: Limits = DEFAULT_LIMITS) -> Element:
-    """The root element of a document, or ModelError."""
+    """Return the root element of a document, or raise ModelError."""
     source = Source(name, content)
     if len(content) > limits.size:
-        # Whoever reads the file may have stopped one byte beyond the limit.
+        # The caller may have stopped reading one byte after the limit, so the exact size is unknown.
         message = f"the file has more than {limits.size:,} bytes, which is the most a model may have"
         raise ModelError(OVER_LIMIT, message, Position(1, 1))
     if content.startswith(_WIDE_STARTS):
@@ -75,8 +75,8 @@ def read(content: bytes, name: str = "<bytes>", limits: Limits = DEFAULT_LIMITS)
 class _Reading:
     """One pass of expat over one source.
 
-    It notes only what cannot be worked out from the bytes later: most files are in order, and nobody will ever ask
-    where in them a text begins.
+    It records only what cannot be derived from the bytes later: most files have no findings, so most positions are
+    never needed.
     """
 
     def __init__(self, source: Source, limits: Limits) -> None:
@@ -84,7 +84,7 @@ class _Reading:
         self._limits = limits
         self._document = Document(source)
         self._unwatched_until = end_of_inside(source.content, limits.elements, limits.depth)
-        # The encoding is fixed, so that what the declaration claims can only be checked, never obeyed.
+        # The encoding is fixed, so the declaration can only be checked, never followed.
         self._parser = parser = ParserCreate("utf-8", SEPARATOR)
         parser.buffer_text = True
         parser.XmlDeclHandler = self._declaration
@@ -94,14 +94,14 @@ class _Reading:
         self._handlers: tuple[_Start | None, _End | None] = (None, None)
 
     def run(self) -> Element:
-        """Parse it all and return the root."""
+        """Parse the whole source and return the root."""
         content, parser = self._source.content, self._parser
         roots = self._listen()
         end = self._unwatched_until
         try:
             if end and not ends_with_root(content, end):
                 parser.Parse(content[:end], False)
-                # The parser has come to the end of the diagram, or has not met one where it seemed to be.
+                # The parser is at the end of the diagram, or found no diagram where one seemed to be.
                 self._wake()
                 parser.Parse(content[end:], True)
             else:
@@ -115,7 +115,7 @@ class _Reading:
         return roots[0]
 
     def _close_unwatched(self, root: Element) -> None:
-        """Note the ends of a diagram that was the last of a document, and of its root, if nobody watched them."""
+        """Record the ends of the root and of a final diagram if they were parsed without callbacks."""
         if not root.close:
             chunks = len(self._document.chunks)
             diagram = root.children[-1]
@@ -127,13 +127,13 @@ class _Reading:
         self._parser.CharacterDataHandler = self._document.chunks.append
 
     def _let_go(self) -> None:
-        """Forget who listens: listeners know the parser, and circles would have to wait for the garbage collector."""
+        """Remove the callbacks: they refer to the parser, and only the garbage collector would free such cycles."""
         for occasion in _OCCASIONS:
             setattr(self._parser, occasion, None)
         self._handlers = (None, None)
 
     def _listen(self) -> list[Element]:
-        """Let the parser call what builds the tree, and return the list in which the root will be."""
+        """Install the callbacks that build the tree, and return the list that will contain the root."""
         document, parser = self._document, self._parser
         chunks = document.chunks
         names = _Names(document.elements)
@@ -183,7 +183,7 @@ class _Reading:
         return roots
 
     def _watch(self, deepest: int, most: int, leave: Callable[[str, int], None]) -> tuple[_Start, _End]:
-        """What the parser calls inside a diagram that is not plain: it is held to the limits and left out."""
+        """Return the callbacks for a diagram that is not plain: its content counts for the limits and is left out."""
         depth = count = 0
 
         def start(name: str, attributes: dict[str, str]) -> None:
@@ -203,7 +203,7 @@ class _Reading:
 
     def _declaration(self, version: str, encoding: str | None, standalone: int) -> None:
         if version != "1.0":
-            # XML 1.1 has other line ends and other control characters than the parser knows.
+            # XML 1.1 has other line ends and control characters than the parser supports.
             self._refuse(FOREIGN_ENCODING, f'XML version {version} is not read; write version="1.0"')
         declared = (encoding or "utf-8").lower()
         if declared not in ("utf-8", "us-ascii", "ascii"):
@@ -234,7 +234,7 @@ class _Reading:
 
 
 class _Names(dict[str, tuple[str, str, ElementGroup]]):
-    """Element names as expat writes them, each with its namespace, its local name and all elements of that name."""
+    """Element names as expat writes them, each with its namespace, local name and all elements of that name."""
 
     def __init__(self, elements: dict[tuple[str, str], ElementGroup]) -> None:
         self._elements = elements

@@ -1,4 +1,4 @@
-"""References: the attributes by which elements of a model name one another."""
+"""References: attributes and texts by which elements of a model refer to one another."""
 
 from collections.abc import Collection, Iterator
 
@@ -12,7 +12,7 @@ _NODE = "a node of the same scope"
 
 @value
 class Reference:
-    """An attribute or a text that names an element, and the ids it may name."""
+    """An attribute or text that refers to an element, and the ids it may refer to."""
 
     element: Element
     name: str
@@ -22,13 +22,13 @@ class Reference:
 
     @property
     def place(self) -> Place:
-        """The attribute, or the element when its text is the reference."""
+        """The attribute, or the element if its text is the reference."""
         attribute = self.element.attribute(self.name)
         return attribute.whole if attribute is not None else self.element.place
 
 
 def dangling_references(model: Definitions) -> Iterator[Reference]:
-    """Every reference of a file that leads nowhere; an attribute that is missing is no reference."""
+    """Yield every dangling reference of a file; a missing attribute is not a reference."""
     for process in model.processes:
         for scope in process.scope.scopes():
             yield from _of_flows(scope)
@@ -55,7 +55,7 @@ def _of_flows(scope: Scope) -> Iterator[Reference]:
 
 
 def _of_hosts(scope: Scope) -> Iterator[Reference]:
-    """What boundary events are attached to, and what compensation events undo."""
+    """Yield the dangling references of boundary events to their activity, and of compensation events."""
     attached = [node for node in scope.nodes if node.attached_to]
     undoing = [(event, event.ref) for node in scope.nodes for event in node.events if isinstance(event, Compensate)]
     if attached:
@@ -72,7 +72,7 @@ def _of_hosts(scope: Scope) -> Iterator[Reference]:
 
 
 def _of_ways(scope: Scope) -> Iterator[Reference]:
-    """The flows that nodes name: their defaults, and those they list as their own."""
+    """Yield the dangling references of nodes to flows: their default, incoming and outgoing flows."""
     leaving = {(flow.source, flow.id) for flow in scope.flows}
     ways = {"outgoing": leaving, "incoming": {(flow.target, flow.id) for flow in scope.flows}}
     for node in scope.nodes:

@@ -1,11 +1,11 @@
-"""One file's bytes, and the arithmetic between byte offsets and the lines and columns people read."""
+"""The bytes of one file, and the conversion of byte offsets to lines and columns."""
 
 from itertools import accumulate
 
 from verblint.startup.value import field, value
 
 _BLOCK = 4096
-# So many positions are looked for on foot before all lines are counted.
+# After this many lookups, the starts of all lines are computed.
 _FEW = 8
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
@@ -16,7 +16,7 @@ class Position(tuple[int, int]):
     __slots__ = ()
 
     def __new__(cls, line: int, column: int) -> "Position":
-        """A place in a file."""
+        """Create a position."""
         return super().__new__(cls, (line, column))
 
     @property
@@ -32,10 +32,10 @@ class Position(tuple[int, int]):
 
 @value(frozen=False, eq=False)
 class Source:
-    """The bytes of one file under the name its reader knows it by.
+    """The bytes of one file, under the name given to the reader.
 
-    `starts` are its lines', `blocks` the characters before each block of bytes; both are there once somebody asked
-    often enough. Treat it as frozen.
+    `starts` are the offsets of its lines, `blocks` the number of characters before each block of bytes; both are
+    computed when lookups are frequent enough. Treat it as frozen.
     """
 
     name: str
@@ -45,21 +45,21 @@ class Source:
     asked: int = 0
 
     def position(self, offset: int) -> Position:
-        """The line and column of a byte offset; a byte order mark stands where the first line begins."""
+        """Return the line and column of a byte offset; a byte order mark is at the start of the first line."""
         offset = max(offset, self._first)
         line, begin = self._line_of(offset)
         if offset - begin <= _BLOCK:
             return Position(line, len(self.content[begin:offset].decode("utf-8", "replace")) + 1)
-        # A file may be one long line with a finding at every step: what is counted once stays counted.
+        # A file may be one long line with many findings, so character counts are cached.
         return Position(line, self._characters_before(offset) - self._characters_before(begin) + 1)
 
     def _line_of(self, offset: int) -> tuple[int, int]:
-        """The line in which a byte stands, and the byte it begins at."""
+        """Return the line of a byte and the offset where the line starts."""
         self.asked += 1
         if self.asked <= _FEW and b"\r" not in self.content:
             before = self.content.rfind(b"\n", 0, offset)
             return self.content.count(b"\n", 0, offset) + 1, max(before + 1, self._first)
-        # A library of its own, for which few files have enough to say.
+        # Imported here because few files have that many lookups.
         from bisect import bisect_right
 
         starts = self._line_starts()
@@ -67,7 +67,7 @@ class Source:
         return line, starts[line - 1]
 
     def line(self, number: int) -> str:
-        """The text of a line without its line end."""
+        """Return the text of a line without its line end."""
         starts = self._line_starts()
         end = starts[number] if number < len(starts) else len(self.content)
         return self.content[starts[number - 1] : end].decode("utf-8", "replace").rstrip("\r\n")
@@ -81,7 +81,7 @@ class Source:
 
     @property
     def _first(self) -> int:
-        """The byte behind a byte order mark."""
+        """The offset after a byte order mark."""
         return 3 if self.content.startswith(b"\xef\xbb\xbf") else 0
 
     def _line_starts(self) -> list[int]:
@@ -94,5 +94,5 @@ class Source:
 
 
 def _count(raw: bytes) -> int:
-    """The characters of UTF-8 that begin in some bytes."""
+    """Count the UTF-8 characters that start in some bytes."""
     return len(raw.translate(None, _CONTINUATION))

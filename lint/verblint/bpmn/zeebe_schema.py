@@ -1,7 +1,7 @@
-"""The zeebe extension as data: which elements there are, where each may stand, and since which engine.
+"""The zeebe extension as data: its elements, their allowed parents, and the first engine version of each.
 
-The engine ignores what it does not know, and the next release gives meaning to more. So what is not listed here is
-refused. What a rule of its own forbids is listed all the same: it shall be refused once, by that rule.
+The engine ignores unknown elements, and a later release may give them a meaning, so elements not listed here are
+rejected. Elements forbidden by their own rule are listed too, so that only that rule reports them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,10 +24,10 @@ _CONFIGURATIONS = ("modelerConfigurationTemplate", "modelerConfigurationName")
 
 @value(guarded=False)
 class ZeebeShape:
-    """One element of the extension: its attributes, its parents, the first engine that knows it.
+    """One element of the extension: its attributes, its parents, and the first engine that supports it.
 
-    A parent is a BPMN element, in whose extension elements it stands, or `zeebe:` and an element of the extension.
-    Without parents it may stand in the extension elements of anything.
+    A parent is a BPMN element, whose extension elements contain it, or `zeebe:` and an element of the extension.
+    Without parents, the extension elements of any element may contain it.
     """
 
     attributes: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class ZeebeShape:
     is_repeatable: bool = False
 
     def may_stand_in(self, parent: str) -> bool:
-        """True when the element may stand in such a parent."""
+        """Return whether the element is allowed in such a parent."""
         return not self.parents or parent in self.parents
 
 
@@ -63,7 +63,7 @@ SHAPES: Mapping[str, ZeebeShape] = {
     ),
     "taskListeners": ZeebeShape((), ("userTask",), (8, 8)),
     "taskListener": ZeebeShape(("eventType", "retries", "type"), ("zeebe:taskListeners",), (8, 8), is_repeatable=True),
-    # Refused by rules of their own, whatever the engine.
+    # Rejected by their own rules for every engine.
     "script": ZeebeShape(("expression", "resultVariable"), ("scriptTask",)),
     "calledDecision": ZeebeShape(("decisionId", "resultVariable", *_BINDING), ("businessRuleTask",)),
     "calledElement": ZeebeShape(
@@ -88,12 +88,12 @@ SHAPES: Mapping[str, ZeebeShape] = {
     "agentDefinition": ZeebeShape(("agentType",), ("serviceTask", "adHocSubProcess")),
 }
 
-# What the extension adds to BPMN elements themselves; each is refused by a rule of its own.
+# Attributes that the extension adds to BPMN elements; each is rejected by its own rule.
 ATTRIBUTES = (*_TEMPLATES, "retryCounter")
 
 
 def known_elements(elements: Mapping[tuple[str, str], ElementGroup]) -> Iterator[tuple[ZeebeShape, ElementGroup]]:
-    """The elements of the extension among some, those of one name together with their shape."""
+    """Yield the groups of known extension elements, each with its shape."""
     for (namespace, local), alike in elements.items():
         shape = SHAPES.get(local) if namespace == ZEEBE else None
         if shape is not None:

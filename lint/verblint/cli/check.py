@@ -1,4 +1,4 @@
-"""The command `check`: files in, a report and an exit code out."""
+"""The `check` command: lints files, prints a report and returns an exit code."""
 
 import os
 import sys
@@ -14,16 +14,16 @@ from verblint.startup.value import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Loading `typing` would take a tenth of a start.
+    # Importing `typing` would take a tenth of the startup time.
     from typing import TextIO
 
 _STDIN = "-"
-# Below this much work, starting processes costs more than they save.
+# With less work, starting processes costs more than it saves.
 _BYTES_WORTH_PROCESSES = 3_000_000
 
 
 def check(options: Options) -> int:
-    """Do what was asked and return the exit code."""
+    """Run the command and return the exit code."""
     project = _project(options)
     if options.show_settings:
         from verblint.cli.settings_dump import settings_text
@@ -45,7 +45,7 @@ def check(options: Options) -> int:
 
 
 def _finish(report: Report, options: Options, project: Project) -> int:
-    """Set the baseline against the report, show it and say how it went."""
+    """Write or apply the baseline, print the report and return the exit code."""
     if options.write_baseline:
         from verblint.report.baseline import read_baseline, write_baseline
 
@@ -64,14 +64,14 @@ def _finish(report: Report, options: Options, project: Project) -> int:
 
 
 def _project(options: Options) -> Project:
-    """The project's settings, with what the command line says instead."""
+    """Return the project's settings, overridden by the command line."""
     project = read_project(options.config) if options.config else find_project()
     if options.engine:
         project = replace(project, settings=replace(project.settings, engine=options.engine))
     if options.profile:
         project = replace(project, settings=replace(project.settings, profile=options.profile))
     if options.verbs:
-        # What is named on the command line is seen from here, not from the project's folder.
+        # Paths on the command line are relative to the current folder, not to the project's.
         project = replace(project, verbs=os.path.abspath(options.verbs))
     if options.policies is not None:
         project = replace(project, policies=tuple(map(os.path.abspath, options.policies)))
@@ -104,7 +104,8 @@ def _expanded(options: Options) -> tuple[list[str], list[Problem]]:
     for argument in options.paths:
         try:
             for path in [_STDIN] if argument == _STDIN else expand(argument):
-                # Annotations want names as git has them. A way up stays: behind a link it may lead elsewhere.
+                # Annotations need paths as git writes them. `..` stays: after a symbolic link it may lead to another
+                # folder.
                 files[path if os.pardir in path else os.path.normpath(path)] = None
         except NoMatch as error:
             problems.append(Problem("", str(error)))
@@ -149,7 +150,7 @@ def _show(report: Report, options: Options) -> None:
     for problem in report.problems:
         _complain(str(problem))
     if options.statistics:
-        # A report that a machine reads must not be followed by a table.
+        # Machine-readable output must not be followed by a table.
         _write(statistics(report), sys.stdout if options.form in ("full", "concise") else sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""The console script: a process of its own, which starts fast and leaves at once."""
+"""The console script: starts fast and exits immediately."""
 
 import gc
 import os
@@ -8,8 +8,8 @@ _COULD_NOT_WRITE = 2
 
 
 def run() -> None:
-    """Run the command line of this process and end it."""
-    # Loading makes many objects and no garbage, and the trees of models are taken apart when they are done with.
+    """Run the command line and exit the process."""
+    # Imports create many objects but no garbage, and model trees are taken apart after use.
     gc.disable()
     from verblint.cli.main import main
 
@@ -20,5 +20,5 @@ def run() -> None:
                 stream.flush()
     except BrokenPipeError:
         code = _COULD_NOT_WRITE
-    # Everything is written and closed. To take every object apart would take longer than to check a model.
+    # All output is flushed. Deallocating every object would take longer than checking a model.
     os._exit(code)

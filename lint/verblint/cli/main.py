@@ -1,4 +1,4 @@
-"""The command `verblint`: check, explain, rules."""
+"""The `verblint` command: check, explain, rules."""
 
 import sys
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ _INTERRUPTED = 130
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit code. Whatever goes wrong is one sentence on standard error."""
+    """Run a command line and return its exit code. Errors are one sentence on standard error."""
     words = sys.argv[1:] if words is None else list(words)
     try:
         return _run(words)
     except (UsageError, SettingError) as error:
         return _fail(str(error))
     except BrokenPipeError:
-        # Whoever read us has seen enough; nothing more may be written, not even at exit.
+        # The reader closed the pipe; nothing more may be written, not even at exit.
         sys.stdout = None
         return COULD_NOT_CHECK
     except OSError as error:
@@ -36,7 +36,7 @@ def _run(words: list[str]) -> int:
 
 
 def _other(words: list[str]) -> int:
-    """Every command but the one that must start fast."""
+    """Run any command other than `check`, which must start fast."""
     from verblint.cli.options import parser
     from verblint.report.render import version
     from verblint.rulebook.pages import explain, rule_list

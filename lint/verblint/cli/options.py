@@ -1,4 +1,4 @@
-"""The command line of `verblint`: its words, and what they mean."""
+"""The command line options of `verblint`."""
 
 from collections.abc import Sequence
 
@@ -18,12 +18,12 @@ Exit code: 0 clean, 1 findings, 2 something could not be checked."""
 
 
 class UsageError(Exception):
-    """A command line that means nothing; the message is the sentence to show."""
+    """An invalid command line; the message is shown to the user."""
 
 
 @value(kw_only=True)
 class Options:
-    """What `verblint check` was asked to do; None leaves a decision to the project's settings."""
+    """The options of `verblint check`; None leaves the choice to the project's settings."""
 
     paths: tuple[str, ...] = ()
     form: str = "full"
@@ -48,7 +48,7 @@ class Options:
 
 
 def check_options(words: Sequence[str]) -> Options:
-    """The options of `verblint check`. Where there are only paths, no parser is needed, and none is loaded."""
+    """Parse the options of `verblint check`. With paths only, argparse is not loaded."""
     if words and not any(word.startswith("-") for word in words):
         return Options(paths=tuple(words))
     given = parser().parse_args(["check", *words])
@@ -56,14 +56,14 @@ def check_options(words: Sequence[str]) -> Options:
 
 
 def parser() -> "ArgumentParser":
-    """The parser of all commands."""
+    """Return the parser of all commands."""
     from argparse import ArgumentParser, RawDescriptionHelpFormatter
 
     class Parser(ArgumentParser):
-        """A parser that raises instead of leaving."""
+        """A parser that raises instead of exiting."""
 
         def error(self, message: str) -> "NoReturn":
-            """Say what is wrong with the command line."""
+            """Raise UsageError with the message."""
             raise UsageError(f"{message}; see {self.prog} --help")
 
     top = Parser(prog="verblint", description="Keeps BPMN models for Camunda 8 hollow.", allow_abbrev=False)
@@ -135,7 +135,7 @@ def _options(given: "Namespace") -> Options:
 
 
 def _listed(given: list[str] | None) -> tuple[str, ...] | None:
-    """Comma-separated words, given once or several times."""
+    """Split comma-separated words from an option given any number of times."""
     if given is None:
         return None
     return tuple(word.strip() for words in given for word in words.split(",") if word.strip())

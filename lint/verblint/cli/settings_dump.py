@@ -1,4 +1,4 @@
-"""Showing settings: what holds for a run, written as the table it could be read from."""
+"""Print the settings of a run as the TOML table they could be read from."""
 
 from collections.abc import Iterator, Mapping
 from json import dumps
@@ -9,7 +9,7 @@ from verblint.startup.value import fields
 
 
 def settings_text(project: Project) -> str:
-    """Every setting with its value, as TOML, and where it was read."""
+    """Return every setting as TOML, and the file it was read from."""
     origin = project.file or "no pyproject.toml with [tool.verblint]; the defaults hold"
     return f"# {origin}\n" + "\n".join(_lines(project)) + "\n"
 
@@ -41,5 +41,5 @@ def _line(name: str, content: object) -> str:
 
 
 def _value(content: object) -> str:
-    # JSON writes texts, lists, numbers and booleans as TOML does.
+    # JSON and TOML write strings, lists, numbers and booleans the same way.
     return dumps(list(content) if isinstance(content, tuple) else content)

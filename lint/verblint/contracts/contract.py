@@ -1,4 +1,4 @@
-"""Verb contracts as the linter sees them: what verbs promise about their processes, and no more."""
+"""Verb contracts as the linter sees them: only what verbs promise about their processes."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -19,7 +19,7 @@ class FlagType(StrEnum):
 
 @value
 class Origin:
-    """Where a contract was written."""
+    """The place where a contract is written."""
 
     file: str
     line: int = 1
@@ -28,7 +28,7 @@ class Origin:
 
 @value
 class FlagField:
-    """One `orch_*` flag: its type, the values of an enum, and the value it has at the start."""
+    """One `orch_*` flag: its type, the values of an enum, and its initial value."""
 
     name: str
     type: FlagType
@@ -39,7 +39,7 @@ class FlagField:
 
 @value
 class GateField:
-    """A human gate: the user task it stands at and the answers it takes."""
+    """A human gate: its user task and the possible decisions."""
 
     name: str
     task: str
@@ -49,9 +49,9 @@ class GateField:
 
 @value(kw_only=True)
 class WorkflowVerbFields:
-    """A verb that is performed by a process.
+    """A verb performed by a process.
 
-    `errors` are the codes each sub-verb may end with. One that is not in it may end with any.
+    `errors` are the codes each sub-verb may end with. A sub-verb that is not in it may end with any code.
     """
 
     name: str
@@ -69,15 +69,15 @@ class WorkflowVerbFields:
     gates: Mapping[str, GateField] = field(default_factory=dict)
 
     def policy_of(self, sub_verb: str) -> str:
-        """The name of the policy a sub-verb runs under, or an empty string when none is declared."""
+        """Return the name of the policy of a sub-verb, or an empty string if none is declared."""
         return self.policies.get(sub_verb, self.policy)
 
 
 @value
 class DirectVerb:
-    """A verb that is performed by a function; `writes` are the payload fields it may change.
+    """A verb performed by a function; `writes` are the payload fields it may change.
 
-    `writes` is None when the contract does not say: such a verb may change anything.
+    `writes` is None if the contract does not declare them: such a verb may change anything.
     """
 
     name: str
@@ -88,7 +88,7 @@ class DirectVerb:
 
 @value
 class PolicyFields:
-    """How often a sub-verb is tried; the engine calls the same number retries."""
+    """How often a sub-verb is tried; the engine calls this number retries."""
 
     name: str
     attempts: int
@@ -97,12 +97,12 @@ class PolicyFields:
 
 @value
 class Contracts:
-    """Every contract of a project. An empty one means that the linter was given no verbs."""
+    """Every contract of a project. Empty contracts mean that the linter was given no verbs."""
 
     workflows: Mapping[str, WorkflowVerbFields] = field(default_factory=dict)
     directs: Mapping[str, DirectVerb] = field(default_factory=dict)
     policies: Mapping[str, PolicyFields] = field(default_factory=dict)
 
     def of_process(self, process: str) -> WorkflowVerbFields | None:
-        """The workflow verb that a process performs, by process key."""
+        """Return the workflow verb of a process, by process id."""
         return next((verb for verb in self.workflows.values() if verb.process == process), None)

@@ -1,12 +1,12 @@
-"""The catalogue of contracts: `verbs/**/*.yaml` and policy files, read without importing any Python.
+"""The contract files: `verbs/**/*.yaml` and policy files, read without importing any Python.
 
-A file holds one verb, or several under `verbs`. A workflow verb, in full:
+A file contains one verb, or several under `verbs`. A complete workflow verb:
 
     verb: kyc.open-case                  # domain.verb
     version: 1
-    strategy: workflow                   # direct when left out
+    strategy: workflow                   # default: direct
     sentences: {step: ..., summary: ..., clarify: ...}
-    args:                                # what the caller gives
+    args:                                # what the caller passes
       entity: {type: string, required: true}
     process: kyc-open-case               # the id of the BPMN process
     wait: fire-and-track                 # or blocking
@@ -25,13 +25,13 @@ A file holds one verb, or several under `verbs`. A workflow verb, in full:
     gates:
       review: {task: Review, decisions: [approve, reject]}   # task is the id of the user task
     policy: standard                     # of every sub-verb ...
-    policies: {kyc.request-documents: patient}       # ... but these
+    policies: {kyc.request-documents: patient}       # ... except these
     compensation: {kyc.request-documents: kyc.withdraw-request}   # step: what undoes it
     errors: {kyc.request-documents: [CASE_CLOSED]}   # step: the error codes it may end with
 
-A direct verb has `verb`, `version`, `sentences`, `args`, `mode` and `writes`: the payload fields it may change. A
-policy file is described in `verblint.contracts.policies`. Fields the linter has no use for are known by name only;
-their content is the runtime's to check.
+A direct verb has `verb`, `version`, `sentences`, `args`, `mode` and `writes`: the payload fields it may change. Policy
+files are described in `verblint.contracts.policies`. For fields that the linter does not use, only the name is checked;
+the runtime checks their content.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,7 +61,7 @@ _FLAG = FieldShape(r"orch_[a-z0-9]+(?:_[a-z0-9]+)*", "a flag's name, like orch_d
 _KEY = FieldShape(r"corr_[a-z0-9]+(?:_[a-z0-9]+)*", "a correlation key's name, like corr_documents")
 _ELEMENT = FieldShape(r"[A-Za-z_][A-Za-z0-9_.-]*", "an element id of BPMN")
 _FIELD = FieldShape(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*", "a payload field, like documents_requested")
-# What a condition can write between its quotes.
+# The characters a condition can have between quotes.
 _WORD = FieldShape(r"[ !#-\[\]-~]+", "plain ASCII without quotes and backslashes")
 _CODE = FieldShape(r"[!-~](?:[ -~]{0,198}[!-~])?", "an error code: 1 to 200 printable ASCII characters")
 _STRATEGY = FieldShape("direct|workflow", "direct or workflow")
@@ -76,7 +76,7 @@ _DIRECT_FIELDS = ("mode", "writes", "on_unknown", "idempotency_window", "policy"
 
 
 class ContractError(Exception):
-    """Contracts that cannot be trusted; `faults` names every place that is wrong."""
+    """Invalid contracts; `faults` lists every error."""
 
     def __init__(self, faults: Iterable[ContractFault]) -> None:
         self.faults = tuple(faults)
@@ -90,9 +90,9 @@ def read_contracts(
     *,
     is_exact: bool = False,
 ) -> Contracts:
-    """All contracts below a folder, and the policies in it and in further files, or ContractError.
+    """Read all contracts below a folder, and the policies in it and in further files, or raise ContractError.
 
-    Policies that are `known` count where no file has one of that name. With `is_exact` nothing in a policy is left to
+    A `known` policy is used if no file defines one with that name. With `is_exact`, a policy must not leave anything to
     a default.
     """
     catalogue = _Catalogue(is_exact)
@@ -108,7 +108,7 @@ def read_contracts(
 
 
 def read_policies(file: Path, *, is_exact: bool = False) -> Mapping[str, PolicyFields]:
-    """The policies of one file by name, or ContractError."""
+    """Read the policies of one file by name, or raise ContractError."""
     catalogue = _Catalogue(is_exact)
     catalogue.add_policies(file)
     return catalogue.finish().policies
@@ -125,7 +125,7 @@ class _Catalogue:
         self._faults: list[ContractFault] = []
 
     def add_verbs(self, file: Path) -> None:
-        """Read the verb or the verbs of a file."""
+        """Read the verb or verbs of a file."""
         section = self._open(file)
         if section is None:
             return
@@ -147,11 +147,11 @@ class _Catalogue:
             self._policies[policy.name] = policy
 
     def add_known(self, policies: Mapping[str, PolicyFields]) -> None:
-        """Take policies that somebody else has read."""
+        """Add policies that the caller has already read."""
         self._policies = {**policies, **self._policies}
 
     def finish(self) -> Contracts:
-        """Check what only the whole can show, then hand it over."""
+        """Check references between contracts, and return all contracts or raise ContractError."""
         processes: dict[str, str] = {}
         for verb, section in self._workflows.values():
             other = processes.setdefault(verb.process, verb.name)

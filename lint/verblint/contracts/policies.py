@@ -1,4 +1,4 @@
-"""Policy files: every field is checked as the runtime will check it, so that a wrong number never gets that far.
+"""Policy files: every field is validated as in the runtime, so that a wrong number never gets that far.
 
 version: 1
 policies:
@@ -29,7 +29,7 @@ _RETRY = ("maximum_attempts", *_INTERVALS, "backoff_coefficient", _ERRORS)
 
 @value
 class _Bounds:
-    """What a number may be; `above` shuts out the least one itself."""
+    """The range of a number; with `above`, the minimum itself is excluded."""
 
     least: int
     most: int
@@ -37,7 +37,7 @@ class _Bounds:
     whole: bool = False
 
     def wrong(self, given: object) -> str:
-        """What is wrong with a number, or nothing."""
+        """Return what is wrong with a number, or an empty string."""
         if given is None:
             return "is missing"
         if isinstance(given, bool) or not isinstance(given, int if self.whole else int | float):
@@ -55,13 +55,13 @@ _SECONDS = _Bounds(0, 10 * 366 * 86_400, above=True)
 
 
 def policies_of(section: Section, *, is_exact: bool = False) -> Iterator[tuple[PolicyFields, Section]]:
-    """The policies of a file, each with its section; what is wrong becomes a fault.
+    """Yield the policies of a file, each with its section; errors become faults.
 
-    With `is_exact` seconds are whole numbers and the list of error types is there, even when it is empty.
+    With `is_exact`, seconds must be whole numbers and the list of error types must be present, even if it is empty.
     """
     section.only(["version", "policies"])
     version = section.value("version")
-    # To Python, true is equal to 1.
+    # In Python, True equals 1.
     if version != 1 or isinstance(version, bool):
         section.fault("must be 1", "version")
     for entry in section.sections("policies"):
@@ -95,7 +95,7 @@ def _check_retry(section: Section, is_exact: bool) -> None:
 
 
 def _number(section: Section, name: str, bounds: _Bounds) -> float:
-    """A number within its bounds; otherwise a fault, and the least there is."""
+    """Return a number within its bounds, or record a fault and return the minimum."""
     given = section.value(name)
     wrong = bounds.wrong(given)
     if wrong:

@@ -1,7 +1,7 @@
-"""Profiles: named sets of what a model may have and must have, as data that the rules read.
+"""Profiles: named sets of what a model may and must have, as data for the rules.
 
-`hollow` is the default: what an engine executes and the other rules let pass, with the Ameide extension where a file
-uses it. `strict-v1` is the first Ameide profile to the letter: few elements, no loops, and nothing left to a default.
+`hollow` is the default: what an engine executes and the other rules accept, with the Ameide extension if a file uses
+it. `strict-v1` is exactly the first Ameide profile: few elements, no loops, and nothing left to a default.
 """
 
 from collections.abc import Mapping
@@ -14,40 +14,40 @@ from verblint.startup.value import field, value
 
 @value(kw_only=True)
 class Profile:
-    """What the models of one profile may have and must have; the defaults ask for nothing."""
+    """What the models of one profile may and must have; the defaults require nothing."""
 
     name: str
-    # Elements of BPMN that a file may have; without any, all of them.
+    # BPMN elements that a file may have; empty means all.
     elements: frozenset[str] = frozenset()
-    # Kinds of events, and the definitions each of them has: exactly these.
+    # The exact definitions of each kind of event.
     definitions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     allows_loops: bool = True
-    # Direct children of the file and of its process, of which there is exactly one.
+    # Direct children of the file and of its process that must occur exactly once.
     single: tuple[str, ...] = ()
-    # Prefixes that the root declares, and what they stand for.
+    # Prefixes that the root must declare, and their namespaces.
     prefixes: Mapping[str, str] = field(default_factory=dict)
-    # True when the rules of the extension hold for files that have nothing of it, too.
+    # Whether the extension's rules also apply to files that do not use the extension.
     needs_extension: bool = False
-    # True when a policy that a task names must be known, even to a linter that was given no contracts.
+    # Whether a policy that a task names must be known, even if the linter was given no contracts.
     needs_catalogue: bool = False
-    # Parts of the extension that an element must have, and the elements that alone may have a part.
+    # Parts of the extension that an element must have, and the only elements that may have a part.
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # The name of every update, before the id of its user task; empty when a model may choose it.
+    # The prefix of every update name, before the id of its user task; empty if a model may choose the name.
     update_prefix: str = ""
 
     def has(self, local: str) -> bool:
-        """True when a file may have this element of BPMN."""
+        """Return whether a file may have this BPMN element."""
         return not self.elements or local in self.elements
 
     def may_have(self, part: str, local: str) -> bool:
-        """True when an element of BPMN may have this part of the extension, as far as the profile says."""
+        """Return whether the profile allows this part of the extension on a BPMN element."""
         return local in self.places.get(part, (local,))
 
 
 _TASKS = ("serviceTask", "sendTask")
 _MESSAGE = ("messageEventDefinition",)
-# What the elements of the profile are written with. A condition is among them because engines branch by nothing else.
+# Markup of the profile's elements. It includes conditions because engines branch by nothing else.
 _MARKUP = ("definitions", "extensionElements", "incoming", "outgoing", "conditionExpression", *_MESSAGE)
 
 _STRICT_V1 = Profile(
@@ -82,5 +82,5 @@ BY_NAME: Mapping[str, Profile] = {HOLLOW: Profile(name=HOLLOW), STRICT_V1: _STRI
 
 
 def profile_of(context: Context) -> Profile:
-    """The profile that a file is checked under."""
+    """Return the profile that a file is checked against."""
     return BY_NAME[context.settings.profile]

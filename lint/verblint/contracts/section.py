@@ -1,4 +1,4 @@
-"""A section: one mapping of a YAML document that knows its place and notes what is wrong with its fields."""
+"""A section: one mapping of a YAML document that knows its position and records faults in its fields."""
 
 from collections.abc import Iterable, Iterator
 from re import compile as pattern
@@ -11,7 +11,7 @@ from verblint.startup.value import field, value
 
 @value
 class ContractFault:
-    """One thing that is wrong in a contract: the file, the place, the field and a sentence."""
+    """One error in a contract: the file, position, field and message."""
 
     file: str
     line: int
@@ -21,7 +21,7 @@ class ContractFault:
 
     @classmethod
     def of(cls, error: YamlError) -> "ContractFault":
-        """A refusal of the YAML reader as a fault."""
+        """Create a fault from an error of the YAML reader."""
         return cls(error.file, error.line, error.column, name_of(error.path), error.message)
 
     def __str__(self) -> str:
@@ -31,13 +31,13 @@ class ContractFault:
 
 @value
 class FieldShape:
-    """How a text must be written: an expression for us and a description for people."""
+    """The format of a text: a regular expression, and a description for messages."""
 
     expression: str
     description: str
 
     def fits(self, text: str) -> bool:
-        """True when the whole text has this shape."""
+        """Return whether the whole text matches."""
         return pattern(self.expression).fullmatch(text) is not None
 
 
@@ -45,8 +45,7 @@ class FieldShape:
 class Section:
     """Reads the fields of a mapping by name and type.
 
-    What is missing or of another type becomes a fault and a harmless default, so that one reading reports
-    everything at once.
+    A missing field or a wrong type becomes a fault and a harmless default, so that one pass reports every fault.
     """
 
     document: YamlDocument
@@ -55,17 +54,17 @@ class Section:
 
     @property
     def members(self) -> dict[str, Value]:
-        """The mapping itself; empty when there is none."""
+        """The mapping itself; empty if it is missing."""
         value = self.value()
         return value if isinstance(value, dict) else {}
 
     @property
     def position(self) -> Position:
-        """Where the section was written."""
+        """The position of the section."""
         return self.document.where(self.path)
 
     def value(self, *steps: str | int) -> Value:
-        """The value some steps below the section, or None."""
+        """Return the value at a path below the section, or None."""
         value = self.document.value
         for step in (*self.path, *steps):
             if isinstance(value, dict) and isinstance(step, str):
@@ -77,13 +76,13 @@ class Section:
         return value
 
     def fault(self, message: str, *steps: str | int) -> None:
-        """Note what is wrong with a field."""
+        """Record a fault in a field."""
         path = (*self.path, *steps)
         line, column = self.document.where(path)
         self.faults.append(ContractFault(self.document.file, line, column, name_of(path), message))
 
     def only(self, known: Iterable[str]) -> None:
-        """Note every field that is not known; a typo must not silently switch off a check."""
+        """Record every unknown field as a fault; a typo must not silently disable a check."""
         known = sorted(known)
         for name in self.members:
             if name not in known:
@@ -91,11 +90,11 @@ class Section:
                 self.fault(f"unknown field; did you mean {near}?" if near else "unknown field", name)
 
     def text(self, name: str, *, default: str | None = None, like: FieldShape | None = None) -> str:
-        """A text, required unless there is a default."""
+        """Return a text, required unless there is a default."""
         return self._checked_text(self.value(name), default, like, name)
 
     def integer(self, name: str, *, least: int, default: int | None = None) -> int:
-        """An integer of at least so much, required unless there is a default."""
+        """Return an integer of at least `least`, required unless there is a default."""
         value = self.value(name)
         if value is None and default is not None:
             return default
@@ -105,7 +104,7 @@ class Section:
         return value
 
     def texts(self, name: str, *, like: FieldShape | None = None) -> tuple[str, ...]:
-        """A list of different texts; empty when the field is missing."""
+        """Return a list of distinct texts; empty if the field is missing."""
         value = self.value(name)
         if value is None:
             return ()
@@ -119,19 +118,19 @@ class Section:
         return tuple(texts)
 
     def pairs(self, name: str, *, like: FieldShape | None = None) -> dict[str, str]:
-        """A mapping from text to text; empty when the field is missing."""
+        """Return a mapping from text to text; empty if the field is missing."""
         section = self.section(name)
         return {key: section.text(key, like=like) for key in section.members}
 
     def section(self, name: str) -> "Section":
-        """The mapping in a field; empty when the field is missing."""
+        """Return the mapping in a field; empty if the field is missing."""
         value = self.value(name)
         if value is not None and not isinstance(value, dict):
             self.fault("must be a mapping", name)
         return Section(self.document, (*self.path, name), self.faults)
 
     def sections(self, name: str) -> Iterator["Section"]:
-        """The mappings in a list of mappings."""
+        """Yield the mappings in a list of mappings."""
         value = self.value(name)
         if not isinstance(value, list):
             self.fault("must be a list", name)

@@ -1,8 +1,8 @@
 """Strict YAML: mappings, lists, strings, true, false, null and decimal numbers, each with its line and column.
 
-What YAML lets one file mean in two tools is refused rather than guessed: anchors and aliases, tags, merge keys,
-duplicate keys, several documents, and plain words that some version of YAML takes for something other than text
-(`no`, `012`, `1e3`, `2026-01-01`, `0o17`). Quotes always make text.
+Anything that two tools may read differently is rejected: anchors and aliases, tags, merge keys, duplicate keys, several
+documents, and plain words that some version of YAML does not read as text (`no`, `012`, `1e3`, `2026-01-01`, `0o17`).
+Quoted values are always text.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,13 +24,13 @@ Value = None | bool | int | float | str | list["Value"] | dict[str, "Value"]
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INTEGER = pattern(r"-?(?:0|[1-9][0-9]*)")
 _FLOAT = pattern(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
-# Numbers of YAML 1.2 that the YAML 1.1 of our parser takes for text.
+# Numbers in YAML 1.2 that our parser, which reads YAML 1.1, takes for text.
 _NUMBER_ELSEWHERE = pattern(r"[-+]?(?:0o[0-7]+|(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?)")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
 class YamlError(Exception):
-    """A YAML file that was refused, with the field and the place that are to blame."""
+    """A rejected YAML file, with the field and position of the error."""
 
     def __init__(self, message: str, file: str, position: Position, path: Path = ()) -> None:
         super().__init__(f"{file}:{position.line}:{position.column}: {message}")
@@ -42,9 +42,9 @@ class YamlError(Exception):
 
 @value
 class YamlDocument:
-    """One YAML document: its value, and where each part of it was written.
+    """One YAML document: its value, and the position of each part.
 
-    The place of a mapping's entry is its key, the place of a list's item is the item.
+    The position of a mapping's entry is that of its key; the position of a list's item is that of the item.
     """
 
     file: str
@@ -52,14 +52,14 @@ class YamlDocument:
     positions: Mapping[Path, Position]
 
     def where(self, path: Path) -> Position:
-        """The place of a part; of a part that is missing, the place of what should contain it."""
+        """Return the position of a part; if the part is missing, that of what should contain it."""
         while path not in self.positions:
             path = path[:-1]
         return self.positions[path]
 
 
 def load(content: bytes, file: str = "<bytes>") -> YamlDocument:
-    """The single document in a file, or YamlError."""
+    """Return the single document in a file, or raise YamlError."""
     if len(content) > MAX_SIZE:
         raise YamlError(f"the file has {len(content):,} bytes; {MAX_SIZE:,} is the most", file, Position(1, 1))
     try:
@@ -70,7 +70,7 @@ def load(content: bytes, file: str = "<bytes>") -> YamlDocument:
 
 
 def name_of(path: Path) -> str:
-    """A path as people write it: `flags.orch_x.values[2]`."""
+    """Format a path for messages: `flags.orch_x.values[2]`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")
 
@@ -85,7 +85,7 @@ class _Loading:
         self._resolver = yaml.resolver.Resolver()
 
     def run(self, text: str) -> YamlDocument:
-        """Read the document and make sure that it is the only one."""
+        """Read the document and ensure that it is the only one."""
         try:
             self._events = yaml.parse(text, Loader=yaml.SafeLoader)
             return YamlDocument(self._file, self._document(), self._positions)
@@ -95,7 +95,7 @@ class _Loading:
         except yaml.reader.ReaderError as error:
             raise YamlError(f"not YAML: {error.reason}", self._file, _position(text, error.position)) from None
         except (ValueError, OverflowError):
-            # PyYAML hands an escape beyond Unicode to chr() unchecked.
+            # PyYAML passes escapes beyond Unicode to chr() unchecked.
             raise YamlError("not YAML: an escape names no character", self._file, Position(1, 1)) from None
 
     def _document(self) -> Value:
@@ -168,7 +168,7 @@ class _Loading:
         return int(text)
 
     def _surprises(self, text: str) -> bool:
-        """True when YAML 1.1 takes a plain word for something other than text."""
+        """Return whether YAML 1.1 takes a plain word for something other than text."""
         # The stubs leave this one method untyped.
         tag: str = self._resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
         return tag != _TEXT_TAG
@@ -178,7 +178,7 @@ class _Loading:
 
 
 class _Mark(Protocol):
-    """Where PyYAML found something, counted from 0."""
+    """A position in PyYAML, counted from 0."""
 
     @property
     def line(self) -> int: ...

@@ -1,11 +1,11 @@
-"""Templates: text with placeholders for identities and keys, the same to the linter and to the worker.
+"""Templates: text with placeholders for identities and keys, the same for the linter and the worker.
 
     template    = { text | "\\${" | "${" placeholder "}" }
     placeholder = variable | "state." path
     variable    = process_instance_id | process_run_id | step_id | step_instance_id
     path        = identifier { "." identifier }
 
-A backslash means something only before `${`, where it makes the two characters plain text.
+A backslash is special only before `${`, where it makes the two characters plain text.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ State = Mapping[str, object]
 
 
 class TemplateError(Exception):
-    """A text that is no template; `start` and `end` are the characters to blame."""
+    """An invalid template; `start` and `end` delimit the invalid characters."""
 
     def __init__(self, message: str, start: int, end: int) -> None:
         super().__init__(message)
@@ -33,16 +33,16 @@ class TemplateError(Exception):
 
 
 class TemplateMissingPath(Exception):
-    """A placeholder names something that the state does not have, or that is not one plain value."""
+    """A placeholder whose path is missing from the state, or is not a single plain value."""
 
 
 class TemplateEmpty(Exception):
-    """A template came out as an empty text, which can be no key."""
+    """A template that evaluates to an empty string, which cannot be a key."""
 
 
 @value
 class Placeholder:
-    """A variable, or `state.` and a path, with its place in the text."""
+    """A variable, or `state.` and a path, with its position in the text."""
 
     name: str
     start: int
@@ -56,17 +56,17 @@ class Placeholder:
 
 @value
 class Template:
-    """A parsed template: texts and placeholders in the order they are written."""
+    """A parsed template: texts and placeholders in order."""
 
     pieces: tuple[str | Placeholder, ...]
 
     @property
     def placeholders(self) -> tuple[Placeholder, ...]:
-        """The placeholders in the order they are written."""
+        """The placeholders in order."""
         return tuple(piece for piece in self.pieces if isinstance(piece, Placeholder))
 
     def evaluate(self, state: State, variables: Mapping[str, str]) -> str:
-        """The text with every placeholder replaced, or TemplateMissingPath, or TemplateEmpty."""
+        """Return the text with every placeholder replaced, or raise TemplateMissingPath or TemplateEmpty."""
         found = (p if isinstance(p, str) else _read(p, state, variables) for p in self.pieces)
         text = "".join(found)
         if not text:
@@ -75,7 +75,7 @@ class Template:
 
 
 def parse(text: str) -> Template:
-    """The template that a text is, or TemplateError."""
+    """Parse a template, or raise TemplateError."""
     pieces: list[str | Placeholder] = []
     at = 0
     for match in _PIECE.finditer(text):
@@ -94,7 +94,7 @@ def parse(text: str) -> Template:
 
 
 def is_path(text: str) -> bool:
-    """True for identifiers joined by dots."""
+    """Return whether a text is identifiers joined by dots."""
     return _PATH.fullmatch(text) is not None
 
 

@@ -1,1 +1,1 @@
-"""FEEL: a tokenizer for all of it, and a parser for the conditions a hollow model may use."""
+"""FEEL: a tokenizer for the whole language, and a parser for the conditions a hollow model may use."""

@@ -1,4 +1,4 @@
-"""Assignments: the values that flags can have together, as far as conditions can tell them apart."""
+"""Assignments: combinations of flag values, as far as conditions can distinguish them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
@@ -10,14 +10,14 @@ from verblint.feel.condition import Bare, Comparison, Membership, Test, Value, w
 
 MAX_ASSIGNMENTS = 4096
 
-# No enum value and no literal of a condition can be this: the grammar admits printable ASCII only.
+# No enum value or literal can equal this: the grammar allows only printable ASCII.
 _ANOTHER_TEXT = "\0"
 
 
 def assignments(tests: Iterable[Test], flags: Mapping[str, FlagField]) -> list[dict[str, Value]] | None:
-    """Every different case that the tests can meet, or None when there are too many to look at.
+    """Return every distinct case of the tests, or None if there are too many.
 
-    A flag that is not among `flags` may have a value of any type, or none at all.
+    A flag that is not in `flags` may have a value of any type, or none.
     """
     mentioned = _mentioned(tests)
     domains = {name: tuple(_domain(literals, flags.get(name))) for name, literals in mentioned.items()}
@@ -42,7 +42,7 @@ def _mentioned(tests: Iterable[Test]) -> dict[str, set[Value]]:
 
 
 def _domain(literals: set[Value], flag: FlagField | None) -> Iterator[Value]:
-    """One value for each class of values that no comparison with the literals can tell apart."""
+    """Yield one value for each class of values that comparisons with the literals cannot distinguish."""
     integers = sorted(value for value in literals if type(value) is int)
     texts = sorted(value for value in literals if isinstance(value, str))
     if flag is None:

@@ -1,4 +1,4 @@
-"""A branch: a sequence flow under a condition, with the condition parsed once for all who ask."""
+"""A branch: a conditional sequence flow, with its condition parsed once for all rules."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from verblint.startup.value import value
 
 @value(eq=False, guarded=False)
 class Branch:
-    """A conditional flow where it stands; either `test` or `error` is set, never both."""
+    """A conditional flow in its scope; either `test` or `error` is set, never both."""
 
     process: Process
     scope: Scope
@@ -22,12 +22,12 @@ class Branch:
 
     @property
     def gateway(self) -> FlowNode | None:
-        """The node the flow leaves, when it exists."""
+        """The node the flow leaves, if it exists."""
         return self.scope.by_id.get(self.flow.source)
 
 
 def branches(model: Definitions) -> Iterator[Branch]:
-    """Every conditional flow of every process of a file, in document order."""
+    """Yield every conditional flow of every process of a file, in document order."""
     for process in model.processes:
         for scope, flow in process.flows():
             if flow.condition is not None:

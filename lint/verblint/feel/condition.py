@@ -1,4 +1,4 @@
-"""Conditions: the small part of FEEL that a hollow model may branch on, with the engine's own logic.
+"""Conditions: the small part of FEEL that a hollow model may branch on, with the engine's logic.
 
     condition  = "=" or
     or         = and { "or" and }
@@ -6,9 +6,9 @@
     test       = "(" or ")" | "not" "(" or ")" | FLAG [ comparison ]
     comparison = ("=" | "!=") LITERAL | ("<" | "<=" | ">" | ">=") INTEGER | "in" "(" LIST ")"
 
-A flag is `orch_` and lower-case words. A literal is a string without escapes, an integer, true, false or
-null. A list has strings only or integers only. A flag without a comparison parses, because its fix needs a
-place, and is reported by its own rule. `verblint.feel.grammar` reads them; everything else it refuses.
+A flag is `orch_` and lower-case words. A literal is a string without escapes, an integer, true, false or null. A list
+has strings only or integers only. A flag without a comparison is parsed, because its fix needs a place, and is reported
+by its own rule. `verblint.feel.grammar` parses conditions and rejects everything else.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +18,7 @@ from verblint.startup.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Loading `typing` would take a tenth of a start.
+    # Importing `typing` would take a tenth of the startup time.
     from typing import TypeGuard
 
 Value = bool | int | str | None
@@ -29,7 +29,7 @@ _ORDERS: Mapping[str, Callable[[int, int], bool]] = {"<": lt, "<=": le, ">": gt,
 
 @value(guarded=False)
 class FlagRead:
-    """A flag by name, with its place in the text."""
+    """A flag by name, with its position in the text."""
 
     name: str
     start: int
@@ -38,7 +38,7 @@ class FlagRead:
 
 @value(guarded=False)
 class Literal:
-    """A constant, with its place in the text."""
+    """A constant, with its position in the text."""
 
     value: Value
     start: int
@@ -47,14 +47,14 @@ class Literal:
 
 @value(guarded=False)
 class Bare:
-    """A flag that stands alone: true or false when it holds a boolean, an incident when it does not."""
+    """A flag alone: true or false if it is a boolean, otherwise an incident."""
 
     flag: FlagRead
 
 
 @value(guarded=False)
 class Comparison:
-    """A flag against a literal; the operator is one of = != < <= > >=."""
+    """A flag compared with a literal; the operator is one of = != < <= > >=."""
 
     flag: FlagRead
     operator: str
@@ -63,7 +63,7 @@ class Comparison:
 
 @value(guarded=False)
 class Membership:
-    """A flag against a list of literals of one type."""
+    """A flag tested against a list of literals of one type."""
 
     flag: FlagRead
     literals: tuple[Literal, ...]
@@ -71,7 +71,7 @@ class Membership:
 
 @value(guarded=False)
 class Not:
-    """The opposite of a test."""
+    """The negation of a test."""
 
     test: "Test"
 
@@ -94,7 +94,7 @@ Test = Bare | Comparison | Membership | Not | And | Or
 
 
 def walk(test: Test) -> Iterator[Test]:
-    """The test and every test inside it, in the order they are written."""
+    """Yield the test and every test inside it, in order."""
     yield test
     match test:
         case Not(inner):
@@ -107,19 +107,19 @@ def walk(test: Test) -> Iterator[Test]:
 
 
 def flags(test: Test) -> Iterator[FlagRead]:
-    """Every mention of a flag, in the order they are written."""
+    """Return every use of a flag, in order."""
     return (part.flag for part in walk(test) if isinstance(part, Bare | Comparison | Membership))
 
 
 def variables(test: Test) -> frozenset[str]:
-    """The names of the flags a test reads."""
+    """Return the names of the flags a test reads."""
     return frozenset(flag.name for flag in flags(test))
 
 
 def evaluate(test: Test, values: Mapping[str, Value]) -> Truth:
-    """True, false, or None where the engine finds null and raises an incident.
+    """Return the result, or None where the engine gets null and raises an incident.
 
-    A flag that is not set is null. Null equals only null; a value of another type than the literal is null.
+    A flag that is not set is null. Null equals only null; comparing different types gives null.
     """
     match test:
         case Bare(flag):
@@ -155,7 +155,7 @@ def _equal(value: Value, literal: Value) -> Truth:
 
 
 def _is_number(value: Value) -> "TypeGuard[int]":
-    # A model writes whole numbers only; a variable may hold any, and the engine compares what they are worth.
+    # A model contains only integers, but a variable may be any number; the engine compares numeric values.
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -164,7 +164,7 @@ def _opposite(truth: Truth) -> Truth:
 
 
 def _any(truths: Iterator[Truth]) -> Truth:
-    """Three-valued or: one true decides, one unknown leaves it open."""
+    """Compute a three-valued or: true if any is true, otherwise None if any is None."""
     unknown = False
     for truth in truths:
         if truth:

@@ -1,4 +1,4 @@
-"""The parser of conditions: recursive descent that stops at the first token that is not a condition's."""
+"""The parser of conditions: recursive descent that stops at the first invalid token."""
 
 from verblint.feel import syntax_errors as reason
 from verblint.feel.condition import And, Bare, Comparison, FlagRead, Literal, Membership, Not, Or, Test
@@ -9,7 +9,7 @@ from verblint.startup.pattern import pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Loading `typing` would take a tenth of a start.
+    # Importing `typing` would take a tenth of the startup time.
     from typing import NoReturn
 
 _PAYLOAD = "domain_payload"
@@ -19,7 +19,7 @@ _WORDS = (TokenKind.NAME, TokenKind.STRING, TokenKind.NUMBER)
 
 
 def parse_any(text: str) -> Test:
-    """The test of any condition, or ConditionError."""
+    """Parse any condition, or raise ConditionError."""
     _check_text(text)
     tokens = list(tokenize(text, 1))
     _check_payload(text, tokens)
@@ -49,7 +49,7 @@ def _check_payload(text: str, tokens: list[FeelToken]) -> None:
 
 
 def _check_tokens(tokens: list[FeelToken]) -> None:
-    """What no place in a condition excuses: a comment, and words without a space between them."""
+    """Reject what is invalid anywhere in a condition: comments, and words without a space between them."""
     before: FeelToken | None = None
     for token in tokens:
         if token.kind is TokenKind.COMMENT:
@@ -76,7 +76,7 @@ class _Parser:
         self._depth = 0
 
     def run(self) -> Test:
-        """Parse all of it."""
+        """Parse all tokens."""
         test = self._or()
         if self._token is not self._end:
             self._stop(reason.of_continuation(self._token))

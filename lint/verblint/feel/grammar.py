@@ -1,7 +1,7 @@
-"""The grammar of conditions: what a text means, or why it means nothing.
+"""The grammar of conditions: parses a text, or explains why it is invalid.
 
-Nearly every condition compares one flag with one literal, and is understood at a glance. All others are left to the
-parser, which is loaded for them.
+Nearly every condition compares one flag with one literal, which one pattern recognizes. The full parser is imported
+only for the others.
 """
 
 from verblint.feel.condition import Comparison, FlagRead, Literal, Test, Value
@@ -22,7 +22,7 @@ _PLAIN = pattern(rf'= *({_FLAG_NAME}) *(!?=) *("[a-zA-Z0-9_.-]*"|true|false|null
 
 
 class ConditionError(Exception):
-    """A text that is not a condition; `start` and `end` are the characters of the text that are to blame."""
+    """An invalid condition; `start` and `end` delimit the invalid characters of the text."""
 
     def __init__(self, reason: "Reason", start: int, end: int) -> None:
         super().__init__(reason.message)
@@ -34,12 +34,12 @@ class ConditionError(Exception):
 
 
 def is_flag(name: str) -> bool:
-    """True when a name is written as a flag's must be."""
+    """Return whether a name is a valid flag name."""
     return _FLAG.fullmatch(name) is not None
 
 
 def parse(text: str) -> Test:
-    """The test that a condition's text stands for, its leading equals sign included, or ConditionError."""
+    """Parse the text of a condition, including its leading equals sign, or raise ConditionError."""
     plain = plain_comparison(text)
     if plain is not None:
         return plain
@@ -49,7 +49,7 @@ def parse(text: str) -> Test:
 
 
 def plain_comparison(text: str) -> Comparison | None:
-    """The test when it is one flag against one literal with nothing unusual, or None."""
+    """Return the test if it compares one flag with one literal and nothing is unusual, or None."""
     match = _PLAIN.fullmatch(text) if len(text) <= MAX_LENGTH else None
     if match is None:
         return None

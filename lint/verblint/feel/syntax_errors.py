@@ -1,4 +1,4 @@
-"""Why a token cannot stand where it stands in a condition, and what to write instead."""
+"""Why a token is invalid at its place in a condition, and what to write instead."""
 
 from collections.abc import Sequence
 from unicodedata import name as unicode_name
@@ -36,7 +36,7 @@ _OTHER_LANGUAGES = {
 
 @value
 class Reason:
-    """A code, what is wrong in one sentence, and what to write in another."""
+    """A code, a sentence about what is wrong, and one about what to write."""
 
     code: str
     message: str
@@ -44,14 +44,14 @@ class Reason:
 
 
 def of_character(character: str) -> Reason:
-    """Why a character may not stand in a condition at all."""
+    """Explain why a character is not allowed in a condition."""
     name = unicode_name(character, "a control character")
     message = f"the character U+{ord(character):04X} ({name}) is not allowed in a condition"
     return Reason(NOT_ASCII, message, "Write plain ASCII: some characters look like others, some cannot be seen")
 
 
 def of_text(text: str) -> Reason:
-    """Why a text that does not begin with an equals sign is not a condition."""
+    """Explain why a text that does not start with an equals sign is not a condition."""
     if text.startswith(("${", "#{")):
         return Reason(NOT_FEEL, "the condition is written for Camunda 7", 'Write FEEL: =orch_<name> = "value"')
     if not text:
@@ -60,7 +60,7 @@ def of_text(text: str) -> Reason:
 
 
 def of_start(tokens: Sequence[FeelToken], at: int) -> Reason:
-    """Why a token cannot begin a test."""
+    """Explain why a token cannot start a test."""
     if at >= len(tokens):
         return Reason(SYNTAX, "the condition stops too early", 'A flag is expected: orch_<name> = "value"')
     token = tokens[at]
@@ -76,7 +76,7 @@ def of_start(tokens: Sequence[FeelToken], at: int) -> Reason:
 
 
 def of_continuation(token: FeelToken) -> Reason:
-    """Why a token cannot follow a complete test."""
+    """Explain why a token cannot follow a complete test."""
     if token.text in _COMPUTING_WORDS:
         return Reason(CALL, f"the condition computes with `{token.text}`", LET_A_VERB_DECIDE)
     if token.kind is TokenKind.NAME and token.text.startswith("or"):
@@ -90,7 +90,7 @@ def of_continuation(token: FeelToken) -> Reason:
 
 
 def of_name(tokens: Sequence[FeelToken], at: int) -> Reason | None:
-    """Why the name at a place is used as no flag may be used, or None when it may be a flag."""
+    """Explain why the name at a position cannot be a flag, or return None if it may be one."""
     token = tokens[at]
     end = _end_of_words(tokens, at)
     following = tokens[end].text if end < len(tokens) else ""
@@ -103,7 +103,7 @@ def of_name(tokens: Sequence[FeelToken], at: int) -> Reason | None:
 
 
 def of_comparand(tokens: Sequence[FeelToken], at: int) -> Reason:
-    """Why a token cannot be the value a flag is compared with."""
+    """Explain why a token cannot be the value a flag is compared with."""
     if at >= len(tokens):
         return Reason(SYNTAX, "the condition stops before the value", "Write a string, an integer, true, false or null")
     token = tokens[at]
@@ -120,7 +120,7 @@ def of_comparand(tokens: Sequence[FeelToken], at: int) -> Reason:
 
 
 def of_flag_name(name: str) -> Reason:
-    """Why a name is not the name of a flag."""
+    """Explain why a name is not the name of a flag."""
     if name.lower().startswith("orch"):
         hint = "Write lower-case words joined by single underscores: orch_<word>_<word>"
         return Reason(NOT_A_FLAG, f"`{name}` is not how a flag is written", hint)
@@ -166,7 +166,7 @@ def _of_stray(token: FeelToken) -> Reason:
 
 
 def _end_of_words(tokens: Sequence[FeelToken], at: int) -> int:
-    """The place behind a run of names: functions of FEEL may have blanks in their names."""
+    """Return the index after a run of names: names of FEEL functions may contain blanks."""
     end = at + 1
     while (
         end < len(tokens) and tokens[end].kind is TokenKind.NAME and tokens[end].text not in ("in", "and", "or", "not")

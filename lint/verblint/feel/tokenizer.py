@@ -1,9 +1,9 @@
-"""A tokenizer for the whole of FEEL: it finds every name an expression could read, and judges nothing.
+"""A tokenizer for the whole of FEEL: it finds every name an expression could read and rejects nothing.
 
-It errs on one side only. A name it reports may turn out to be a function, a key or a keyword; a variable that
-the engine reads is always among them. Two habits of the engine's parser make that harder than it looks: it
-takes some invisible characters for blanks, and it reads a keyword without looking where the word ends:
-`1 ordomain_payload` reads `domain_payload`.
+It reports too many names rather than too few. A reported name may be a function, a key or a keyword, but every variable
+that the engine reads is included. Two habits of the engine's parser make this harder than it looks: it treats some
+invisible characters as blanks, and it reads a keyword without checking where the word ends: `1 ordomain_payload` reads
+`domain_payload`.
 """
 
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ KEYWORDS = frozenset(
     """.split()  # noqa: SIM905  a word list reads better than a list of words
 )
 
-# The keywords that the engine never takes for a name when they stand alone.
+# Keywords that the engine never takes for a name when they are the whole word.
 RESERVED = frozenset(
     ("and", "else", "false", "function", "in", "null", "or", "return", "satisfies", "then", "true"),
 )
 
-# What the engine skips between tokens; several of these are invisible and some are not blanks elsewhere.
+# What the engine skips between tokens; several are invisible, and some are not blanks to other tools.
 BLANKS = (
     "\t\n\v\f\r \x85\xa0\u1680\u180e\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u200b"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -50,7 +50,7 @@ _KINDS = {kind.value: kind for kind in TokenKind}
 
 @value(guarded=False)
 class FeelToken:
-    """One token: its kind, its text as written, and where it stands in the expression."""
+    """One token: its kind, its text as written, and its position in the expression."""
 
     kind: TokenKind
     text: str
@@ -60,7 +60,7 @@ class FeelToken:
 
 _ASCII_BLANK = "\t\n\v\f\r "
 _ASCII_LETTERS = r"[A-Za-z_$\x00-\x08\x0e-\x1b\x7f]"
-# Java's identifiers admit most of Unicode, so every character beyond ASCII that is not a blank is taken for a letter.
+# Java identifiers allow most of Unicode, so every non-blank character beyond ASCII counts as a letter.
 _LETTERS = rf"(?:{_ASCII_LETTERS}|(?![{BLANKS}])[^\x00-\x7f])"
 
 
@@ -69,7 +69,7 @@ _INVISIBLE_ASCII = dict.fromkeys((*range(33), 127))
 
 
 def tokenize(expression: str, start: int = 0) -> Iterator[FeelToken]:
-    """The tokens of an expression from a character on, blanks left out. Any text has tokens; nothing is refused."""
+    """Yield the tokens of an expression from an index on, without blanks. Any text has tokens; nothing is rejected."""
     for match in _token(expression.isascii()).finditer(expression, start):
         if match.lastgroup != "blank":
             yield FeelToken(_KINDS[match.lastgroup or ""], match[0], *match.span())
@@ -77,9 +77,9 @@ def tokenize(expression: str, start: int = 0) -> Iterator[FeelToken]:
 
 @cache
 def _token(is_ascii: bool) -> Pattern[str]:
-    """What a token looks like; in plain ASCII, as most expressions are, much less can occur.
+    """Return the token pattern; for ASCII, as in most expressions, it is much simpler.
 
-    A quote without its partner is one unknown character, and what follows it is still searched.
+    A quote without its partner is one unknown character, and the text after it is still searched.
     """
     blanks, letters = (_ASCII_BLANK, _ASCII_LETTERS) if is_ascii else (BLANKS, _LETTERS)
     return pattern(
@@ -98,7 +98,7 @@ def _token(is_ascii: bool) -> Pattern[str]:
 
 
 def names(expression: str) -> frozenset[str]:
-    """Every name the expression could read as a variable, and perhaps more."""
+    """Return every name the expression could read as a variable, and maybe more."""
     found: set[str] = set()
     for token in tokenize(expression):
         if token.kind is TokenKind.QUOTED:
@@ -109,12 +109,12 @@ def names(expression: str) -> frozenset[str]:
 
 
 def mentions(expression: str, variable: str) -> bool:
-    """True when the expression could read the variable, or was made to look as if it did not.
+    """Return whether the expression could read the variable, or hides that it does.
 
-    Comments are searched too, and characters that cannot be seen are ignored.
+    Comments are searched too, and invisible characters are ignored.
     """
     if variable not in _visible(expression):
-        # Every token is a stretch of the expression, so no token can hold it either.
+        # Every token is part of the expression, so no token can contain it either.
         return False
     for token in tokenize(expression):
         if token.kind is TokenKind.COMMENT and variable in _visible(token.text):
@@ -123,7 +123,7 @@ def mentions(expression: str, variable: str) -> bool:
 
 
 def single_name(expression: str) -> str | None:
-    """The name when the expression is one plain ASCII name and nothing else, otherwise None."""
+    """Return the name if the expression is a single plain ASCII name, otherwise None."""
     if not expression.isascii():
         return None
     name = expression.strip(_ASCII_BLANK)
@@ -131,21 +131,21 @@ def single_name(expression: str) -> str | None:
 
 
 def _readings(name: str) -> Iterator[str]:
-    """A word as it stands, and what is left of it when the engine takes its beginning for a keyword."""
+    """Yield a word, and what remains of it if the engine takes its start for a keyword."""
     yield name
     pending = [0]
     while pending:
         at = pending.pop()
         after = [at + len(word) for word in KEYWORDS if name.startswith(word, at)]
         pending.extend(after)
-        # Slices of a very long word would take quadratic room; no variable is that long.
+        # Slices of a very long word would take quadratic space; no variable is that long.
         yield from (name[end:] for end in after if end < len(name) <= end + _LONGEST_VARIABLE)
 
 
 def _visible(text: str) -> str:
     if text.isascii():
         return text.translate(_INVISIBLE_ASCII)
-    # A library of its own, and hardly any expression has more than ASCII.
+    # Imported here because hardly any expression has more than ASCII.
     from unicodedata import category
 
     return "".join(c for c in text if c not in BLANKS and category(c) not in ("Cf", "Cc", "Mn"))

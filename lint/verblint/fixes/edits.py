@@ -1,4 +1,4 @@
-"""Fixing: the safe rewrites that findings carry, applied to bytes so that layout and diagram stay as they are."""
+"""Apply the safe fixes of findings to bytes, so that layout and diagram do not change."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
@@ -9,17 +9,17 @@ from verblint.report.finding import Edit, Finding, Fix
 from verblint.report.report import Report
 from verblint.startup.value import value
 
-# A fix may uncover the next one; a chain longer than this is a circle.
+# A fix may expose another finding; a longer chain is a cycle.
 _ROUNDS = 10
 
 
 class UnsafeFix(Exception):
-    """Fixes that cannot be trusted; nothing was written. The message says why."""
+    """Fixes that are not safe to apply; nothing was written."""
 
 
 @value
 class Repair:
-    """What came of fixing one file: its new bytes, how many fixes they hold, and the report on them."""
+    """The result of fixing one file: its new bytes, the number of fixes applied, and the report on them."""
 
     content: bytes
     applied: int
@@ -27,7 +27,7 @@ class Repair:
 
 
 def repair(linter: Linter, content: bytes, name: str) -> Repair:
-    """Apply every fix that can be applied, looking at the file anew after each round, or raise UnsafeFix."""
+    """Apply every possible fix, checking the file again after each round, or raise UnsafeFix."""
     report = linter.lint(content, name)
     applied = 0
     for _ in range(_ROUNDS):
@@ -47,12 +47,12 @@ def _unsafe(report: Report) -> set[str]:
 
 
 def compatible(findings: Iterable[Finding]) -> list[Fix]:
-    """The fixes of some findings, without those that would touch the bytes of an earlier one."""
+    """Return the fixes of findings, without those that touch the bytes of an earlier fix."""
     chosen: dict[tuple[Edit, ...], Fix] = {}
     taken: list[Edit] = []
     for finding in findings:
         fix = finding.fix
-        # Two findings may ask for the same rewrite; that is one.
+        # Two findings may have the same fix; it is applied once.
         if fix is None or fix.edits in chosen or any(_touches(edit, taken) for edit in fix.edits):
             continue
         chosen[fix.edits] = fix
@@ -62,7 +62,7 @@ def compatible(findings: Iterable[Finding]) -> list[Fix]:
 
 
 def apply(content: bytes, fixes: Iterable[Fix]) -> bytes:
-    """The bytes after some fixes that do not overlap."""
+    """Apply fixes that do not overlap and return the new bytes."""
     pieces = []
     at = 0
     for edit in sorted((edit for fix in fixes for edit in fix.edits), key=_start):
@@ -72,14 +72,14 @@ def apply(content: bytes, fixes: Iterable[Fix]) -> bytes:
 
 
 def diff(before: bytes, after: bytes, name: str) -> str:
-    """A unified diff of two versions of a file; empty when they are the same."""
+    """Return a unified diff of two versions of a file; empty if they are equal."""
     old, new = (content.decode("utf-8", "replace").splitlines(keepends=True) for content in (before, after))
     lines = unified_diff(old, new, f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def _touches(edit: Edit, taken: list[Edit]) -> bool:
-    """True when an edit shares a byte with one of those taken, or writes at the same place."""
+    """Return whether an edit shares a byte with a taken one, or starts at the same byte."""
     at = bisect_left(taken, edit.start, key=_start)
     is_reached = at > 0 and taken[at - 1].end > edit.start
     return is_reached or (at < len(taken) and (taken[at].start == edit.start or taken[at].start < edit.end))

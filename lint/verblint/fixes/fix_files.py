@@ -1,4 +1,4 @@
-"""Mending: the fixes of a whole report, written to the files or shown as a diff."""
+"""Apply the fixes of a report: write them to the files or show a diff."""
 
 import sys
 
@@ -10,7 +10,7 @@ from verblint.startup.value import replace
 
 
 def mend(linter: Linter, report: Report, *, write: bool) -> tuple[Report, str]:
-    """The report after all fixes, and what they change; without `write` the report stays what it is."""
+    """Return the report after all fixes, and their diff; without `write` the findings stay."""
     changes = []
     for file in dict.fromkeys(finding.file for finding in report.findings if finding.fix is not None):
         try:
@@ -34,7 +34,7 @@ def _store(file: str, before: bytes, after: bytes) -> None:
 
 
 def _exchanged(report: Report, file: str, newer: Report) -> Report:
-    """The report with what it said about one file replaced."""
+    """Return the report with one file's results replaced."""
     return replace(
         report,
         findings=(*(finding for finding in report.findings if finding.file != file), *newer.findings),

@@ -1,11 +1,11 @@
-"""Removals: edits that take an element out of a file and leave no hole behind."""
+"""Edits that remove an element without leaving a blank line."""
 
 from verblint.bpmn.element import Element
 from verblint.report.finding import Edit, Fix
 
 
 def remove(element: Element, description: str) -> Fix:
-    """Take an element out, with its line when it has one to itself, and with extension elements left empty."""
+    """Remove an element, including its line if nothing else is on it, and extension elements that become empty."""
     while element.parent is not None and len(element.parent.children) == 1 and not element.parent.id:
         element = element.parent
     content = element.document.source.content

@@ -1,11 +1,11 @@
-"""Writing files whole: a reader finds the old content or the new, never half of it."""
+"""Write files atomically: readers see the old content or the new, never a part."""
 
 import os
 from contextlib import suppress
 
 
 def write_whole(path: str, content: bytes) -> None:
-    """Replace the content of a file, keeping its permissions; a link keeps leading where it led."""
+    """Replace the content of a file, keeping its permissions; a symbolic link stays a link."""
     path = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path):
         # A device or a pipe has no content to replace.

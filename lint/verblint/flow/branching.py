@@ -1,4 +1,4 @@
-"""Gateways that branch: what their conditions leave open."""
+"""Branching gateways, and the cases their conditions do not handle."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ BRANCHING = (NodeKind.EXCLUSIVE_GATEWAY, NodeKind.INCLUSIVE_GATEWAY)
 
 @value(eq=False)
 class GatewayDecision:
-    """A gateway without a default flow, and the conditional flows that leave it."""
+    """A gateway without a default flow, and its conditional outgoing flows."""
 
     process: Process
     scope: Scope
@@ -22,11 +22,11 @@ class GatewayDecision:
     branches: tuple[Branch, ...]
 
     def unhandled(self, verb: WorkflowVerbFields | None) -> list[dict[str, Value]] | None:
-        """The cases in which no flow can be taken, or None when nobody can tell."""
+        """Return the cases in which no flow can be taken, or None if that is unknown."""
         tests = [branch.test for branch in self.branches if branch.test is not None]
         if verb is None or len(tests) < len(self.branches) or not _read_only_declared(tests, verb):
             return None
-        # Needed only where contracts are at hand.
+        # Imported here because it is needed only with contracts.
         from verblint.feel.assignments import assignments
 
         cases = assignments(tests, verb.flags)
@@ -36,7 +36,7 @@ class GatewayDecision:
 
 
 def decisions_without_default(context: Context) -> Iterator[GatewayDecision]:
-    """Every gateway that branches by conditions alone, in every process of a file."""
+    """Yield every gateway that branches by conditions alone, in every process of a file."""
     leaving: dict[tuple[int, str], list[Branch]] = {}
     for branch in context.branches:
         leaving.setdefault((id(branch.scope), branch.flow.source), []).append(branch)

@@ -1,11 +1,11 @@
-"""Catchers: which event catches a code that a step throws, found as the engines find it.
+"""Catchers: which event catches an error code that a step throws, by the engines' rules.
 
-Zeebe (8.6 to 8.9) looks at the step itself and then at each scope around it, from the inside out. At one level are the
-error event subprocesses of a scope and the error boundary events of an activity; one that names the code goes before
-one that catches every code. Two things surprise, and a table of models holds both to the real broker
-(tests/conformance/test_error_catchers.py):
+Zeebe (8.6 to 8.9) checks the step itself and then each enclosing scope, from the inside out. One level has the error
+event subprocesses of a scope and the error boundary events of an activity; a catcher with the code takes precedence
+over one that catches every code. Two rules are surprising; tests/conformance/test_error_catchers.py checks both against
+the real broker:
 
-- From inside an event subprocess that interrupts its scope nothing outside it is looked at.
+- From inside an event subprocess that interrupts its scope, nothing outside it is checked.
 - Only activities throw. A job of a message event cannot: the broker answers its ThrowError with an internal error.
 """
 
@@ -20,7 +20,7 @@ from verblint.startup.value import value
 
 @value(eq=False)
 class Catcher:
-    """An event that catches one code, or every code when `code` is empty; `host` is what it interrupts."""
+    """An event that catches one code, or every code if `code` is empty; `host` is what it interrupts."""
 
     event: FlowNode
     code: str
@@ -29,7 +29,7 @@ class Catcher:
 
 @value(eq=False)
 class Level:
-    """The catchers of one activity or scope, and the one that acts for each code."""
+    """The catchers of one activity or scope, and the effective one for each code."""
 
     host: str
     catchers: tuple[Catcher, ...]
@@ -37,17 +37,17 @@ class Level:
 
     @classmethod
     def of(cls, host: str, found: tuple[Catcher, ...]) -> "Level":
-        """The level of a host; of two catchers for one code the first acts."""
+        """Create the level of a host; of two catchers for one code, the first one counts."""
         return cls(host, found, {catcher.code: catcher for catcher in reversed(found)})
 
     def catcher(self, code: str) -> Catcher | None:
-        """The event that catches a code here, or None when none does."""
+        """Return the event that catches a code at this level, or None."""
         return self.by_code.get(code) or self.by_code.get("")
 
 
 @value(eq=False)
 class Thrower:
-    """A step that may end with a code, and the levels at which engines look for a catcher, nearest first.
+    """A step that may end with a code, and the levels at which engines search for a catcher, nearest first.
 
     `hosts` are the ids of the activities on which a boundary event would catch a code of this step.
     """
@@ -59,35 +59,35 @@ class Thrower:
 
     @property
     def catchers(self) -> Iterator[Catcher]:
-        """Every catcher that is looked at, nearest first."""
+        """Every catcher that is checked, nearest first."""
         return (catcher for level in self.levels for catcher in level.catchers)
 
     def catcher(self, code: str) -> Catcher | None:
-        """The event that catches a code, or None when none does."""
+        """Return the event that catches a code, or None."""
         found = (level.catcher(code) for level in self.levels)
         return next((catcher for catcher in found if catcher is not None), None)
 
     def codes(self, declared: Mapping[str, tuple[str, ...]]) -> tuple[str, ...] | None:
-        """The codes it may end with, by what verbs declare; None when that is not known."""
+        """Return the codes it may end with, as verbs declare them; None if unknown."""
         if isinstance(self.node.event, Error):
             return (self.code,) if self.code else None
         return declared.get(self.node.binding.job_type)
 
 
 def throwers(model: Definitions, process: Process) -> Iterator[Thrower]:
-    """Every job that calls a verb and every error end event of a process, each with what could catch its code."""
+    """Yield every verb job and every error end event of a process, each with its possible catchers."""
     return _inside(model, process.scope, (_root(model, process),), ())
 
 
 def catchers(model: Definitions, process: Process) -> Iterator[Catcher]:
-    """Every event of a process that catches errors."""
+    """Yield every event of a process that catches errors."""
     yield from _root(model, process).catchers
     for scope, node in process.walk():
         yield from _level(model, scope, node).catchers
 
 
 def _inside(model: Definitions, scope: Scope, levels: tuple[Level, ...], hosts: tuple[str, ...]) -> Iterator[Thrower]:
-    """The throwers of a scope; the first of the levels is its own."""
+    """Yield the throwers of a scope; the first level is the scope's own."""
     for node in scope.nodes:
         if node.scope is not None:
             own = _level(model, scope, node)
@@ -111,7 +111,7 @@ def _root(model: Definitions, process: Process) -> Level:
 
 
 def _level(model: Definitions, scope: Scope, node: FlowNode) -> Level:
-    """What an activity catches: by the event subprocesses in it, which go first, and by its boundary events."""
+    """Return the catchers of an activity: first the event subprocesses in it, then its boundary events."""
     starts = _starts(model, node.scope, node.id) if node.scope is not None else ()
     boundaries = (boundary for boundary in scope.boundaries(node) if isinstance(boundary.event, Error))
     return Level.of(node.id, starts + tuple(Catcher(event, _code(model, event), node.id) for event in boundaries))
@@ -128,6 +128,6 @@ def _interrupts(inside: Scope) -> bool:
 
 
 def _code(model: Definitions, node: FlowNode) -> str:
-    """The code of an error event; empty where it names none, which catches every code."""
+    """Return the code of an error event; empty if it names none, which catches every code."""
     declared = model.errors.get(node.event.ref) if isinstance(node.event, Error) else None
     return declared.code if declared is not None else ""

@@ -1,8 +1,8 @@
-"""Concurrency: which nodes of a process can be busy at the same time.
+"""Concurrency: which nodes of a process can be active at the same time.
 
-A fork is a gateway or another node that sends a token along several flows, an event that does not interrupt what it
-is attached to, or an event subprocess that does not interrupt its scope. Its arms are followed until they meet at a
-gateway that waits for all of them.
+A fork is a gateway or another node that sends a token along several flows, an event that does not interrupt its
+activity, or an event subprocess that does not interrupt its scope. Its arms are followed until they meet at a gateway
+that waits for all of them.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ MAX_STEPS = 500_000
 
 
 class TooEntangled(Exception):
-    """A process forks so often that nobody should wait until it is understood."""
+    """A process with so many forks that the analysis would take too long."""
 
 
 @value(eq=False)
@@ -30,7 +30,7 @@ class Fork:
 
 
 def forks(process: Process) -> Iterator[Fork]:
-    """Every fork of a process at every depth, or TooEntangled."""
+    """Yield every fork of a process at every depth, or raise TooEntangled."""
     survey = _Survey()
     for scope, node in process.walk():
         begins = _begins(scope, node)
@@ -42,10 +42,10 @@ def forks(process: Process) -> Iterator[Fork]:
 
 
 def shared_nodes(process: Process) -> frozenset[str]:
-    """The nodes that can hold two tokens at once, at every depth, or TooEntangled.
+    """Return the nodes that can hold two tokens at the same time, at every depth, or raise TooEntangled.
 
-    A node that two arms of a fork can reach, and everything that an event which does not interrupt can start: such an
-    event may fire more than once.
+    These are the nodes that two arms of a fork can reach, and everything that a non-interrupting event can start: such
+    an event may fire more than once.
     """
     found: set[str] = set()
     for fork in forks(process):
@@ -59,12 +59,12 @@ def shared_nodes(process: Process) -> frozenset[str]:
 
 
 def concurrent_nodes(process: Process) -> frozenset[str]:
-    """The nodes that can be busy while another node is, at every depth, or TooEntangled."""
+    """Return the nodes that can be active while another node is, at every depth, or raise TooEntangled."""
     return frozenset(node.id for fork in forks(process) for arm in fork.arms for node in arm)
 
 
 def _begins(scope: Scope, node: FlowNode) -> list[FlowNode]:
-    """Where the tokens go that leave a node at the same time."""
+    """Return where the tokens go that leave a node at the same time."""
     if node.kind is NodeKind.BOUNDARY_EVENT and not node.is_interrupting and node.attached_to in scope.by_id:
         return [scope.by_id[node.attached_to], node]
     if node.kind in _CHOOSING:
@@ -77,20 +77,20 @@ def _starts_beside(inside: Scope) -> bool:
 
 
 class _Survey:
-    """The walks through one process, which together must stay within a number of steps."""
+    """The walks through one process, limited to a total number of steps."""
 
     def __init__(self) -> None:
         self._steps = 0
 
     def fork(self, scope: Scope, node: FlowNode, begins: list[FlowNode]) -> Fork:
-        """The fork whose arms begin at these nodes."""
+        """Return the fork whose arms start at these nodes."""
         visits = Counter(visited.id for begin in begins for visited in self._reach(scope, begin, frozenset()))
         shared = (scope.by_id[name] for name, count in visits.items() if count > 1)
         joins = frozenset(join.id for join in shared if join.kind in _SYNCHRONISING)
         return Fork(node, tuple(self.inside(self._reach(scope, begin, joins)) for begin in begins))
 
     def inside(self, nodes: list[FlowNode]) -> tuple[FlowNode, ...]:
-        """Some nodes, and everything inside of those that are subprocesses."""
+        """Return the nodes, and everything inside those that are subprocesses."""
         found: list[FlowNode] = []
         for node in nodes:
             found.append(node)
@@ -101,7 +101,7 @@ class _Survey:
         return tuple(found)
 
     def _reach(self, scope: Scope, begin: FlowNode, stops: frozenset[str]) -> list[FlowNode]:
-        """The nodes a token can visit from a node on, that node included, without passing a stop."""
+        """Return the nodes a token can visit from a node on, including that node, without passing a stop."""
         seen: dict[str, FlowNode] = {}
         pending = [begin]
         while pending:
@@ -112,7 +112,7 @@ class _Survey:
             self._take_steps(1 + len(boundaries))
             seen[node.id] = node
             nexts = [scope.by_id.get(flow.target) for flow in scope.outgoing(node)]
-            # An interrupting boundary event takes the token from its host; any other has a fork of its own.
+            # An interrupting boundary event takes the token from its activity; any other is a fork of its own.
             nexts += [boundary for boundary in boundaries if boundary.is_interrupting]
             pending.extend(following for following in nexts if following is not None)
         return list(seen.values())

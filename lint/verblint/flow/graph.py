@@ -1,10 +1,10 @@
-"""The graph of one scope: what a token can reach, and where it can come round again."""
+"""The graph of one scope: what a token can reach, and its loops."""
 
 from verblint.bpmn.model import FlowNode, NodeKind, Scope
 
 
 def successors(scope: Scope, node: FlowNode) -> list[FlowNode]:
-    """The nodes a token may go to next: along flows, by boundary events, by a link."""
+    """Return the nodes a token may go to next: along flows, by boundary events or by a link."""
     found = [scope.by_id[flow.target] for flow in scope.outgoing(node) if flow.target in scope.by_id]
     found += scope.boundaries(node)
     found += scope.link_targets(node)
@@ -12,7 +12,7 @@ def successors(scope: Scope, node: FlowNode) -> list[FlowNode]:
 
 
 def reachable(scope: Scope) -> set[str]:
-    """The ids of the nodes that something can reach: from a start, as an event subprocess, as a handler."""
+    """Return the ids of the reachable nodes: from a start, as an event subprocess, or as a compensation handler."""
     pending = [node for node in scope.nodes if node.kind is NodeKind.START_EVENT]
     pending += [node for node in scope.nodes if node.is_event_sub_process or node.is_for_compensation]
     seen: set[str] = set()
@@ -25,13 +25,13 @@ def reachable(scope: Scope) -> set[str]:
 
 
 def looping(scope: Scope) -> list[FlowNode]:
-    """The nodes on loops, and between two loops, in document order."""
+    """Return the nodes on loops and between two loops, in document order."""
     following = {node.id: {step.id for step in successors(scope, node)} for node in scope.nodes}
     leading: dict[str, set[str]] = {name: set() for name in following}
     for name, steps in following.items():
         for step in steps:
             leading[step].add(name)
-    # What leads nowhere any more, or is reached by nothing any more, is on no loop: take it away, again and again.
+    # Repeatedly remove nodes without successors or predecessors: they are on no loop.
     pending = [name for name in following if not following[name] or not leading[name]]
     gone: set[str] = set()
     while pending:

@@ -1,4 +1,4 @@
-"""Mappings on activities and events: which of them carry the variables of the contract through unchanged."""
+"""Mappings on activities and events, and which of them pass the contract's variables through unchanged."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ HASH = "domain_payload_hash"
 
 @value(eq=False)
 class MappedNode:
-    """A node with mappings, and the verb whose variables it must carry (None when nobody knows)."""
+    """A node with mappings, and the verb whose variables it must pass through (None if unknown)."""
 
     node: FlowNode
     verb: WorkflowVerbFields | None
@@ -28,11 +28,11 @@ class MappedNode:
         return self.node.binding.mappings
 
     def carried(self, direction: str) -> set[str]:
-        """The variables that go through unchanged in a direction."""
+        """Return the variables that a direction passes through unchanged."""
         return {m.target for m in self.mappings if m.direction == direction and self.is_identity(m)}
 
     def is_identity(self, mapping: Mapping) -> bool:
-        """True when a variable of the contract is mapped to itself."""
+        """Return whether a variable of the contract is mapped to itself."""
         if mapping.source is None or not mapping.source.is_feel:
             return False
         name = single_name(mapping.source.feel)
@@ -40,7 +40,7 @@ class MappedNode:
 
     @property
     def missing(self) -> list[str]:
-        """What the outputs leave out; any output switches off that results go through by themselves."""
+        """The variables that the outputs omit; any output disables the default propagation of results."""
         wanted = [PAYLOAD, HASH, *(self.verb.flags if self.verb is not None else ())]
         carried = self.carried("output")
         return [name for name in wanted if name not in carried]
@@ -52,7 +52,7 @@ class MappedNode:
 
 
 def mapped_nodes(context: Context) -> Iterator[MappedNode]:
-    """Every node with at least one mapping, in every process of a file."""
+    """Yield every node with at least one mapping, in every process of a file."""
     for process in context.model.processes if (ZEEBE, "ioMapping") in context.elements else ():
         verb = context.contracts.of_process(process.id)
         for _, node in process.walk():

@@ -1,4 +1,4 @@
-"""Jobs: the nodes of a process at which the engine asks a worker to do something."""
+"""Jobs: the nodes of a process at which the engine creates a job for a worker."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -11,13 +11,13 @@ _THROWING = (NodeKind.THROW_EVENT, NodeKind.END_EVENT)
 
 
 def is_job(node: FlowNode) -> bool:
-    """True for service and send tasks and for events that throw a message."""
+    """Return whether a node is a service task, a send task or an event that throws a message."""
     if node.kind in _TASKS:
         return True
     return node.kind in _THROWING and any(isinstance(event, MessageEvent) for event in node.events)
 
 
 def jobs(process: Process) -> Iterator[tuple[Scope, FlowNode]]:
-    """Every job of a process at every depth, with the scope it stands in."""
+    """Return every job of a process at every depth, each with its scope."""
     thrown = (place for place in process.walk(*_THROWING) if is_job(place[1]))
     return chain(process.walk(*_TASKS), thrown)

@@ -1,4 +1,4 @@
-"""Loops that never rest: circles of nodes at which a token neither waits nor works."""
+"""Loops that never rest: cycles of nodes at which a token neither waits nor works."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ _PASSING = (
 
 
 def restless_loops(process: Process) -> Iterator[list[FlowNode]]:
-    """One loop for each scope that has any, as the nodes a token passes, the first of them again at the end."""
+    """Yield one loop per scope that has any: the nodes a token passes, with the first one repeated at the end."""
     for scope in process.scope.scopes():
         loop = _loop(scope)
         if loop:
@@ -24,12 +24,12 @@ def restless_loops(process: Process) -> Iterator[list[FlowNode]]:
 
 
 def _loop(scope: Scope) -> list[FlowNode]:
-    """The first circle found by walking on from every node that lets a token pass."""
+    """Return the first cycle found by walking from every node that lets a token pass."""
     done: set[str] = set()
     for begin in scope.nodes:
         if not _lets_pass(begin) or begin.id in done:
             continue
-        # An explicit stack of iterators: a chain of nodes may be longer than Python's own stack.
+        # An explicit stack of iterators: a chain of nodes may be longer than Python's recursion limit.
         path = {begin.id: begin}
         stack = [(begin, _next(scope, begin))]
         while stack:

@@ -1,4 +1,4 @@
-"""Waits: where a process stands still until a message arrives."""
+"""Waits: where a process waits for a message."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ _CATCHING = (NodeKind.CATCH_EVENT, NodeKind.BOUNDARY_EVENT, NodeKind.START_EVENT
 
 @value(eq=False)
 class MessageWaitPoint:
-    """A node that waits for a message; the message is None when the model does not declare it."""
+    """A node that waits for a message; the message is None if the model does not declare it."""
 
     process: Process
     verb: WorkflowVerbFields | None
@@ -27,7 +27,7 @@ class MessageWaitPoint:
 
 
 def waits(context: Context) -> Iterator[MessageWaitPoint]:
-    """Every node of every process that waits for a message."""
+    """Yield every node of every process that waits for a message."""
     for process in context.model.processes:
         verb = context.contracts.of_process(process.id)
         for scope, node in process.walk(NodeKind.RECEIVE_TASK, *_CATCHING):
@@ -39,7 +39,7 @@ def waits(context: Context) -> Iterator[MessageWaitPoint]:
 
 
 def correlation_name(key: Expression) -> str | None:
-    """The name in a correlation key that is one variable as it must be, otherwise None."""
+    """Return the variable in a correlation key if it is a single valid name, otherwise None."""
     name = single_name(key.feel) if key.is_feel else None
     return name if name is not None and _KEY.fullmatch(name) else None
 
@@ -52,5 +52,5 @@ def _awaited(node: FlowNode) -> Iterator[str]:
 
 
 def _starts_process(process: Process, scope: Scope, node: FlowNode) -> bool:
-    # There is no instance yet that a key could single out.
+    # No instance exists yet that a key could select.
     return scope is process.scope and node.kind is NodeKind.START_EVENT

@@ -1,4 +1,4 @@
-"""Catching: events that compete for the same message, error or escalation."""
+"""Events that compete for the same message, error or escalation."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ Place = list[tuple[str, FlowNode]]
 
 
 def catching(model: Definitions) -> Iterator[Place]:
-    """For each place where events compete, what every event of it catches."""
+    """Yield, for each place where events compete, what each of its events catches."""
     for process in model.processes:
         for scope in process.scope.scopes():
             yield _named(model, _starts_of_event_sub_processes(scope))

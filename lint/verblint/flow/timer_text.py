@@ -1,4 +1,4 @@
-"""The texts that a timer may have: durations, dates and cycles of ISO 8601."""
+"""The literals a timer may have: ISO 8601 durations, dates and cycles."""
 
 from verblint.bpmn.event_cause import TimerKind
 from verblint.startup.pattern import pattern
@@ -19,7 +19,7 @@ EXAMPLES = {
 
 
 def is_literal(kind: TimerKind, text: str) -> bool:
-    """True when a text is what a timer of this kind may say."""
+    """Return whether a text is a valid literal for a timer of this kind."""
     if kind is TimerKind.DURATION:
         return _is_duration(text)
     if kind is TimerKind.DATE:
@@ -31,7 +31,7 @@ def is_literal(kind: TimerKind, text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    # Nearly all durations are one number and one unit, for which no pattern need be compiled.
+    # Nearly all durations are one number and one unit, which needs no compiled pattern.
     is_plain = text[:1] == "P" and text[1:-1].isdecimal() and text[-1] in "YMWD"
     return len(text) <= 64 and ((is_plain and text.isascii()) or _DURATION.fullmatch(text) is not None)
 
@@ -39,7 +39,7 @@ def _is_duration(text: str) -> bool:
 def _is_date(text: str) -> bool:
     if _DATE.fullmatch(text) is None:
         return False
-    # Few models name a date, and none that is meant to last.
+    # Imported here because few models, and none meant to last, contain a date.
     from datetime import datetime
 
     try:

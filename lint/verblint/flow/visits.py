@@ -1,9 +1,9 @@
 """Visits: which nodes an instance of a process enters at most once.
 
-Every token that enters a node has a line of descent: the token before it, and so on to the one that the instance began
-with. A token that a parallel gateway joined from several counts as the child of the one on the gateway's first incoming
-flow. Two tokens that enter the same node then either descend from one another, so that the node is on a cycle, or their
-lines part where one token became several, at a fork, and both ways from there lead to the node.
+Every token that enters a node has a line of ancestors: the token before it, and so on to the first token of the
+instance. A token that a parallel gateway joined from several counts as the child of the one on the gateway's first
+incoming flow. If two tokens enter the same node, then either one descends from the other, so that the node is on a
+cycle, or their lines separate at a fork, where one token became several, and both paths from there lead to the node.
 """
 
 from collections import Counter
@@ -13,17 +13,17 @@ from verblint.bpmn.event_cause import Compensate
 from verblint.bpmn.model import FlowNode, NodeKind, Process, Scope
 from verblint.flow.concurrency import MAX_STEPS, TooEntangled
 
-# A token that enters leaves by one flow alone.
+# An entering token leaves by exactly one flow.
 _CHOOSING = (NodeKind.EXCLUSIVE_GATEWAY, NodeKind.EVENT_BASED_GATEWAY)
-# How often such a node lets a token go is not known.
+# How often such a node releases a token is unknown.
 _UNCLEAR = (NodeKind.COMPLEX_GATEWAY, NodeKind.UNKNOWN)
 
 
 def once_nodes(process: Process) -> frozenset[str]:
-    """The events and activities that at most one token of an instance enters, at every depth, or TooEntangled.
+    """Return the events and activities that at most one token of an instance enters, or raise TooEntangled.
 
-    What is not surely so is left out: what repeats, undoes or has listeners, which make jobs of their own, and scopes
-    that begin in more ways than by one start event.
+    Covers every depth. Uncertain nodes are left out: those that repeat, undo or have listeners, which create their own
+    jobs, and scopes that do not start with exactly one start event.
     """
     names = Counter(node.id for _, node in process.walk())
     found = _Visits().once_in(process.scope)
@@ -31,13 +31,13 @@ def once_nodes(process: Process) -> frozenset[str]:
 
 
 class _Visits:
-    """The walks through one process, which together must stay within a number of steps."""
+    """The walks through one process, limited to a total number of steps."""
 
     def __init__(self) -> None:
         self._steps = 0
 
     def once_in(self, scope: Scope) -> Iterator[str]:
-        """The nodes that are entered at most once while their scope, entered by one token, lasts."""
+        """Yield the nodes entered at most once during the lifetime of their scope, which one token has entered."""
         if not _is_plain(scope):
             return
         repeated = self._repeated(scope)
@@ -50,7 +50,7 @@ class _Visits:
                 yield node.id
 
     def _repeated(self, scope: Scope) -> set[str]:
-        """The nodes of a scope that two tokens may enter."""
+        """Return the nodes of a scope that two tokens may enter."""
         ways = {node.id: _ways(scope, node) for node in scope.nodes}
         found: set[str] = set()
         for node in scope.nodes:
@@ -82,12 +82,12 @@ class _Visits:
 
 
 def _ways(scope: Scope, node: FlowNode) -> list[str]:
-    """Where a token may go from a node, or be taken by an event that interrupts it."""
+    """Return where a token may go from a node, including interrupting boundary events."""
     return _followed(scope, node) + [boundary.id for boundary in scope.boundaries(node) if boundary.is_interrupting]
 
 
 def _followed(scope: Scope, node: FlowNode) -> list[str]:
-    """The nodes that outgoing flows lead to, but of the flows into a parallel gateway only the first."""
+    """Return the targets of outgoing flows; into a parallel gateway, only its first incoming flow counts."""
     return [
         flow.target
         for flow in scope.outgoing(node)
@@ -100,7 +100,7 @@ def _followed(scope: Scope, node: FlowNode) -> list[str]:
 
 
 def _is_plain(scope: Scope) -> bool:
-    """Whether a scope begins at one start event, and nothing else in it begins by itself, as the end of a link does."""
+    """Return whether a scope has one start event and nothing else in it starts by itself, as the end of a link does."""
     starts = [node for node in scope.nodes if node.kind is NodeKind.START_EVENT]
     return len(starts) == 1 and all(node.kind not in _UNCLEAR and _is_led_to(scope, node) for node in scope.nodes)
 
@@ -113,7 +113,7 @@ def _is_led_to(scope: Scope, node: FlowNode) -> bool:
 
 
 def _runs_once(node: FlowNode) -> bool:
-    """Whether a token that enters a node makes one job there at most."""
+    """Return whether a token that enters a node creates at most one job there."""
     repeats = node.multi_instance is not None or node.element.find("standardLoopCharacteristics") is not None
     is_heard = bool(node.binding.execution_listeners or node.binding.task_listeners)
     is_single = not node.kind.is_gateway and node.kind is not NodeKind.AD_HOC_SUB_PROCESS
@@ -121,7 +121,7 @@ def _runs_once(node: FlowNode) -> bool:
 
 
 def _is_begun_once(node: FlowNode) -> bool:
-    """Whether a subprocess begins once per token, or as an event subprocess once while its scope lasts."""
+    """Return whether a subprocess starts once per token, or as an event subprocess once during its scope's lifetime."""
     assert node.scope is not None, "only subprocesses are asked"
     starts = [inner for inner in node.scope.nodes if inner.kind is NodeKind.START_EVENT]
     return not node.is_event_sub_process or all(

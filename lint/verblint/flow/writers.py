@@ -1,4 +1,4 @@
-"""Writers: jobs that may change the same field of the payload at the same time."""
+"""Jobs that may change the same payload field at the same time."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ ANYTHING = "anything"
 
 
 def conflicts(fork: Fork, contracts: Contracts) -> Iterator[tuple[FlowNode, FlowNode, str]]:
-    """Each writer at most once, with a writer of another arm and the field they have in common."""
+    """Yield each writer at most once, with a writer of another arm and a field that both write."""
     writers = _Writers()
     for number, arm in enumerate(fork.arms):
         for node in arm:
@@ -23,7 +23,7 @@ def conflicts(fork: Fork, contracts: Contracts) -> Iterator[tuple[FlowNode, Flow
 
 
 class _Writers:
-    """The writers seen so far: for each field, and for each arm, the first."""
+    """The writers seen so far: the first one per field and arm."""
 
     def __init__(self) -> None:
         self._of_field: dict[str, dict[int, FlowNode]] = {}
@@ -32,7 +32,7 @@ class _Writers:
         self._all: dict[int, FlowNode] = {}
 
     def add(self, arm: int, node: FlowNode, writes: tuple[str, ...] | None) -> None:
-        """Remember a writer."""
+        """Record a writer."""
         if writes is None:
             self._of_anything.setdefault(arm, node)
         for field in writes or ():
@@ -43,7 +43,7 @@ class _Writers:
             self._all.setdefault(arm, node)
 
     def meet(self, arm: int, writes: tuple[str, ...] | None) -> tuple[FlowNode, str] | None:
-        """A writer of another arm that has a field in common, and the field."""
+        """Return a writer of another arm that writes one of the fields, and the field."""
         if writes is None:
             other = _other(self._all, arm)
             return (other, ANYTHING) if other is not None else None
@@ -57,17 +57,17 @@ class _Writers:
 
 
 def _writes(node: FlowNode, contracts: Contracts) -> tuple[str, ...] | None:
-    """The fields a job may change, or None for anything."""
+    """Return the fields a job may change, or None for anything."""
     verb = contracts.directs.get(node.binding.job_type)
     return verb.writes if verb is not None else None
 
 
 def _other(seen: dict[int, FlowNode], arm: int) -> FlowNode | None:
-    """The first writer that is not of this arm; at most two have to be looked at."""
+    """Return the first writer of another arm; at most two need to be checked."""
     return next((node for number, node in seen.items() if number != arm), None)
 
 
 def _above(field: str) -> list[str]:
-    """The fields that a field lies in: `a` and `a.b` for `a.b.c`."""
+    """Return the fields that contain a field: `a` and `a.b` for `a.b.c`."""
     steps = field.split(".")
     return [".".join(steps[:count]) for count in range(1, len(steps))]

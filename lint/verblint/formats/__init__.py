@@ -1,1 +1,1 @@
-"""The formats of a report, one module each with a function `render`."""
+"""The formats of a report: one module each, with a `render` function."""

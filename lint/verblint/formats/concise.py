@@ -1,11 +1,11 @@
-"""One line for each finding, as compilers write them."""
+"""One line per finding, like compiler output."""
 
 from verblint.report.render import printable
 from verblint.report.report import Report
 
 
 def render(report: Report) -> str:
-    """`file:line:column: CODE message [element]`, a line each."""
+    """Render each finding as `file:line:column: CODE message [element]`."""
     lines = (
         f"{finding.file}:{finding.line}:{finding.column}: {finding.code} {finding.message}"
         + (f" [{finding.element_id}]" if finding.element_id else "")

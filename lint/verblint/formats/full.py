@@ -1,4 +1,4 @@
-"""The format for people: each finding with the line it stands in, a caret under the place, and what to write."""
+"""The format for people: each finding with its source line, a caret under the place, and what to write instead."""
 
 from collections.abc import Iterator
 
@@ -15,14 +15,14 @@ _COLOURS = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m"}
 
 
 def render(report: Report, *, colour: bool = False) -> str:
-    """All findings, then a line that sums up."""
+    """Render all findings and a summary line."""
     lines = _Lines(report)
     blocks = (_block(finding, lines.of(finding), colour) for finding in report.findings)
     return "".join(block + "\n" for block in blocks) + summary(report) + "\n"
 
 
 def summary(report: Report) -> str:
-    """What was checked and what came of it, in a line."""
+    """Summarize the report in one line."""
     counts = {"error": len(report.errors), "warning": len(report.warnings)}
     parts = [_count(number, noun) for noun, number in counts.items() if number] or ["nothing found"]
     if report.suppressed:
@@ -33,14 +33,14 @@ def summary(report: Report) -> str:
 
 
 class _Lines:
-    """The lines that findings stand in; the last one is kept, for it may be the whole of a large file."""
+    """The source lines of findings; the last one is cached, because it may be a whole large file."""
 
     def __init__(self, report: Report) -> None:
         self._sources = {name: Source(name, content) for name, content in report.sources.items()}
         self._last = ("", 0, "")
 
     def of(self, finding: Finding) -> str | None:
-        """The line of a finding, or None when the file is not at hand."""
+        """Return the source line of a finding, or None if the file is not available."""
         source = self._sources.get(finding.file)
         if source is None:
             return None
@@ -79,7 +79,7 @@ def _excerpt(finding: Finding, text: str) -> Iterator[str]:
 
 
 def _flat(text: str) -> str:
-    """One column for each character, so that the caret stands under its place."""
+    """Make every character one column wide, so that the caret is under its place."""
     if text.isprintable():
         return text
     return "".join(

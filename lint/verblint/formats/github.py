@@ -5,7 +5,7 @@ from verblint.report.report import Problem, Report
 
 
 def render(report: Report) -> str:
-    """One command for each finding and each problem."""
+    """Render one command per finding and problem."""
     commands = [*map(_finding, report.findings), *map(_problem, report.problems)]
     return "".join(command + "\n" for command in commands)
 
@@ -38,5 +38,5 @@ def _property(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    # What a model says must not become a command of its own.
+    # Text from a model must not become a command.
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

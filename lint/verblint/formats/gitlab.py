@@ -1,4 +1,4 @@
-"""GitLab's Code Quality report, which merge requests show."""
+"""GitLab's Code Quality report, shown in merge requests."""
 
 from collections import Counter
 from hashlib import sha256
@@ -11,7 +11,7 @@ _LEVELS = {Severity.ERROR: "major", Severity.WARNING: "minor"}
 
 
 def render(report: Report) -> str:
-    """A JSON list; GitLab takes two entries with one fingerprint for one, so the file and a number go in."""
+    """Render a JSON list. GitLab merges equal fingerprints, so each one includes the file and a counter."""
     seen: Counter[str] = Counter()
     entries: list[dict[str, object]] = []
     for finding in report.findings:

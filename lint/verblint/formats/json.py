@@ -1,4 +1,4 @@
-"""Findings as data, for whoever builds on them."""
+"""Findings as JSON, for other tools."""
 
 from collections import Counter
 from json import dumps
@@ -11,7 +11,7 @@ LAYOUT = 1
 
 
 def render(report: Report) -> str:
-    """One JSON object; `layout` changes when a reader of the old one would stumble."""
+    """Render one JSON object; `layout` changes with every incompatible change."""
     document = {
         "layout": LAYOUT,
         "version": version(),
@@ -28,7 +28,7 @@ def render(report: Report) -> str:
 
 
 def as_object(finding: Finding) -> dict[str, object]:
-    """A finding as JSON names its parts."""
+    """Convert a finding to a JSON object."""
     return {
         "code": finding.code,
         "rule": finding.slug,

@@ -9,7 +9,7 @@ from verblint.report.report import Problem, Report, Suppressed
 
 
 def render(report: Report) -> str:
-    """One suite with a case for each finding, each clean file and each file that could not be checked."""
+    """Render one suite with a case for each finding, clean file and file that could not be checked."""
     cases = [*_cases(report)]
     suite = (
         f'name="verblint" tests="{len(cases)}" failures="{len(report.findings)}" '

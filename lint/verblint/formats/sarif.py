@@ -1,7 +1,7 @@
-"""SARIF 2.1.0, which code scanning services read.
+"""SARIF 2.1.0, for code scanning services.
 
-A result's logical location is the BPMN element, and its fingerprint survives re-layout, so that moving a task does
-not close one alert and open another.
+A result's logical location is the BPMN element, and its fingerprint does not depend on the layout, so that moving a
+task does not close one alert and open another.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ Object = dict[str, object]
 
 
 def render(report: Report, *, more: tuple[Rule, ...] = ()) -> str:
-    """One run with all rules, `more` of them included, and all results, suppressed ones included."""
+    """Render one run with all rules, including `more`, and all results, including suppressed ones."""
     known = (*rules(), CRASHED, *more)
     places = {rule.code: index for index, rule in enumerate(known)}
     seen: Counter[str] = Counter()

@@ -1,7 +1,7 @@
-"""A baseline: the findings a project has today and will not have more of.
+"""A baseline: existing findings that a project tolerates, while new ones fail.
 
-It is a JSON file that names findings by file and fingerprint, so that re-layout does not bring them back. File safety
-and suppressions are never in it.
+It is a JSON file that identifies findings by file and fingerprint, so that a new layout does not bring them back. It
+never contains file safety findings or suppressions.
 """
 
 import os
@@ -21,13 +21,13 @@ _REASON = "in the baseline"
 
 @value
 class Baseline:
-    """How often each fingerprint is forgiven in each file; files are relative to the baseline's own folder."""
+    """How often each fingerprint is tolerated in each file; files are relative to the baseline's folder."""
 
     folder: str
     known: Mapping[str, Mapping[str, int]]
 
     def forgive(self, report: Report) -> Report:
-        """The report with every known finding among the suppressed."""
+        """Return the report with every known finding moved to the suppressed ones."""
         left = {file: Counter(prints) for file, prints in self.known.items()}
         findings = []
         suppressed = list(report.suppressed)
@@ -41,14 +41,14 @@ class Baseline:
         return replace(report, findings=tuple(findings), suppressed=tuple(suppressed))
 
     def outdated(self, report: Report) -> int:
-        """How many entries for the files of a report no finding answers to any more."""
+        """Count the entries for the report's files that match no finding any more."""
         files = {_relative(file, self.folder) for file in report.files}
         listed = sum(sum(prints.values()) for file, prints in self.known.items() if file in files)
         return listed - sum(1 for entry in report.suppressed if not entry.is_in_model)
 
 
 def read_baseline(path: str) -> Baseline:
-    """The baseline in a file, or SettingError."""
+    """Read a baseline from a file, or raise SettingError."""
     try:
         with open(path, encoding="utf-8") as file:
             document = loads(file.read())
@@ -63,7 +63,7 @@ def read_baseline(path: str) -> Baseline:
 
 
 def write_baseline(report: Report, path: str) -> int:
-    """Write down every finding that may be forgiven, and say how many they are."""
+    """Write every suppressible finding to a file and return their number."""
     files: dict[str, list[dict[str, str]]] = {}
     count = 0
     for finding in report.findings:

@@ -1,4 +1,4 @@
-"""A finding: one violation of one rule, with everything needed to show it, to fix it and to know it again."""
+"""A finding: one violation of one rule, with all that is needed to show, fix and recognize it."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from verblint.startup.value import value
 
 
 class Severity(StrEnum):
-    """How bad a finding is: an error when no intent makes the model work, a warning when one might."""
+    """How severe a finding is: an error if no intention makes the model work, a warning if one might."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -14,7 +14,7 @@ class Severity(StrEnum):
 
 @value
 class Edit:
-    """One replacement of the bytes from `start` to `end`."""
+    """Replaces the bytes from `start` to `end`."""
 
     start: int
     end: int
@@ -23,7 +23,7 @@ class Edit:
 
 @value
 class Fix:
-    """A safe rewrite: edits that do not overlap, and a sentence that says what they do."""
+    """A safe rewrite: edits that do not overlap, and a sentence that describes them."""
 
     description: str
     edits: tuple[Edit, ...]
@@ -33,9 +33,8 @@ class Fix:
 class Finding:
     """What is wrong, where, and what to write instead.
 
-    Lines and columns count from 1; the end column is the one after the last character. `detail` tells two
-    findings of one rule on one element apart and must not depend on the layout of the file. `offset` is the byte
-    the place begins at.
+    Lines and columns count from 1; the end column is the one after the last character. `detail` distinguishes findings
+    of one rule on one element and must not depend on the layout of the file. `offset` is the first byte of the place.
     """
 
     code: str
@@ -58,8 +57,8 @@ class Finding:
 
     @property
     def fingerprint(self) -> str:
-        """An identity that survives re-layout: code, process, element and detail, hashed."""
-        # OpenSSL takes longer to load than a model to check, and a clean model has no fingerprints.
+        """A hash of code, process, element and detail, which does not change with the layout."""
+        # Importing OpenSSL takes longer than checking a model, and a clean model needs no fingerprints.
         from hashlib import sha256
 
         parts = (self.code, self.process_id, self.element_id, self.detail)
@@ -67,5 +66,5 @@ class Finding:
 
 
 def is_suppressible(code: str) -> bool:
-    """False for file safety, which cannot excuse itself, and for suppressions, of which none can excuse another."""
+    """Return whether a code can be suppressed: not file safety, nor suppressions, which must not excuse each other."""
     return not code.startswith(("HB0", "HB9"))

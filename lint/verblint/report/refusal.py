@@ -1,4 +1,4 @@
-"""Findings that a parser already made: the reader's for a file, the grammar's for a condition."""
+"""Findings from parsers: the reader's for a file, the grammar's for a condition."""
 
 from collections.abc import Iterator
 
@@ -7,12 +7,12 @@ from verblint.rulebook.rule import Context
 
 
 def refused_by_reader(context: Context) -> Iterator[Finding]:
-    """Nothing: a file the reader refuses has no tree to look at, and the rulebook reports it under its code."""
+    """Yield nothing: a rejected file has no tree to check, and `inspect` reports it under the reader's code."""
     return iter(())
 
 
 def refused_conditions(context: Context) -> Iterator[Finding]:
-    """The conditions that the grammar refuses with the code of the rule that is running."""
+    """Yield the conditions that the grammar rejects with the code of the running rule."""
     for branch in context.branches:
         error = branch.error
         if error is not None and context.rule is not None and error.code == context.rule.code:

@@ -1,4 +1,4 @@
-"""Rendering: a report as text in one of the formats, and what all text formats must watch out for."""
+"""Render a report in one of the formats, and escape text for all of them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
 
 
 def render(report: Report, form: str, *, colour: bool = False, rules: "Sequence[Rule]" = ()) -> str:
-    """The report in one of FORMATS; colour is for terminals and for the full format alone.
+    """Render the report in one of FORMATS; only the full format uses colour, for terminals.
 
-    `rules` are those of another tool whose findings stand among ours: some formats list the rules beside them.
+    `rules` belong to another tool whose findings are in the report; some formats list them.
     """
     module = __import__(f"verblint.formats.{form}", fromlist=("render",))
     options: dict[str, object] = {}
@@ -29,19 +29,19 @@ def render(report: Report, form: str, *, colour: bool = False, rules: "Sequence[
 
 
 def printable(text: str) -> str:
-    """A text from a model, made harmless: nothing in it can move a cursor, end a line or hide what follows."""
+    """Escape text from a model, so that it cannot move the cursor, end a line or hide what follows."""
     return text if text.isprintable() else "".join(_visible(sign) for sign in text)
 
 
 def statistics(report: Report) -> str:
-    """How often each rule found something, most frequent first."""
+    """List how many findings each rule has, most frequent first."""
     counts = Counter((finding.code, finding.severity, finding.slug) for finding in report.findings)
     rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
     return "".join(f"{count:6}  {code}  {severity:7}  {slug}\n" for (code, severity, slug), count in rows)
 
 
 def subject(finding: Finding) -> str:
-    """The element a finding is about, in a few words: `userTask Review "Decide" of kyc-open-case`."""
+    """Describe the element of a finding: `userTask Review "Decide" of kyc-open-case`."""
     words = [finding.element_type, finding.element_id]
     if finding.element_name:
         words.append(f'"{finding.element_name}"')
@@ -51,7 +51,7 @@ def subject(finding: Finding) -> str:
 
 
 def version() -> str:
-    """The version of this package."""
+    """Return the version of this package."""
     from importlib.metadata import version as installed
 
     return installed("verbworker-lint")

@@ -1,4 +1,4 @@
-"""A report: everything one run found, forgave and could not check."""
+"""A report: everything one run found, suppressed and could not check."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,7 +12,7 @@ COULD_NOT_CHECK = 2
 
 @value
 class Suppressed:
-    """A finding that somebody answered for: in the model beside the element, or in the baseline."""
+    """A finding suppressed in the model, beside the element, or by the baseline."""
 
     finding: Finding
     reason: str
@@ -21,7 +21,7 @@ class Suppressed:
 
 @value
 class Problem:
-    """Why something could not be checked, in one sentence that names it."""
+    """The reason why something could not be checked, in one sentence."""
 
     subject: str
     message: str
@@ -32,9 +32,9 @@ class Problem:
 
 @value(kw_only=True)
 class Report:
-    """The outcome of linting some files; a file is in `files` when its bytes were looked at.
+    """The result of linting files; `files` are those whose bytes were checked.
 
-    `sources` holds the bytes of the files that have findings, so that a report can quote them.
+    `sources` has the bytes of the files with findings, so that a report can quote them.
     """
 
     files: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Report:
 
     @classmethod
     def of(cls, reports: Iterable["Report"]) -> "Report":
-        """Several reports as one, in their order."""
+        """Merge reports in order."""
         reports = list(reports)
         return cls(
             files=tuple(file for report in reports for file in report.files),
@@ -57,21 +57,21 @@ class Report:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that no intent can excuse."""
+        """The findings of severity error."""
         return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The findings that an intent might excuse."""
+        """The findings of severity warning."""
         return tuple(finding for finding in self.findings if finding.severity is Severity.WARNING)
 
     @property
     def is_clean(self) -> bool:
-        """True when everything was checked and nothing was found."""
+        """Whether everything was checked and nothing was found."""
         return not self.findings and not self.problems
 
     def exit_code(self, max_warnings: int = 0) -> int:
-        """0 clean, 1 findings, 2 could not check; so many warnings are still clean."""
+        """Return 0 if clean (up to `max_warnings` warnings), 1 for findings, 2 if something could not be checked."""
         if self.problems or not self.files:
             return COULD_NOT_CHECK
         return FINDINGS if self.errors or len(self.warnings) > max_warnings else CLEAN

@@ -1,12 +1,12 @@
-"""Suppressions: `vw:ignore` elements in which a model's author answers for a finding.
+"""Suppressions: `vw:ignore` elements with which a model's author accepts a finding.
 
     <bpmn:extensionElements>
       <vw:ignore rule="HB601" reason="one letter per country" until="2027-01-01" xmlns:vw="urn:verbworker:bpmn:v1"/>
     </bpmn:extensionElements>
 
-An extension element survives every modeler; a comment does not. It covers the element it stands in, without the
-activities and flows inside that one. A suppression that is expired, has no reason or cannot be understood covers
-nothing, and each of these is a finding itself.
+An extension element survives every modeler; a comment does not. It covers the element that contains it, but not the
+activities and flows inside that element. A suppression that is expired, malformed or without a reason covers nothing,
+and is a finding itself.
 """
 
 from bisect import bisect_right
@@ -22,7 +22,7 @@ from verblint.startup.value import value
 _DATE = pattern(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])")
 _ATTRIBUTES = ("rule", "reason", "until")
 _CONTAINERS = ("definitions", "collaboration", "process", "subProcess", "transaction", "adHocSubProcess")
-# What stands inside a container and speaks about the container itself.
+# Children of a container that describe the container itself.
 _PARTS = (
     *("extensionElements", "documentation", "incoming", "outgoing", "property", "ioSpecification"),
     *("multiInstanceLoopCharacteristics", "standardLoopCharacteristics", "completionCondition"),
@@ -32,7 +32,7 @@ _PARTS = (
 
 @value(eq=False)
 class Suppression:
-    """One `vw:ignore` as it was written; an attribute that is missing is an empty text."""
+    """One `vw:ignore` as written; a missing attribute is an empty string."""
 
     rule: str
     reason: str
@@ -41,51 +41,51 @@ class Suppression:
 
     @property
     def is_placed(self) -> bool:
-        """True when it stands among the extension elements of a BPMN element."""
+        """Whether it is in the extension elements of a BPMN element."""
         holder = self.element.parent
         return holder is not None and holder.is_a("extensionElements") and holder.parent is not None
 
     @property
     def strange_attributes(self) -> list[str]:
-        """The names of attributes that mean nothing here."""
+        """The names of unknown attributes."""
         return [name_of(key)[1] for key in self.element.values if key not in _ATTRIBUTES]
 
     @property
     def has_date(self) -> bool:
-        """True when `until` is left out or is a date."""
+        """Whether `until` is a date or missing."""
         return not self.until or _DATE.fullmatch(self.until) is not None
 
     def is_expired(self, today: str) -> bool:
-        """True after its last day; both days are written YYYY-MM-DD."""
+        """Return whether its last day has passed; both dates are YYYY-MM-DD."""
         return bool(self.until) and self.has_date and self.until < today
 
     def holds(self, today: str) -> bool:
-        """True when it may cover a finding at all."""
+        """Return whether it is valid and can cover findings."""
         is_sound = self.is_placed and self.has_date and bool(self.reason.strip()) and not self.strange_attributes
         return is_sound and not self.is_expired(today)
 
     def covers(self, finding: Finding, subject: Element) -> bool:
-        """True when the finding, whose subject is given, is the one meant."""
+        """Return whether it covers a finding about `subject`."""
         holder = self.element.parent
         named = self.rule.lower() in (finding.code.lower(), finding.slug)
         return named and holder is not None and holder.parent is subject
 
 
 def suppressions(root: Element) -> Iterator[Suppression]:
-    """Every suppression of a document, in document order."""
+    """Yield every suppression of a document, in document order."""
     for element in root.walk("ignore", VERBWORKER):
         yield Suppression(element.get("rule") or "", element.get("reason") or "", element.get("until") or "", element)
 
 
 def current_date() -> str:
-    """The day the clock shows, as YYYY-MM-DD."""
+    """Return today's date as YYYY-MM-DD."""
     return strftime("%Y-%m-%d")
 
 
 def sort_out(
     root: Element, findings: Iterable[Finding], today: str
 ) -> tuple[list[Finding], list[Suppressed], list[Suppression]]:
-    """The findings that stay, those that are suppressed, and the suppressions that were of no use."""
+    """Split findings into remaining and suppressed ones, and return the unused suppressions."""
     sound = [suppression for suppression in suppressions(root) if suppression.holds(today)]
     left: list[Finding] = []
     suppressed: list[Suppressed] = []
@@ -108,7 +108,7 @@ def _covering(sound: list[Suppression], finding: Finding, root: Element) -> Supp
 
 
 def _subject(root: Element, offset: int) -> Element:
-    """What a place in the file is about: the node, flow, process or declaration around it."""
+    """Return what a place in the file is about: the node, flow, process or declaration around it."""
     element = _innermost(root, offset)
     while element.parent is not None and not _is_subject(element, element.parent):
         element = element.parent

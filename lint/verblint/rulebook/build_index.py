@@ -1,4 +1,4 @@
-"""Shelving: writes what is derived from the rules, the shelf beside this module and the list in the README."""
+"""Write the files derived from the rules: the rule index and the list in the README."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,7 @@ SHELF: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 
 def shelf_text() -> str:
-    """The module as it should be."""
+    """Return the expected source of the index module."""
     rows = (
         f'    ("{rule.code}", "{rule.slug}", "{rule.severity}", {_tuple(rule.on)}, {_tuple(rule.words)}),\n'
         for rule in rules()
@@ -25,7 +25,7 @@ def shelf_text() -> str:
 
 
 def readme_text(written: str) -> str:
-    """The README with the list of rules as it should be."""
+    """Return the README with an up-to-date list of rules."""
     before, _, rest = written.partition(_BEGIN)
     _, _, after = rest.partition(_END)
     return f"{before}{_BEGIN}\n{rule_list('markdown')}{_END}{after}"
@@ -37,7 +37,7 @@ def _tuple(names: tuple[str, ...]) -> str:
 
 
 def main() -> None:
-    """Write both, where both can be."""
+    """Write both files; this needs a checkout."""
     if not README.exists():
         raise SystemExit(f"{README} is not there: this writes into a checkout of verblint")
     SHELF_FILE.write_text(shelf_text(), encoding="utf-8")

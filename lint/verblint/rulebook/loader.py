@@ -1,7 +1,7 @@
-"""The rulebook: every rule there is.
+"""Load rules.
 
-A module in `verblint.rules` is a rule because it is there. The shelf lists them without loading them; it is written by
-`python -m verblint.rulebook.build_index`, and a test holds it to the folder.
+Every module in `verblint.rules` is a rule. The index lists them without importing them; `python -m
+verblint.rulebook.build_index` writes it, and a test compares it with the folder.
 """
 
 import os
@@ -17,26 +17,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.machinery import SourceFileLoader as _Loader
 else:
-    # What loads modules here, which outside of a zip file is the same for all.
+    # The loader of this module; the same for all modules unless they are in a zip file.
     _Loader = type(__loader__)
 
 
 @cache
 def shelf() -> tuple[Rule, ...]:
-    """The rules as a run needs them, by code: each is loaded when a file has something for it."""
+    """Return the indexed rules by code; each one is imported when a file needs it."""
     levels = {level.value: level for level in Severity}
     return tuple(Rule(code, slug, levels[level], _deferred(slug), on, words) for code, slug, level, on, words in SHELF)
 
 
 @cache
 def everything() -> "Choice":
-    """All rules of the shelf."""
+    """Return all rules of the index."""
     return Choice(shelf())
 
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """The rules of the folder, loaded, by code. The one for a rule that crashes has no model and is not among them."""
+    """Import all rules of the folder and return them by code, without CRASHED, for which there is no model."""
     from pkgutil import iter_modules
 
     import verblint.rules
@@ -46,7 +46,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 def find(name: str) -> Rule | None:
-    """The rule with this code or slug, whatever its case, loaded; or None."""
+    """Return the imported rule with this code or slug, ignoring case, or None."""
     wanted = name.lower()
     if wanted in (CRASHED.code.lower(), CRASHED.slug):
         return CRASHED
@@ -55,7 +55,7 @@ def find(name: str) -> Rule | None:
 
 
 class Choice:
-    """Some rules, in an order in which those that concern a file are found at once."""
+    """Selected rules, indexed so that those relevant to a file are found quickly."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
@@ -69,7 +69,7 @@ class Choice:
                 self._by_word.setdefault(word, []).append(number)
 
     def concerning(self, context: Context) -> Iterator[Rule]:
-        """The rules that may find something in a file."""
+        """Return the rules that may find something in a file."""
         numbers = set(self._always)
         for mark in context.marks:
             numbers.update(self._by_mark.get(mark, ()))
@@ -95,7 +95,7 @@ def _loaded(slug: str) -> Rule:
 
 
 def _module(name: str) -> object:
-    """The module of a rule. Where it lies is known, and to have it looked for takes longer than to run it."""
+    """Import a rule's module from its known path: searching for it takes longer than running the rule."""
     full = f"verblint.rules.{name}"
     if full in sys.modules or _Loader.__name__ != "SourceFileLoader":
         return __import__(full, fromlist=("check",))

@@ -1,4 +1,4 @@
-"""The pages of rules: what `verblint explain` and `verblint rules` print, and the list in the README."""
+"""The output of `verblint explain` and `verblint rules`, and the list of rules in the README."""
 
 from json import dumps
 
@@ -20,7 +20,7 @@ _FAMILIES = {
 
 
 def explain(name: str) -> str:
-    """The page of one rule, or UsageError when there is none."""
+    """Return the page of one rule, or raise UsageError if it does not exist."""
     rule = find(name)
     if rule is None:
         raise UsageError(f"no rule is called {name}; see verblint rules")
@@ -28,7 +28,7 @@ def explain(name: str) -> str:
 
 
 def rule_list(form: str) -> str:
-    """All rules as text, JSON or Markdown."""
+    """List all rules as text, JSON or Markdown."""
     known = sorted((*rules(), CRASHED), key=lambda rule: rule.code)
     if form == "json":
         return dumps([_as_object(rule) for rule in known], indent=2) + "\n"

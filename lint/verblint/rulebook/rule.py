@@ -1,4 +1,4 @@
-"""A rule and the context it looks at."""
+"""A rule, and the context it checks."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Check = Callable[["Context"], Iterator[Finding]]
 
-# What a file may have beside elements and namespaces, for rules that need it.
+# Marks of a file other than its elements and namespaces, for rules that need them.
 CONTRACTS = "contracts"
 COMMENTS = "comments"
 OBSCURE = "obscure"
@@ -29,22 +29,22 @@ NARROWED = "narrowed"
 
 
 def engine_marks(wanted: Callable[[tuple[int, int]], bool]) -> tuple[str, ...]:
-    """The marks of the engine profiles that are wanted."""
+    """Return the marks of the engine profiles whose version is `wanted`."""
     return tuple(engine for engine in ENGINES if wanted(Settings(engine=engine).engine_version))
 
 
 def attribute_mark(namespace: str) -> str:
-    """The mark of a file that has attributes in a namespace."""
+    """Return the mark of a file with attributes in a namespace."""
     return f"@{namespace}"
 
 
 @value(guarded=False)
 class Rule:
-    """One check under one code and one slug; its docstring is the page that `explain` shows.
+    """One check with a code and a slug; the docstring of the check is the page that `explain` prints.
 
-    `on` names what the rule is about: elements, attributes, namespaces and other marks of a file; `words` are parts of
-    values. In a file that has none of them the rule finds nothing, and is not even loaded. A rule without both looks
-    at every file.
+    `on` lists the marks of a file that the rule is about, such as elements, attributes and namespaces; `words` are
+    parts of values. In a file with none of them the rule finds nothing and is not loaded. A rule with neither checks
+    every file.
     """
 
     code: str
@@ -57,7 +57,7 @@ class Rule:
     @property
     def page(self) -> str:
         """The whole explanation: what, why, wrong and right."""
-        # Pages are read by people who ask; nobody who checks a model waits for them.
+        # Imported here because a check never needs pages.
         from inspect import cleandoc
 
         return cleandoc(self.check.__doc__ or "")
@@ -69,11 +69,11 @@ class Rule:
 
     @property
     def is_suppressible(self) -> bool:
-        """True when a model may answer for a finding of this rule."""
+        """Whether a model may suppress findings of this rule."""
         return is_suppressible(self.code)
 
     def run(self, context: "Context") -> list[Finding]:
-        """The findings of this rule in one file. A rule that crashes has one more and stops nobody else."""
+        """Return the rule's findings in one file. A crash adds a finding and does not stop other rules."""
         found: list[Finding] = []
         try:
             found.extend(self.check(context.under(self)))
@@ -87,7 +87,7 @@ class Rule:
 def rule(
     code: str, slug: str, severity: Severity, *, on: tuple[str, ...] = (), words: tuple[str, ...] = ()
 ) -> Callable[[Check], Rule]:
-    """Turn a generator of findings into a Rule, which takes its name in the module that defines it."""
+    """Turn a generator of findings into a Rule, which replaces it in the module."""
     return lambda check: Rule(code, slug, severity, check, on, words)
 
 
@@ -108,10 +108,10 @@ CRASHED = Rule("HB099", "rule-crashed", Severity.ERROR, _crashed)
 
 @value(guarded=False)
 class Context:
-    """All a rule may know of one file: the tree, the model, its branches, the settings and the contracts.
+    """Everything a rule may know about one file: the tree, the model, its branches, the settings and the contracts.
 
-    `unused` are the suppressions of no use, once all other rules have run. `today` is YYYY-MM-DD; left out, the
-    clock's day counts.
+    `unused` are the suppressions without a finding, set after all other rules ran. `today` is YYYY-MM-DD; empty means
+    the clock's date.
     """
 
     root: Element
@@ -125,18 +125,18 @@ class Context:
 
     @classmethod
     def of(cls, root: Element, settings: Settings, contracts: Contracts, today: str = "") -> "Context":
-        """The context of a tree, before any rule runs."""
+        """Create the context of a tree, before any rule runs."""
         model = assemble(root)
         return cls(root, model, tuple(branches(model)), settings, contracts, today=today)
 
     @property
     def elements(self) -> Mapping[tuple[str, str], ElementGroup]:
-        """The elements of the file by name, those of one name in document order; a diagram's inside is left out."""
+        """The elements of the file by name, in document order per name, without the content of diagrams."""
         return self.root.document.elements
 
     @property
     def marks(self) -> Iterator[str]:
-        """What the file has that a rule may be about; some of it is named twice."""
+        """What the file has that a rule may be about; may contain duplicates."""
         document = self.root.document
         for namespace, local in document.elements:
             yield namespace
@@ -161,22 +161,22 @@ class Context:
             yield CONTRACTS
 
     def under(self, rule: Rule) -> "Context":
-        """The context in which a rule runs."""
+        """Return the context in which a rule runs."""
         return Context(
             *(self.root, self.model, self.branches, self.settings, self.contracts, self.unused, self.today, rule)
         )
 
     def every(self, *locals: str, namespace: str = BPMN) -> Iterator[Element]:
-        """The elements with one of these names, in document order for each name."""
+        """Yield the elements with one of these names, in document order per name."""
         return (element for local in locals for element in self.elements.get((namespace, local), ()))
 
     def within(self, *namespaces: str) -> Iterator[Element]:
-        """The elements of these namespaces, those of one name together."""
+        """Yield the elements of these namespaces, grouped by name."""
         return (e for (namespace, _), group in self.elements.items() if namespace in namespaces for e in group)
 
     def attributes_in(self, *namespaces: str) -> Iterator[Attribute]:
-        """The attributes of BPMN and zeebe elements that are written in one of these namespaces."""
-        # Hardly any file has any, and the reader knows the names.
+        """Yield the attributes of BPMN and zeebe elements that are in one of these namespaces."""
+        # Hardly any file has such attributes, and the reader has recorded their names.
         if any(namespace in namespaces for namespace, _ in self.root.document.attribute_names):
             for element in self.within(BPMN, ZEEBE):
                 yield from (attribute for attribute in element.attributes if attribute.namespace in namespaces)
@@ -190,7 +190,7 @@ class Context:
         detail: str = "",
         fix: Fix | None = None,
     ) -> Finding:
-        """A finding of the rule that is running, at a place. Its owner is the nearest element with an id."""
+        """Create a finding of the running rule at a place. Its owner is the nearest element with an id."""
         assert self.rule is not None, "a finding belongs to a rule that is running"
         place = where if isinstance(where, Place) else where.place
         owner = _owner(place.element)

@@ -1,4 +1,4 @@
-"""The selection of rules: which of them look at a file, and how bad what they find is."""
+"""Select the rules that check a file, and their severities."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,10 +12,10 @@ _ALL = "all"
 
 
 class Selection:
-    """The rules a project chose; file safety is always among them."""
+    """The rules a project selects; file safety is always included."""
 
     def __init__(self, project: Project) -> None:
-        """Resolve every name of the settings, or raise SettingError for one that names no rule."""
+        """Resolve every rule name in the settings, or raise SettingError for an unknown one."""
         self._chosen = _choice(project)
         self._without: dict[frozenset[str], Choice] = {}
         self._ignored_in = {
@@ -23,7 +23,7 @@ class Selection:
         }
 
     def of(self, path: str) -> Choice:
-        """The rules for one file, whose path is relative to the project."""
+        """Return the rules for one file, given its path relative to the project."""
         if not self._ignored_in:
             return self._chosen
         ignored = frozenset[str]().union(*(codes for files, codes in self._ignored_in.items() if matches(path, files)))
@@ -49,7 +49,7 @@ def _choice(project: Project) -> Choice:
 
 
 def _guards(rule: Rule) -> bool:
-    """True for file safety."""
+    """Return whether a rule is about file safety."""
     return rule.code.startswith("HB0")
 
 
@@ -58,7 +58,7 @@ def _codes(names: Iterable[str], *, may_guard: bool = True) -> set[str]:
 
 
 def _named(name: str, may_guard: bool) -> Iterator[str]:
-    """The codes a name stands for: a code, the beginning of some, a rule's name, or all."""
+    """Return the codes a name refers to: a code, a prefix of codes, a rule's slug, or all."""
     found = [rule for rule in shelf() if name.lower() in (_ALL, rule.slug) or rule.code.startswith(name.upper())]
     if not found:
         raise SettingError(f"{name}: no rule has this code or name; see verblint rules")

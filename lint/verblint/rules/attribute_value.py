@@ -40,8 +40,8 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _odd(values: list[str], kind: str) -> set[str]:
-    """The values that are not of a kind."""
-    # Most ids are what Python calls identifiers; that is quicker to tell.
+    """Return the values that are not of `kind`."""
+    # Most ids are Python identifiers, which is faster to check.
     if kind == "n" and all(map(str.isidentifier, values)):
         return set()
     if kind == "b":

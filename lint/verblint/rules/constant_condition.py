@@ -36,7 +36,7 @@ def _constant(branch: Branch, context: Context) -> bool | None:
         return None
     verb = context.contracts.of_process(branch.process.id)
     if verb is None and not isinstance(branch.test, Not | And | Or):
-        # One comparison with a flag that may hold anything can go both ways.
+        # A comparison with a flag that may have any value can be true or false.
         return None
     from verblint.feel.assignments import assignments
 

@@ -35,7 +35,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _has_twice(context: Context) -> bool:
-    """True when an id may be written twice; hardly ever, so this comes before the question which."""
+    """Return whether an id may be duplicated. That is rare, so this is checked before searching for it."""
     names: list[str] = []
     for name, alike in context.elements.items():
         if name[0] == BPMN:
@@ -51,7 +51,7 @@ def _has_twice(context: Context) -> bool:
 
 
 def _identified(context: Context) -> Iterator[tuple[str, int, Element]]:
-    """Every id with the byte of its tag and the element it stands in, which for a diagram's shapes is the diagram."""
+    """Yield every id with the offset of its tag and its element; for shapes that is the diagram."""
     diagrams = list(context.elements.get(_DIAGRAM, ()))
     for element in (*context.within(BPMN), *diagrams):
         if element.id:

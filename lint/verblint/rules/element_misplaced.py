@@ -9,7 +9,7 @@ from verblint.names import described
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
-# Orders of children that were found right, by the name of their element.
+# Valid orders of children, by element name.
 _SEEN: dict[str, set[tuple[str, ...]]] = {}
 _MANY, _LONG = 100, 20
 
@@ -38,13 +38,13 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _are_in_order(known: Content, elements: ElementGroup) -> bool:
-    """True when elements with children of BPMN only have them as they should."""
+    """Return whether elements whose children are all BPMN have them in a valid order."""
     orders = {tuple([child.local for child in element.children]) for element in elements if element.children}
     seen = _SEEN.setdefault(elements[0].local, set())
     if orders <= seen:
         return True
     new = orders - seen
-    # Steps are many and look alike; a process looks like no other, and need not be remembered.
+    # Steps are many and similar; a process is unique and need not be cached.
     if len(seen) < _MANY:
         seen.update(order for order in new if len(order) < _LONG and _is_order(known, order))
     return all(_is_order(known, order) for order in new)

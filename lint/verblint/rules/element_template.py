@@ -33,6 +33,6 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _is_own(attribute: Attribute) -> bool:
-    """Whether the element's template was made from a registry of verbs."""
+    """Return whether the element's template was generated from a registry of verbs."""
     template = attribute.element.get("modelerTemplate", ZEEBE) or ""
     return attribute.local in _LINK and template.startswith(OWN_TEMPLATES)

@@ -38,7 +38,7 @@ def _of_process(context: Context, process: Process, verb: WorkflowVerbFields) ->
         reached |= {catcher.event.id for catcher in found if catcher is not None}
         declaring.add(thrower.node.id)
     for catcher in catchers(context.model, process):
-        # A code at a task whose verb declares others is what error-undeclared tells of.
+        # error-undeclared reports a code at a task whose verb declares others.
         is_undeclared = catcher.code and catcher.host in declaring
         if catcher.event.id not in reached and catcher.host not in doubtful and not is_undeclared:
             caught = f"the code {catcher.code}" if catcher.code else "every error"

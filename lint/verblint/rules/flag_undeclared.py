@@ -29,7 +29,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _read(context: Context) -> Iterator[tuple[str, str, Expression, int]]:
-    """Every mention of a flag: process, name, and where in which expression."""
+    """Yield every use of a flag: the process, the name, and its place in an expression."""
     for branch in context.branches:
         for flag in flags(branch.test) if branch.test is not None else ():
             yield branch.process.id, flag.name, branch.condition, flag.start

@@ -19,7 +19,7 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <userTask id="Review" /> alone
     Right:  <userTask id="Review" />, and a boundaryEvent attached to it with a timerEventDefinition
     """
-    # A profile without boundary events leaves no way to keep this.
+    # Without boundary events, a profile leaves no way to comply.
     for process in context.model.processes if profile_of(context).has("boundaryEvent") else ():
         for gate in _unguarded(process.scope):
             message = f"nothing happens when nobody decides at {gate.id}"
@@ -28,7 +28,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _unguarded(scope: Scope) -> Iterator[FlowNode]:
-    """The user tasks that no timer watches, here or around."""
+    """Yield the user tasks that no timer watches, on the task or around it."""
     if any(node.is_event_sub_process and _starts_by_timer(node) for node in scope.nodes):
         return
     for node in scope.nodes:

@@ -19,7 +19,7 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  no mapping
     """
     for mapped in mapped_nodes(context):
-        # Complete outputs hand the results on, so nothing is lost with the local copies.
+        # Complete outputs pass the results on, so nothing is lost with the local copies.
         for mapping in mapped.mappings if mapped.missing else ():
             if mapping.direction == "input" and mapped.is_identity(mapping):
                 message = f"the local copy of {mapping.target} takes the result of the sub-verb and is lost"

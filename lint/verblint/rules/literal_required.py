@@ -34,7 +34,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _fix(written: WrittenText) -> Fix | None:
-    """A string that stands behind an equals sign is a literal in disguise."""
+    """Return the fix if the value is only a quoted string, which is a literal in disguise."""
     match = _QUOTED.fullmatch(written.value.text)
     if match is None:
         return None

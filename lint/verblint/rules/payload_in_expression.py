@@ -8,7 +8,7 @@ from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import OBSCURE, Context, rule
 
 
-# Nothing can be hidden in a plain file: a name that does not stand there is not read.
+# Nothing can be hidden in a plain file: a name that does not occur in it is not read.
 @rule("HB301", "payload-in-expression", Severity.ERROR, on=(OBSCURE,), words=(PAYLOAD,))
 def check(context: Context) -> Iterator[Finding]:
     """No expression anywhere touches the payload.
@@ -27,7 +27,7 @@ def check(context: Context) -> Iterator[Finding]:
     }
     for value in values_that_read(context, PAYLOAD, HASH):
         element = value.place.element
-        # A condition has a rule of its own, and so has a mapping of the payload to itself.
+        # A condition has its own rule, and so does a mapping of the payload to itself.
         if not element.is_a("conditionExpression") and element not in carried:
             message = f"the expression {value.text[:40]!r} touches the payload, which is opaque to the engine"
             hint = "Let a sub-verb compute it and set a flag"

@@ -20,7 +20,7 @@ def check(context: Context) -> Iterator[Finding]:
     for attribute in context.attributes_in(BPMN, ZEEBE):
         local = attribute.local
         if attribute.namespace == ZEEBE and attribute.element.namespace == BPMN:
-            # On BPMN elements the extension has attributes of its own.
+            # On BPMN elements the extension has its own attributes.
             continue
         message = f"the engine ignores {local} when it has a prefix"
         yield context.at(attribute.whole, message, hint=f"Write {local} without a prefix", detail=local)

@@ -32,7 +32,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _next(scope: Scope, node: FlowNode) -> Iterator[FlowNode]:
-    """The first nodes behind a node that are not gateways."""
+    """Return the first nodes after a node that are not gateways."""
     pending = [node]
     seen: set[str] = set()
     while pending:

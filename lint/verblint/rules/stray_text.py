@@ -28,19 +28,19 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _may_stray(context: Context) -> bool:
-    """False when all that is not blank stands in elements that hold text, or that are not of BPMN."""
+    """Return False if all non-blank text is in elements that may contain text or are not BPMN."""
     chunks = context.root.document.chunks
     held: set[int] = set()
     for (namespace, local), alike in context.elements.items():
         known = content(local) if namespace == BPMN else None
         if known is None or known.has_text:
             held.update([element.first_chunk for element in alike if element.last_chunk > element.first_chunk])
-            # Text is hardly ever in pieces.
+            # Text is rarely in pieces.
             for element in [element for element in alike if element.last_chunk > element.first_chunk + 1]:
                 held.update(range(element.first_chunk, element.last_chunk))
     return _solid("".join(chunks)) > _solid("".join([chunks[number] for number in held]))
 
 
 def _solid(text: str) -> int:
-    """How many characters are not blank."""
+    """Count the non-blank characters."""
     return len("".join(text.split()))

@@ -32,14 +32,14 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _strangers(context: Context, profile: Profile) -> Iterator[Element]:
-    """The elements that the profile does not have, without those inside of another."""
+    """Yield the elements that the profile does not have, except those inside another one."""
     for (namespace, local), group in context.elements.items() if profile.elements else ():
         if namespace == BPMN and not profile.has(local):
             yield from (e for e in group if e.parent is None or profile.has(e.parent.local))
 
 
 def _odd(context: Context, profile: Profile) -> Iterator[Element]:
-    """The nodes of the profile in a form that it does not have."""
+    """Yield the nodes of the profile in a form that it does not allow."""
     for process in context.model.processes if profile.elements else ():
         yield from (node.element for _, node in process.walk() if _is_odd(node, profile))
 
@@ -48,14 +48,14 @@ def _is_odd(node: FlowNode, profile: Profile) -> bool:
     if not profile.has(node.element.local):
         return False
     written = tuple(event.element.local for event in node.events)
-    # A definition that is a stranger is reported by itself.
+    # A definition that the profile does not have is reported by itself.
     has_known = all(map(profile.has, written))
     has_wrong = has_known and profile.definitions.get(node.kind, written) != written
     return has_wrong or node.is_event_sub_process or node.is_for_compensation
 
 
 def _number(element: Element) -> int:
-    """Which of its siblings it is: many strangers have no id."""
+    """Return its index among its siblings: many of these elements have no id."""
     return next((n for n, child in enumerate(element.parent.children) if child is element), 0) if element.parent else 0
 
 

@@ -35,7 +35,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _declared(root: Element) -> dict[str, str]:
-    """The prefixes that the root declares, with their namespaces."""
+    """Return the prefixes that the root declares, with their namespaces."""
     tag = root.document.source.content[root.start : root.tag_end]
     written = ((name.decode(), value[1:-1].decode()) for name, value in _ATTRIBUTE.findall(tag))
     return {name.removeprefix("xmlns:"): value for name, value in written if name.startswith("xmlns:")}

@@ -21,7 +21,7 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for process in context.model.processes if is_used(context) else ():
         for _, node in jobs(process):
-            # What undoes the case belongs to the runtime and has no contract of its own.
+            # The task that undoes the case belongs to the runtime and has no contract.
             if node.binding.job_type != COMPENSATE and not extensions(node.element, "taskDefinition"):
                 message = f"the {described(node.element)} has no taskDefinition of the Ameide extension"
                 hint = 'Add <ameide:taskDefinition type="..." policyRef="..." />'

@@ -8,7 +8,7 @@ from verblint.contracts.templates import VARIABLES, TemplateError, parse
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
-# A required one that is empty is taken for missing, by another rule.
+# A required template that is empty counts as missing, which another rule reports.
 _OPTIONAL = frozenset(name for shape in SHAPES.values() for name in shape.optional)
 
 

@@ -40,7 +40,7 @@ def _is_flag(element: Element, value: Expression) -> bool:
 
 
 def _fix(value: Expression, kind: TimerKind) -> Fix | None:
-    """A string that stands behind an equals sign is a literal in disguise."""
+    """Return the fix if the value is only a quoted string, which is a literal in disguise."""
     match = _QUOTED.fullmatch(value.text)
     if match is None or not is_literal(kind, match[1]):
         return None

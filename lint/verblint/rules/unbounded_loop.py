@@ -38,6 +38,6 @@ def _leaves(branch: Branch, scope: Scope, names: set[str]) -> bool:
 
 
 def _counts(branch: Branch) -> bool:
-    """True when a condition compares an integer."""
+    """Return whether a condition compares an integer."""
     tests = walk(branch.test) if branch.test is not None else iter(())
     return any(isinstance(test, Comparison) and type(test.literal.value) is int for test in tests)

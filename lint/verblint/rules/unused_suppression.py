@@ -29,7 +29,7 @@ def check(context: Context) -> Iterator[Finding]:
 
 
 def _removal(element: Element) -> Edit:
-    """The element with the line it leaves empty."""
+    """Return the edit that removes the element, and its line if nothing else is on it."""
     content = element.document.source.content
     start = element.start
     while content[start - 1 : start] in (b" ", b"\t"):

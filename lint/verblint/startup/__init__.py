@@ -1,1 +1,1 @@
-"""What keeps a cold start short: values without `dataclasses`, and patterns compiled on first use."""
+"""Fast startup: value classes without `dataclasses`, and patterns compiled on first use."""

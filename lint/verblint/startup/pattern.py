@@ -1,15 +1,15 @@
-"""Patterns that are compiled when they are first used: most files never meet most of them."""
+"""Regular expressions compiled on first use: most files never need most of them."""
 
 import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # To a type checker, and to whoever uses it, it is the compiled pattern.
+    # To type checkers and callers it is the compiled pattern.
     pattern = re.compile
 else:
 
-    class pattern:  # noqa: N801  it stands for a function
-        """A pattern that becomes the compiled one at the first use of any of its methods."""
+    class pattern:  # noqa: N801  it replaces a function
+        """A pattern that compiles itself when one of its methods is first used."""
 
         def __init__(self, text, flags=0):
             self._source = text, flags

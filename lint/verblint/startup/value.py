@@ -1,9 +1,8 @@
-"""`value`: a decorator that makes frozen classes with slots, in a fraction of the time `dataclasses` needs.
+"""`value`: a decorator for frozen classes with slots, much faster to apply than `dataclasses`.
 
-A linter starts anew for every commit and every file an editor saves. Of the first 90 ms a start took, the standard
-decorator spent more than 40 on compiling methods that few values ever use. Here the methods are shared, and a
-constructor is compiled for those classes alone that are used often. A type checker sees no difference: it is a
-dataclass to it.
+The linter starts for every commit and every file an editor saves. The standard decorator took more than 40 of the first
+90 ms, compiling methods that few values use. Here the methods are shared, and only frequently used classes get a
+compiled constructor. Type checkers see a dataclass.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,21 +10,21 @@ from operator import attrgetter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Loading `typing` would take a tenth of a start.
+    # Importing `typing` would take a tenth of the startup time.
     from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
 
     T = TypeVar("T")
 
 _REQUIRED = object()
 _set = object.__setattr__
-# What a constructor costs, in values that are made of all their fields in order: to compile it, and a call that leaves
-# some out or names them.
+# Costs in units of one plain call (all fields, in order): compiling a constructor, and a call with defaults or
+# keywords.
 _COMPILATION = 200
 _SORTING = 6
 
 
 class _Factory:
-    """A default that is made anew for each value."""
+    """A default created anew for each value."""
 
     __slots__ = ("make",)
 
@@ -34,7 +33,7 @@ class _Factory:
 
 
 def field(*, default_factory: "Callable[[], T]") -> "T":
-    """A default that is made anew for each value."""
+    """Declare a default that is created anew for each value."""
     return _Factory(default_factory)  # type: ignore[return-value]  # the decorator replaces it
 
 
@@ -49,17 +48,16 @@ if TYPE_CHECKING:
         *, eq: bool = True, frozen: bool = True, guarded: bool = True, slots: bool = True, kw_only: bool = False
     ) -> Callable[[type[T]], type[T]]: ...
     def value(cls: Any = None, /, **options: bool) -> Any:
-        """Make a class whose annotated fields are its constructor's parameters."""
+        """Turn the annotated fields of a class into constructor parameters."""
 
 else:
 
     def value(cls=None, /, *, eq=True, frozen=True, guarded=True, slots=True, kw_only=False):
-        """Make a class whose annotated fields are its constructor's parameters.
+        """Turn the annotated fields of a class into constructor parameters.
 
-        Without `eq` two values are equal only when they are one. Without `slots` a value has room for cached
-        properties. A value that is not `guarded` is frozen to the type checker alone: setting a field past a guard
-        takes fifteen times as long, which counts where a file has thousands. A class that writes its own constructor
-        keeps it.
+        Without `eq`, values compare by identity. Without `slots`, a value can have cached properties. A value that is
+        not `guarded` is frozen only for type checkers: assigning a field past the guard takes fifteen times as long,
+        which matters when a file has thousands of values. A class that defines its own constructor keeps it.
         """
         if cls is not None:
             return _made(cls, eq, frozen and guarded, slots, kw_only)
@@ -67,12 +65,12 @@ else:
 
 
 def replace(original: "T", **changes: object) -> "T":
-    """A copy of a value with other contents in some fields."""
+    """Return a copy of a value with some fields changed."""
     return type(original)(**{name: getattr(original, name) for name in fields(type(original))} | changes)
 
 
 def fields(cls: type) -> tuple[str, ...]:
-    """The names of a value's fields, in the order they were written."""
+    """Return the field names of a value class in definition order."""
     names: tuple[str, ...] = cls.__dict__["__fields__"]
     return names
 
@@ -99,7 +97,7 @@ def _made(cls: "type[T]", eq: bool, frozen: bool, slots: bool, kw_only: bool) ->
 
 
 def _first_constructor(defaults: dict[str, object], frozen: bool, kw_only: bool) -> Callable[..., None]:
-    """A constructor that counts what it costs, and has itself replaced when a compiled one would have been cheaper."""
+    """Return a constructor that counts its cost and replaces itself once a compiled one is cheaper."""
     names = tuple(defaults)
     cost = 0
 
@@ -117,7 +115,7 @@ def _first_constructor(defaults: dict[str, object], frozen: bool, kw_only: bool)
         )
         lacks = any(content is _REQUIRED for content in contents.values())
         if cost > _COMPILATION or is_odd or lacks or (given and kw_only):
-            # A call that does not fit is left to the compiled one as well: it says best what is wrong.
+            # Invalid calls also go to the compiled constructor, which raises the better error.
             compiled: Any = _compiled_constructor(defaults, frozen, kw_only)
             type.__setattr__(type(self), "__init__", compiled)
             compiled(self, *given, **named)

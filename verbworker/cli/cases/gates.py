@@ -1,4 +1,4 @@
-"""`verbworker gates`: what waits for a person, who has it in hand, and the decision that lets the work go on."""
+"""`verbworker gates`: list the gates that wait for a person, claim or release them, and decide."""
 
 import asyncio
 import getpass
@@ -128,14 +128,14 @@ def release(
 
 @asynccontextmanager
 async def _opened(settings: Settings) -> AsyncIterator[Gates]:
-    """Gates without an engine: what is decided here the next worker tells it."""
+    """Open gates without an engine: the next worker sends the engine what is decided here."""
     await migrations.require(settings.database())
     async with Database(settings.database(), size=2) as database:
         yield Gates(database)
 
 
 async def _told(gates: Gates, decided: HumanGate, seconds: float) -> HumanGate:
-    """The gate as soon as the engine has answered, or as it stands when the time is up."""
+    """Return the gate once the engine has answered, or its current state after `seconds`."""
     clock = asyncio.get_running_loop().time
     deadline = clock() + seconds
     while decided.verdict is not None and decided.verdict.answer is None and clock() < deadline:

@@ -1,4 +1,4 @@
-"""`verbworker repl`: ask for verbs, decide at gates and read the runbook, one sentence at a time."""
+"""`verbworker repl`: ask for verbs, decide at gates and read the runbook interactively."""
 
 import getpass
 import io
@@ -47,7 +47,7 @@ def repl(
     if sys.stdin.isatty() and sys.stdout.isatty():
         run(_talk(settings, registry, who))
     else:
-        # A thread that waits for a line cannot be woken, so Ctrl-C ends the process as it ends `cat`.
+        # A thread waiting for a line cannot be woken, so Ctrl-C ends the process, as it ends `cat`.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         raise typer.Exit(run(_read(settings, registry, who, yes=yes)))
 

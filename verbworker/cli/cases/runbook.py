@@ -1,4 +1,4 @@
-"""`verbworker runbook`: what was asked, what waits for whom, what happened, and whether the record was touched."""
+"""`verbworker runbook`: entries, what they wait for, their events, and whether the record was changed."""
 
 import getpass
 from collections.abc import AsyncIterator
@@ -42,7 +42,7 @@ _ANY = "8b1f6a52-0d0e-4c55-9a6e-3f2a7c1d9e40"
 
 
 def shown(entry: Entry) -> dict[str, Any]:
-    """An entry as JSON shows it."""
+    """Convert an entry to its JSON form."""
     return asdict(entry)
 
 
@@ -201,7 +201,7 @@ def _verify_export(place: Path, entry_id: UUID | None) -> ChainCheck:
 
 @asynccontextmanager
 async def opened_database(settings: Settings) -> AsyncIterator[Database]:
-    """The database for those who only read."""
+    """Open the database for commands that mostly read."""
     await migrations.require(settings.database())
     async with Database(settings.database(), size=2) as database:
         yield database

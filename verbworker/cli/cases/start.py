@@ -1,4 +1,4 @@
-"""`verbworker start`: ask for a verb, as the REPL, the console and programs do."""
+"""`verbworker start`: start a verb through the same router as the REPL, the console and programs."""
 
 import getpass
 import json
@@ -33,7 +33,7 @@ def start(
     A verb that takes long is under way when this command ends; a running worker carries it out.
     """
     settings = config.load(dsn=dsn, engine_id=engine_id, tenant=tenant)
-    from verbworker.app.wiring import load_app  # a quarter of a second that other commands need not wait
+    from verbworker.app.wiring import load_app  # takes a quarter of a second that other commands need not wait
 
     registry = load_app(app)
     with busy("waiting for its end" if wait else "asking for it"):

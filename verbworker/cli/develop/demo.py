@@ -1,4 +1,4 @@
-"""`verbworker demo`: one KYC case on a stage of its own, told as it happens."""
+"""`verbworker demo`: run one KYC case in a temporary environment and print each event."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ def demo(
 
     began = perf_counter()
     os.chdir(find_example())
-    # What this shell says of other databases and clusters is not meant for the demo.
+    # The demo ignores the databases and clusters configured in this shell.
     for name in [name for name in os.environ if name.startswith("VERBWORKER_") and name != "VERBWORKER_DEBUG"]:
         del os.environ[name]
     config.load(engine=engine)
@@ -58,29 +58,29 @@ def demo(
 
 
 class PlainStage:
-    """Lines for a pipe."""
+    """Prints plain lines, for a pipe."""
 
     def say(self, sentence: str) -> None:
-        """One line."""
+        """Print one line."""
         tell(sentence)
 
     def act(self, sentence: str) -> None:
-        """One line that stands out."""
+        """Print one highlighted line."""
         tell(f"> {sentence}")
 
     def happen(self, line: "EventLine") -> None:
-        """One line of the runbook."""
+        """Print one line of the runbook."""
         tell(f"  {line.at:%H:%M:%S}  {line.words}")
 
     def stand(self, words: str) -> None:
-        """Nothing: what a case waits for is among its lines."""
+        """Do nothing: what a case waits for is already among its lines."""
 
     async def breathe(self) -> None:
-        """A pipe needs no time to read."""
+        """Do nothing: a pipe needs no time to read."""
 
 
 class RichStage:
-    """Colours and a line that moves, for a terminal."""
+    """Prints colours and a moving status line, for a terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -94,23 +94,23 @@ class RichStage:
         self._standing.stop()
 
     def say(self, sentence: str) -> None:
-        """One line."""
+        """Print one line."""
         self._console.print(escape(sentence), highlight=False)
 
     def act(self, sentence: str) -> None:
-        """One line that stands out."""
+        """Print one highlighted line."""
         self._console.print(f"[bold cyan]> {escape(sentence)}[/]", highlight=False)
 
     def happen(self, line: "EventLine") -> None:
-        """One line of the runbook."""
+        """Print one line of the runbook."""
         self._console.print(f"  [dim]{line.at:%H:%M:%S}[/]  {escape(line.words)}", highlight=False)
 
     def stand(self, words: str) -> None:
-        """The line that moves."""
+        """Update the moving status line."""
         self._standing.update(escape(words))
 
     async def breathe(self) -> None:
-        """A moment."""
+        """Wait a moment, so that people can read."""
         await asyncio.sleep(_READING_TIME)
 
 
@@ -126,7 +126,7 @@ def _stage() -> "Iterator[Stage]":
 @contextmanager
 def _short_lived_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="verbworker-demo-"))
-    # Postgres passes through as another user when we are root.
+    # As root we run Postgres as another user, which must be able to pass through the folder.
     folder.chmod(0o711)
     try:
         yield folder

@@ -1,4 +1,4 @@
-"""`verbworker dev`: everything on one machine, with verbs and models taken up as they are saved."""
+"""`verbworker dev`: everything on one machine; saved verbs and models reload automatically."""
 
 import asyncio
 import signal
@@ -111,14 +111,14 @@ def dev_hand(paths: list[str] = PATHS, app: str = APP, verbs: str = VERBS, catal
 
 
 def tell(sentence: str) -> None:
-    """Print one line now, also into a pipe."""
+    """Print one line immediately, also into a pipe."""
     say(sentence)
     sys.stdout.flush()
 
 
 @contextmanager
 def stopped_by_signal(stop: asyncio.Event) -> Iterator[None]:
-    """Set `stop` when somebody wants the end. Asking again changes nothing: what was started is ended first."""
+    """Set `stop` on a signal. Further signals change nothing: everything that was started is ended first."""
     loop = asyncio.get_running_loop()
     for number in _ENDING:
         loop.add_signal_handler(number, stop.set)
@@ -130,7 +130,7 @@ def stopped_by_signal(stop: asyncio.Event) -> Iterator[None]:
 
 
 def example(registry: "Registry") -> str | None:
-    """How to ask for the first verb that a process performs."""
+    """Return a sample invocation of the first workflow verb."""
     for workflow in registry.workflows.values():
         wanted = {name: argument for name, argument in workflow.args.items() if argument.required}
         words = [f":{name} {_sample(argument.type, argument.values)}" for name, argument in wanted.items()]
@@ -161,7 +161,7 @@ def _sql_files(places: list[Path]) -> Iterator[Path]:
 
 
 def _with_place(error: ContractInvalid) -> str:
-    """The sentence, with the file and line of a mistake in the application's own code."""
+    """Return the error message, with file and line if the application's own code raised it."""
     cause = error.__cause__
     if cause is None or isinstance(cause, VerbworkerError):
         return str(error)

@@ -1,4 +1,4 @@
-"""`verbworker init`: writes a project that works: verbs, a model, tests, CI and hooks."""
+"""`verbworker init`: write a working project with verbs, a model, tests, CI and hooks."""
 
 from pathlib import Path
 

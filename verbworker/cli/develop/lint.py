@@ -1,4 +1,4 @@
-"""`verbworker lint`: the same as `verblint check`, for those who have the runtime at hand."""
+"""`verbworker lint`: the same as `verblint check`, for environments that have the runtime."""
 
 import typer
 

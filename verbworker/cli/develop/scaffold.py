@@ -1,4 +1,4 @@
-"""`verbworker scaffold`: writes a process that works: model, policies, contract, verbs and tests."""
+"""`verbworker scaffold`: write a working process with model, policies, contract, verbs and tests."""
 
 from pathlib import Path
 

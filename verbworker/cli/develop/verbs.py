@@ -1,4 +1,4 @@
-"""`verbworker verbs`: which verbs there are, which models use them, and templates of them for modellers."""
+"""`verbworker verbs`: list the verbs and the models that use them, and write templates for modellers."""
 
 from dataclasses import asdict
 from pathlib import Path

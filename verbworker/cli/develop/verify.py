@@ -1,4 +1,4 @@
-"""`verbworker verify`: proves that models, policies, compiled files and registered verbs still agree."""
+"""`verbworker verify`: check that models, policies, compiled files and registered verbs still agree."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Form(StrEnum):
-    """The formats of the linter."""
+    """The linter's output formats."""
 
     FULL = "full"
     CONCISE = "concise"
@@ -56,7 +56,7 @@ def verify(
     module beside its contract. Nothing is written unless --write is given, and then only these two. Exit 2 means that
     something could not be checked.
     """
-    # Here and not above: other commands need not wait for them.
+    # Imported here so that other commands need not wait for them.
     from verbworker.profile.verify.git_base import Base
     from verbworker.profile.verify.models import read_models
     from verbworker.profile.verify.sources import open_sources
@@ -66,14 +66,14 @@ def verify(
         models = read_models(paths or ["processes"])
         verified = verify_models(models, open_sources(models, verbs), base=None if base is None else Base(base))
     if write:
-        # Before the application is imported, which may import what is written now.
+        # Before the application is imported: it may import what is written now.
         verified = _write(verified)
     broken: CannotRun | None = None
     if app is not None:
         try:
             verified = verified.covered(_load(app), is_part=bool(paths))
         except CannotRun as error:
-            # The reason may well be in the report: a module that is not generated yet.
+            # The report may show the reason: a module that is not generated yet.
             broken = error
     _show(verified.report, form.value, output_file)
     if broken is not None:
@@ -86,13 +86,13 @@ def verify(
 def _load(app: str) -> "Registry":
     from verbworker.app.wiring import load_app
 
-    # To import is to write, unless Python is told to leave its caches alone.
+    # Importing would write bytecode caches.
     sys.dont_write_bytecode = True
     return load_app(app)
 
 
 def _write(verified: "VerifyReport") -> "VerifyReport":
-    """Write what is outdated, each file whole; what is left is told then."""
+    """Write each outdated file atomically, then return a report of what is left."""
     from verblint.fixes.write import write_whole
 
     for path, content in verified.outdated.items():

@@ -1,4 +1,4 @@
-"""`verbworker console`: the runbook in a browser, until it is told to stop."""
+"""`verbworker console`: serve the runbook in a browser until stopped."""
 
 import asyncio
 import sys

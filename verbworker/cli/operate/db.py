@@ -1,4 +1,4 @@
-"""`verbworker db`: bring the database to this version's schema, say where it stands, drop what is not needed."""
+"""`verbworker db`: migrate the database, show its state, and drop what is no longer needed."""
 
 from dataclasses import asdict
 from datetime import timedelta
@@ -19,7 +19,7 @@ app = typer.Typer(help="The database and its migrations.", no_args_is_help=True)
 
 DSN = typer.Option(None, "--dsn", help="The Postgres database; else VERBWORKER_DSN.", show_default=False)
 JSON = typer.Option(False, "--json", help="Print JSON.")
-# Counting a million rows takes seconds; whoever has more to drop need not know how many more.
+# Counting a million rows takes seconds; beyond that the exact number does not matter.
 _COUNTED = 1_000_000
 
 
@@ -75,8 +75,8 @@ def retention(
 async def _retain(
     settings: config.Settings, dry_run: bool, tell: "Callable[[str], None]"
 ) -> "tuple[list[Standing], Retention, dict[str, str]]":
-    """Count, drop until nothing is due unless it is a dry run, and say what stays although it is due."""
-    # Here and not above: they bring all that a worker consists of.
+    """Count, drop until nothing is due unless it is a dry run, and return what is due but stays."""
+    # Imported here: they import everything a worker consists of.
     from verbworker.app.services import retention
     from verbworker.stores.database import Database
 
@@ -112,7 +112,7 @@ def _standing(one: "Standing", dropped: int) -> dict[str, object]:
 
 
 def told_age(kept: timedelta | None) -> str:
-    """For how long something is kept, as the setting is written."""
+    """Format a retention period as the setting is written."""
     if kept is None:
         return config.FOREVER
     seconds = kept.total_seconds()

@@ -1,4 +1,4 @@
-"""`verbworker deploy`: lints models, weaves the runtime's listeners in, and brings them to the engine."""
+"""`verbworker deploy`: lint models, weave in the runtime's listeners, and deploy them to the engine."""
 
 import getpass
 import json
@@ -47,7 +47,7 @@ def deploy(
     A model that the linter or the weaving refuses keeps all of them from being deployed; warnings pass. The same bytes
     deployed again change nothing. A dry run needs neither engine nor database; without --out it prints a lone model.
     """
-    # Here and not above: other commands need not wait for them.
+    # Imported here so that other commands need not wait for them.
     from verbworker.app.wiring import load_app
     from verbworker.profile.verify.models import open_linter, read_models
     from verbworker.work.starts.deploy import prepare
@@ -70,7 +70,7 @@ def deploy(
 
 
 def _judge(prepared: "Prepared") -> int:
-    """The exit code so far; what no report holds is said now."""
+    """Return the exit code so far, and print what the report does not contain."""
     for problem in prepared.report.problems:
         complain(str(problem))
     for refusal in prepared.refusals:
@@ -107,7 +107,7 @@ async def _deploy(settings: Settings, ready: "Sequence[Ready]", by: str, tell: C
 
 
 def _write(ready: "Sequence[Ready]", out: Path | None, *, as_json: bool) -> list[Row]:
-    """Write each woven model into a folder, or the only one to standard output."""
+    """Write each woven model into a folder, or a single one to standard output."""
     if out is None:
         if len(ready) > 1 or as_json:
             raise CannotRun("say by --out where the woven models are to be written")

@@ -1,4 +1,4 @@
-"""`verbworker doctor`: looks at everything a worker stands on; one line per thing, with what to do about it."""
+"""`verbworker doctor`: check everything a worker depends on; one line per check, with what to do about it."""
 
 import sys
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def doctor(
     """
     settings = config.load(dsn=dsn, engine=engine, engine_id=engine_id)
     settings.database()
-    # Here and not above: they bring the engine's client.
+    # Imported here: they import the engine's client.
     from verbworker.doctor.check_result import CheckVerdict
     from verbworker.doctor.checks import examine, worst
     from verbworker.doctor.subject import Subject
@@ -54,7 +54,7 @@ def doctor(
 
 
 def _folded(findings: "list[CheckResult]") -> Iterator[dict[str, object]]:
-    """What to do stands below what was found: a column of its own would be empty for all that is well."""
+    """Put what to do below what was found: a column of its own would be empty for every check that passes."""
     for finding in findings:
         yield {"verdict": finding.verdict, "check": finding.check, "found": finding.found}
         if finding.fix:

@@ -1,4 +1,4 @@
-"""`verbworker frames`: look at one job, hear its story, and let a held one run again."""
+"""`verbworker frames`: show one job, explain its history, and release a held one."""
 
 import getpass
 from collections.abc import AsyncIterator
@@ -110,7 +110,7 @@ def release(
 
 
 async def _release(settings: Settings, wanted: Release, *, frame_only: bool) -> ReleaseAnswer:
-    from verbworker.app.wiring import choose_engine  # a third of a second that looking at frames need not wait
+    from verbworker.app.wiring import choose_engine  # takes a third of a second; reading frames does not need it
 
     engine_id = settings.cluster()
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""`verbworker message`, `dead-letters` and `ingress`: messages in, by hand and by HTTP, and those nobody could take."""
+"""`verbworker message`, `dead-letters` and `ingress`: messages by hand and by HTTP, and undeliverable ones."""
 
 import asyncio
 import getpass

@@ -1,4 +1,4 @@
-"""`verbworker worker`: takes jobs and works on them until it is told to stop."""
+"""`verbworker worker`: take jobs and run their verbs until stopped."""
 
 import asyncio
 import logging
@@ -55,7 +55,7 @@ def worker(
     )
     log.set_up(as_json=settings.log_format == "json", level=settings.log_level)
     arm_from_environment()
-    # Here and not above: it takes a quarter of a second that other commands need not wait.
+    # Imported here: it takes a quarter of a second that other commands need not wait.
     from verbworker.app.wiring import load_app, opened
 
     registry = load_app(app)
@@ -84,7 +84,7 @@ async def _work(opening: "AbstractAsyncContextManager[App]") -> None:
 
 
 def leave(code: int = 0, sentence: str | None = None) -> None:
-    """End the process although a verb's thread is still busy: nothing waits for what it will answer."""
+    """End the process even if a verb's thread is still busy: nothing waits for its result."""
     if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         if sentence is not None:
             complain(sentence)

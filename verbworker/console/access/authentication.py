@@ -1,4 +1,4 @@
-"""The door of the console: who may come in, whose forms are taken, and how every error is told."""
+"""Authentication for the console: sessions, form checks, and error pages."""
 
 import getpass
 import logging
@@ -40,7 +40,7 @@ _MOST_FIELDS = 40
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """Lets in who is logged in; where nobody need log in, everybody has a session all the same, for their forms."""
+    """Admits logged-in users. Where no login is needed, every visitor still gets a session, for the form token."""
 
     tools: PageTools
     rendering: Rendering
@@ -51,7 +51,7 @@ class Authentication:
     now: Callable[[], float] = time.time
 
     def reading(self, page: Page) -> Endpoint:
-        """A page that is only read."""
+        """Wrap a read-only page."""
 
         async def endpoint(request: Request) -> Response:
             session = self.session(request)
@@ -62,7 +62,7 @@ class Authentication:
         return endpoint
 
     def writing(self, page: Page) -> Endpoint:
-        """A form that changes something: only from our own pages, only with the session's own token."""
+        """Wrap a form that changes something: only from our own pages, only with the session's token."""
 
         async def endpoint(request: Request) -> Response:
             session = self.session(request)
@@ -79,7 +79,7 @@ class Authentication:
         return endpoint
 
     async def form(self, request: Request) -> dict[str, str]:
-        """The fields of a form that came from one of our own pages."""
+        """Return the fields of a form that came from one of our own pages."""
         if not self.addresses.may_post(request.headers):
             raise HTTPException(403, "This form was sent by another site, so it was not taken.")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -92,7 +92,7 @@ class Authentication:
             raise HTTPException(400, "This form cannot be read.") from None
 
     def session(self, request: Request) -> LoginSession | None:
-        """Whose request it is."""
+        """Return the session of a request."""
         found = self.signer.session(request.cookies.get(self.cookie), now=self.now())
         if found is not None or not self.is_open:
             return found
@@ -104,11 +104,11 @@ class Authentication:
         return self.tools.settings.session.total_seconds()
 
     def remember(self, response: Response, session: LoginSession) -> None:
-        """Have the browser keep a session."""
+        """Store a session in the browser."""
         self.put(response, self.cookie, self.signer.cookie(session), self.lasts)
 
     def put(self, response: Response, name: str, value: str, lasts: float) -> None:
-        """Have the browser keep something signed, out of reach of scripts and other sites."""
+        """Set a signed cookie, out of reach of scripts and other sites."""
         response.set_cookie(
             name,
             value,
@@ -120,11 +120,11 @@ class Authentication:
         )
 
     def drop(self, response: Response, name: str) -> None:
-        """Have the browser forget it."""
+        """Delete a cookie."""
         response.delete_cookie(name, path="/", secure=self.addresses.is_secure, httponly=True, samesite="lax")
 
     def refusal(self, status: int, sentence: str, session: LoginSession | None) -> Response:
-        """A page with one sentence."""
+        """Render an error page with one sentence."""
         response = self.rendering.page("refusal", session, status=status, code=status, sentence=_sentence(sentence))
         if status == 503:
             response.headers["Retry-After"] = "5"

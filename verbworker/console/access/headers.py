@@ -1,4 +1,4 @@
-"""Safety: the headers of every answer, the hosts that are ours, and the origins that forms may come from."""
+"""Security headers, the host names that are ours, and the origins that forms may come from."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Addresses:
 
     @classmethod
     def of(cls, host: str, port: int, public_url: str | None, *, tls: bool = False) -> "Addresses":
-        """Those of this machine when it listens on loopback, and the one that people type."""
+        """Collect the loopback names if it listens on loopback, and the address that people type."""
         scheme = "https" if tls else "http"
         own = [f"{scheme}://{name}:{port}" for name in _NAMES] if is_loopback(host) else []
         shown = f"[{host}]" if ":" in host else host
@@ -51,17 +51,17 @@ class Addresses:
 
     @property
     def is_secure(self) -> bool:
-        """Whether people come by https, so that cookies need never travel otherwise."""
+        """Whether people use https, so that cookies need never travel without it."""
         return self.home.startswith("https://")
 
     def has_host(self, host: str) -> bool:
-        """Whether a Host header names us. Any other name is somebody who made theirs lead here."""
+        """Return whether a Host header names us. Any other name may be DNS rebinding."""
         return host.lower() in {_authority(origin) for origin in self.origins} | {
             urlsplit(origin).netloc for origin in self.origins
         }
 
     def may_post(self, headers: Mapping[str, str]) -> bool:
-        """Whether a request that changes something was made by one of our own pages."""
+        """Return whether a request that changes something was made by one of our own pages."""
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return False
         origin = headers.get("origin")
@@ -72,7 +72,7 @@ class Addresses:
 
 
 def _plain(origin: str) -> str:
-    """An origin as browsers write it: in lower case, without the port that its scheme has anyway."""
+    """Normalise an origin as browsers write it: lower case, without the default port of its scheme."""
     lower = origin.lower()
     for scheme, port in (("https", ":443"), ("http", ":80")):
         if lower.startswith(f"{scheme}://") and lower.endswith(port):
@@ -81,13 +81,13 @@ def _plain(origin: str) -> str:
 
 
 def _authority(origin: str) -> str:
-    """The same with its port, for a Host header that has one all the same."""
+    """Return the host with its port, for a Host header that includes the default port."""
     parts = urlsplit(origin)
     return parts.netloc if parts.port else f"{parts.netloc}:{443 if parts.scheme == 'https' else 80}"
 
 
 class Safe:
-    """An application whose every answer has the headers, and that answers to its own names only."""
+    """Adds the headers to every response, and answers only requests for its own host names."""
 
     def __init__(self, app: ASGIApp, addresses: Addresses) -> None:
         self._app = app

@@ -1,4 +1,4 @@
-"""Logging in and out: by a key of one's own, or at an OpenID issuer."""
+"""Login and logout, by API key or at an OpenID issuer."""
 
 import logging
 import math
@@ -26,7 +26,7 @@ _PER_SECOND, _AT_ONCE = 0.5, 20
 
 
 class Login:
-    """The pages of who is not logged in yet."""
+    """The pages for people who are not logged in yet."""
 
     def __init__(self, door: Authentication, logins: Logins, client: OidcClient | None) -> None:
         self._door = door
@@ -36,11 +36,11 @@ class Login:
         self._attempt_cookie = f"{door.cookie}_login"
 
     async def page(self, request: Request) -> Response:
-        """Where people log in."""
+        """Render the login page."""
         return self._page(_next(request.query_params.get("next", "")))
 
     async def by_key(self, request: Request) -> Response:
-        """Log in by a key. Whoever guesses is slowed down."""
+        """Log in by API key. Guessing is rate-limited."""
         door = self._door
         who = request.client.host if request.client else ""
         if (seconds := self._rates.wait(who, time.monotonic())) > 0:
@@ -58,7 +58,7 @@ class Login:
         return self._logged_in(key.name, key.tenant, _next(form.get("next", "")))
 
     async def to_issuer(self, request: Request) -> Response:
-        """Send the browser to the issuer, with an attempt that only this browser can finish."""
+        """Redirect the browser to the issuer, with an attempt that only this browser can finish."""
         door = self._door
         if self._client is None:
             return door.refusal(404, "There is no login service.", None)
@@ -78,7 +78,7 @@ class Login:
         return response
 
     async def from_issuer(self, request: Request) -> Response:
-        """Take the browser back, with the code that says who it is."""
+        """Handle the redirect back, with the code that identifies the user."""
         door, asked = self._door, request.query_params
         kept = door.signer.read("login", request.cookies.get(self._attempt_cookie))
         if self._client is None or kept is None or kept["e"] <= door.now():
@@ -134,5 +134,5 @@ class Login:
 
 
 def _next(path: str) -> str:
-    """Where to go after the login: to one of our own pages, whatever the address says."""
+    """Return where to go after login: one of our own pages, even if the query names another site."""
     return path if len(path) < 1000 and _OURS.fullmatch(path) and not path.startswith("/login") else "/"

@@ -1,4 +1,4 @@
-"""Login at an OpenID issuer: the authorization code with PKCE, and an id token that is believed only when it holds."""
+"""Login at an OpenID issuer: authorization code with PKCE, and a verified id token."""
 
 import asyncio
 import base64
@@ -27,12 +27,12 @@ _PLACES: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
 class LoginFailed(Exception):
-    """Nobody is logged in, and one sentence says why."""
+    """The login failed; the message states why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A login under way, kept by the browser that began it: nobody else's answer fits."""
+    """A login under way, stored in the browser that started it: no other answer matches."""
 
     state: str
     nonce: str
@@ -40,16 +40,16 @@ class Attempt:
 
     @classmethod
     def new(cls) -> "Attempt":
-        """One that nobody can guess."""
+        """Create an attempt with unguessable values."""
         return cls(secrets.token_urlsafe(24), secrets.token_urlsafe(24), secrets.token_urlsafe(48))
 
     @property
     def challenge(self) -> str:
-        """What the issuer hears of the verifier before it sees it."""
+        """The hash of the verifier that the issuer receives before the verifier itself."""
         return base64.urlsafe_b64encode(sha256(self.verifier.encode()).digest()).decode().rstrip("=")
 
     def fits(self, state: str) -> bool:
-        """Whether an answer belongs to this attempt."""
+        """Return whether an answer belongs to this attempt."""
         return hmac.compare_digest(self.state.encode(), state.encode())
 
 
@@ -62,11 +62,11 @@ class Identity:
 
 
 class OidcClient:
-    """The console as its issuer knows it."""
+    """The console as a client of its issuer."""
 
     def __init__(self, settings: OidcLogin, redirect_uri: str) -> None:
         try:
-            # Here and not above: its cryptography takes a moment to import, and who has a key does without.
+            # Imported here: its cryptography takes a moment to import, and logins by key do not need it.
             from verbworker.http.ingress.oidc import Issuer
         except ModuleNotFoundError as error:
             raise CannotRun("login by OIDC is not installed; run: pip install 'verbworker[console]'") from error
@@ -79,7 +79,7 @@ class OidcClient:
         self._issuer: Issuer | None = None
 
     async def address(self, attempt: Attempt) -> str:
-        """Where the browser is sent to."""
+        """Return the address to redirect the browser to."""
         known, _ = await self._discover()
         asked = {
             "response_type": "code",
@@ -95,7 +95,7 @@ class OidcClient:
         return f"{place}{'&' if '?' in place else '?'}{urlencode(asked)}"
 
     async def identify(self, attempt: Attempt, code: str) -> Identity:
-        """Who came back with this code; raises `LoginFailed`."""
+        """Return who logged in with this code; raises `LoginFailed`."""
         known, issuer = await self._discover()
         answer = await asyncio.to_thread(self._redeem, known["token_endpoint"], code, attempt.verifier)
         claims = await issuer.claims(str(answer.get("id_token", "")))
@@ -156,7 +156,7 @@ class OidcClient:
 
 
 def _ask(request: urllib.request.Request) -> Mapping[str, Any]:
-    """The JSON object that is answered. Blocks, so it belongs into a thread."""
+    """Send a request and return the JSON object of the answer. Blocks: run it in a thread."""
     try:
         with urllib.request.urlopen(request, timeout=_PATIENCE_S) as answer:
             found = json.loads(answer.read(_LARGEST))

@@ -1,4 +1,4 @@
-"""Sessions: who is logged in, signed into a cookie, and the token that every form must bring along. No I/O."""
+"""Sessions: who is logged in, signed into a cookie, and the token that every form must include. No I/O."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ _LONGEST = 4096
 
 @dataclass(frozen=True, slots=True)
 class LoginSession:
-    """Somebody's login: their name, the one tenant they see, their form token, and when it ends."""
+    """A login: the user's name, the one tenant they see, their form token, and when it ends."""
 
     name: str
     tenant: str
@@ -24,23 +24,23 @@ class LoginSession:
 
     @classmethod
     def of(cls, name: str, tenant: str, *, now: float, lasts: float) -> "LoginSession":
-        """A new one with a token of its own."""
+        """Create a session with its own form token."""
         return cls(name, tenant, secrets.token_urlsafe(24), now + lasts)
 
 
 class Signer:
-    """Signs what a browser keeps for us, each kind of thing with a key of its own, and reads only what it signed."""
+    """Signs what a browser stores for us, each value bound to its kind, and reads only what it signed."""
 
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key or secrets.token_bytes(32)
 
     def sign(self, kind: str, value: Mapping[str, Any]) -> str:
-        """The value as a cookie can hold it. It can be read by whoever has the cookie, and not changed."""
+        """Return the value as a signed cookie. Its holder can read it but not change it."""
         body = _text(json.dumps(dict(value), separators=(",", ":")).encode())
         return f"{body}.{_text(self._mac(kind, body))}"
 
     def read(self, kind: str, cookie: str | None) -> Mapping[str, Any] | None:
-        """What was signed as this kind, or None for anything else."""
+        """Return what was signed as this kind, or None."""
         if not cookie or len(cookie) > _LONGEST:
             return None
         body, _, shown = cookie.partition(".")
@@ -52,14 +52,14 @@ class Signer:
         return found if isinstance(found, dict) else None
 
     def session(self, cookie: str | None, *, now: float) -> LoginSession | None:
-        """The session of a cookie, while it lasts."""
+        """Return the session of a cookie, unless it has expired."""
         found = self.read("session", cookie)
         if found is None or found["e"] <= now:
             return None
         return LoginSession(found["n"], found["t"], found["c"], found["e"])
 
     def cookie(self, session: LoginSession) -> str:
-        """The cookie of a session."""
+        """Return the cookie of a session."""
         return self.sign("session", {"n": session.name, "t": session.tenant, "c": session.csrf, "e": session.ends_at})
 
     def _mac(self, kind: str, body: str) -> bytes:
@@ -67,7 +67,7 @@ class Signer:
 
 
 def fits(session: LoginSession, token: str | None) -> bool:
-    """Whether a form brought the session's token."""
+    """Return whether a form included the session's token."""
     return token is not None and hmac.compare_digest(session.csrf.encode(), token.encode())
 
 

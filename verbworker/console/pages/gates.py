@@ -1,4 +1,4 @@
-"""Gates in the browser: what waits for a person, and the forms by which they take it, give it back or decide."""
+"""Gates in the browser: what waits for a person, and the forms to claim, release or decide."""
 
 from uuid import UUID
 
@@ -12,14 +12,14 @@ _ON_A_PAGE = 100
 
 
 async def inbox(tools: PageTools, visit: PageVisit) -> Response:
-    """The gates that wait, the longest wait first."""
+    """List the open gates, the longest wait first."""
     gates = await Gates(tools.database).list(visit.session.tenant)
     more = max(0, len(gates) - _ON_A_PAGE)
     return visit.page(tools, "gates", here="/gates", live=GATES, gates=gates[:_ON_A_PAGE], more=more)
 
 
 async def claim(tools: PageTools, visit: PageVisit) -> Response:
-    """Take a gate in hand."""
+    """Claim a gate."""
     session = visit.session
     await Gates(tools.database).claim(_token(visit), session.name, session.tenant)
     tools.hub.tell(GATES)
@@ -27,7 +27,7 @@ async def claim(tools: PageTools, visit: PageVisit) -> Response:
 
 
 async def release(tools: PageTools, visit: PageVisit) -> Response:
-    """Give a gate back, whoever has it."""
+    """Release a gate, no matter who claimed it."""
     session = visit.session
     await Gates(tools.database).release(_token(visit), session.name, session.tenant)
     tools.hub.tell(GATES)
@@ -35,7 +35,7 @@ async def release(tools: PageTools, visit: PageVisit) -> Response:
 
 
 async def decide(tools: PageTools, visit: PageVisit) -> Response:
-    """Decide, once, in the name of who is logged in."""
+    """Decide, once, in the name of the logged-in user."""
     session = visit.session
     decision = visit.required("decision", "the decision")
     decided = await Gates(tools.database).decide(

@@ -1,4 +1,4 @@
-"""Trouble in the browser: messages nobody could take, and jobs that wait for an operator."""
+"""Incidents in the browser: undeliverable messages, and jobs that wait for an operator."""
 
 from contextlib import AsyncExitStack
 from uuid import UUID, uuid4
@@ -21,14 +21,14 @@ _LARGEST_KEY = 2**63 - 1
 
 
 async def letters(tools: PageTools, visit: PageVisit) -> Response:
-    """The messages that could not be delivered; all of them with what became of each, when that is asked for."""
+    """List the messages that could not be delivered; on request also resolved ones, each with its outcome."""
     every = visit.asked("all") == "1"
     found = await DeadLetters(tools.database).list(visit.session.tenant, resolved=every)
     return visit.page(tools, "letters", here="/dead-letters", live=LETTERS, letters=found, every=every)
 
 
 async def redeliver(tools: PageTools, visit: PageVisit) -> Response:
-    """Have a message delivered again."""
+    """Redeliver a message."""
     letter_id: UUID = visit.request.path_params["letter_id"]
     session, reason = visit.session, visit.required("reason", "the reason")
     await DeadLetters(tools.database).redeliver(
@@ -38,7 +38,7 @@ async def redeliver(tools: PageTools, visit: PageVisit) -> Response:
 
 
 async def discard(tools: PageTools, visit: PageVisit) -> Response:
-    """Give a message up for good."""
+    """Discard a message for good."""
     letter_id: UUID = visit.request.path_params["letter_id"]
     session, reason = visit.session, visit.required("reason", "the reason")
     await DeadLetters(tools.database).discard(letter_id, session.tenant, by=session.name, reason=reason)
@@ -46,14 +46,14 @@ async def discard(tools: PageTools, visit: PageVisit) -> Response:
 
 
 async def incidents(tools: PageTools, visit: PageVisit) -> Response:
-    """What waits for an operator, the longest wait first."""
+    """List the jobs that wait for an operator, the longest wait first."""
     strangers = tools.sees_strangers(visit.session)
     found = await tools.overview.troubles(visit.session.tenant, strangers=strangers)
     return visit.page(tools, "incidents", here="/incidents", live=RUNBOOK, troubles=found)
 
 
 async def incident(tools: PageTools, visit: PageVisit) -> Response:
-    """One of them: the story of the job, and the form that lets it run again."""
+    """Show one incident: the history of the job, and the form that releases it."""
     trouble = await _trouble(tools, visit, visit.asked("engine", 400), visit.asked("job"))
     history = await Histories(tools.database, engine_id=trouble.engine_id).read(trouble.job_key)
     return visit.page(
@@ -92,7 +92,7 @@ async def _released(tools: PageTools, trouble: Trouble, wanted: Release) -> Rele
         if cluster == tools.engine_id:
             engine = await stack.enter_async_context(tools.choose_engine())
         if trouble.state is None:
-            # A job that never got a frame: only the engine has something to release.
+            # This job never got a frame: only the engine has something to release.
             if engine is None:
                 return ReleaseAnswer(
                     False, f"the job belongs to the engine {cluster}, and this console speaks to another"

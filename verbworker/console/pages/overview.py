@@ -1,4 +1,4 @@
-"""Pages to read only: the verbs that exist, and how much there is to do."""
+"""Read-only pages: the verbs that exist, and the current load."""
 
 from uuid import UUID
 
@@ -13,19 +13,19 @@ _TOPICS = (RUNBOOK, GATES, LETTERS)
 
 
 async def verbs(tools: PageTools, visit: PageVisit) -> Response:
-    """Every verb with its sentence, its arguments and its schema."""
+    """List every verb with its sentence, arguments and schema."""
     return visit.page(tools, "verbs", here="/verbs", cards=tools.catalogue())
 
 
 async def load(tools: PageTools, visit: PageVisit) -> Response:
-    """The figures of the last hour."""
+    """Show the figures of the last hour."""
     figures = await tools.overview.load(visit.session.tenant, strangers=tools.sees_strangers(visit.session))
     busiest = max(figures.arrivals.values(), default=0)
     return visit.page(tools, "load", here="/load", load=figures, busiest=busiest)
 
 
 async def events(tools: PageTools, visit: PageVisit) -> Response:
-    """The stream of one page: a word whenever it is no longer as things are."""
+    """Stream an event to one page whenever what it shows has changed."""
     topic = visit.asked("topic")
     if tools.hub.is_full:
         raise HTTPException(503, "too many pages are live; this one stays as it is")

@@ -1,4 +1,4 @@
-"""The tools of the pages: what each of them is made with, and the visit it answers."""
+"""What pages are built with, and the request each of them answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ DONE: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class PageTools:
-    """What every page is made with."""
+    """What every page is built with."""
 
     database: Database
     overview: Overview
@@ -45,28 +45,28 @@ class PageTools:
     catalogue: Callable[[], list[ListedVerb] | None]
 
     def sees_strangers(self, session: LoginSession) -> bool:
-        """Whether somebody may see jobs that belong to no entry: only who is of the operator's own tenant."""
+        """Return whether a session may see jobs that belong to no entry: only the operator's own tenant may."""
         return session.tenant == self.tenant
 
 
 @dataclass(frozen=True, slots=True)
 class PageVisit:
-    """One request of somebody who may be here."""
+    """One request of an authenticated user."""
 
     request: Request
     session: LoginSession
     form: Mapping[str, str] = field(default_factory=dict)
 
     def asked(self, name: str, longest: int = 200) -> str:
-        """A word of the address, as far as the database can hold it."""
+        """Return a query parameter, without characters that the database cannot store."""
         return _plain(self.request.query_params.get(name, ""))[:longest].strip()
 
     def filled(self, name: str) -> str:
-        """A field of the form, or nothing."""
+        """Return a field of the form, or an empty string."""
         return _plain(self.form.get(name, "")).strip()
 
     def required(self, name: str, words: str) -> str:
-        """A field that must be filled in; `InvocationInvalid` says which."""
+        """Return a field that must be filled in; `InvocationInvalid` names a missing one."""
         text = self.filled(name)
         if not text:
             raise InvocationInvalid(f"{words} is empty")
@@ -75,16 +75,16 @@ class PageVisit:
         return text
 
     def done(self) -> str:
-        """What the last form brought about, as far as the address says so in one of our own words."""
+        """Return what the last form did, if the query contains one of our own keywords."""
         return DONE.get(self.asked("done"), "")
 
     def page(self, tools: PageTools, name: str, **values: Any) -> HTMLResponse:
-        """One page for this visitor."""
+        """Render a page for this user."""
         return tools.rendering.page(name, self.session, done=self.done(), **values)
 
 
 def see_other(path: str) -> RedirectResponse:
-    """After a form: a page that may be loaded again without sending the form again."""
+    """Redirect after a form, so that reloading the page does not send the form again."""
     return RedirectResponse(path, 303)
 
 

@@ -1,4 +1,4 @@
-"""Rendering: templates become pages, with every value escaped and every moment told the same way."""
+"""Renders templates as pages, with every value escaped and every time formatted the same way."""
 
 import json
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ class Rendering:
     """The pages of one console."""
 
     def __init__(self, *, can_log_out: bool) -> None:
-        # Everything is escaped, whatever a template is called; a name that a page forgot is an error, not a blank.
+        # Escape everything, regardless of the template's name; an undefined name is an error, not a blank.
         self._environment = Environment(
             loader=PackageLoader("verbworker.console", "pages"),
             autoescape=True,
@@ -44,7 +44,7 @@ class Rendering:
         status: int = 200,
         **values: Any,
     ) -> HTMLResponse:
-        """One page as its reader sees it; `live` is what its stream tells of."""
+        """Render one page; `live` is the topic of its event stream."""
         now = datetime.now(UTC)
         template = self._environment.get_template(f"{name}.html")
         text = template.render(session=session, here=here, live=live, now=now, **values)
@@ -52,17 +52,17 @@ class Rendering:
 
 
 def moment(at: datetime | None) -> str:
-    """A moment as people read it."""
+    """Format a time for people."""
     return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def iso(at: datetime | None) -> str:
-    """A moment as machines read it."""
+    """Format a time for machines."""
     return "" if at is None else at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def ago(at: datetime | None, now: datetime) -> str:
-    """How long ago, in the largest unit that says enough."""
+    """Format the time since `at`, in the largest unit that fits."""
     if at is None:
         return ""
     passed = max(0, int((now - at).total_seconds()))
@@ -73,12 +73,12 @@ def ago(at: datetime | None, now: datetime) -> str:
 
 
 def seconds(duration: float | None) -> str:
-    """A duration with as many digits as matter."""
+    """Format a duration with the digits that matter."""
     if duration is None:
         return ""
     return f"{duration * 1000:.0f} ms" if duration < 1 else f"{duration:.1f} s"
 
 
 def shown(value: object) -> str:
-    """A value of a payload or a schema as text."""
+    """Format a value of a payload or a schema as text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)

@@ -1,4 +1,4 @@
-"""The runbook in the browser: the list of entries, and one entry with everything around it."""
+"""The runbook in the browser: the list of entries, and one entry with its details."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,7 +28,7 @@ _SILENCE = timedelta(minutes=10)
 
 
 async def listing(tools: PageTools, visit: PageVisit) -> Response:
-    """The entries, newest first, as the filters want them."""
+    """List the entries that match the filters, newest first."""
     tenant = visit.session.tenant
     status, verb, text = visit.asked("status"), visit.asked("verb"), visit.asked("q")
     is_stuck = visit.asked("stuck") == "1"
@@ -54,7 +54,7 @@ async def listing(tools: PageTools, visit: PageVisit) -> Response:
 
 
 async def entry(tools: PageTools, visit: PageVisit) -> Response:
-    """One entry: what was asked, how far it is, what it waits for, and what happened."""
+    """Show one entry: what was asked, its progress, what it waits for, and its events."""
     entry_id: UUID = visit.request.path_params["entry_id"]
     found = await EntryView(tools.database).find(entry_id, visit.session.tenant)
     gates = await Gates(tools.database).list(visit.session.tenant, entry_id=entry_id, closed=True)
@@ -80,7 +80,7 @@ async def entry(tools: PageTools, visit: PageVisit) -> Response:
 
 
 async def cancel(tools: PageTools, visit: PageVisit) -> Response:
-    """Ask for the end of an entry."""
+    """Request the cancellation of an entry."""
     entry_id: UUID = visit.request.path_params["entry_id"]
     reason = visit.required("reason", "the reason")
     dispatches = Dispatches(tools.database, engine_id=tools.engine_id or "", owner=uuid4())
@@ -91,7 +91,7 @@ async def cancel(tools: PageTools, visit: PageVisit) -> Response:
 
 
 async def _payload(tools: PageTools, entry: Entry, carrier: Carrier) -> dict[str, Any]:
-    """The payload as a hash, with the fields somebody allowed and no others."""
+    """Return the payload's hash and only the fields that the settings allow."""
     try:
         head = await payloads.head(tools.database, carrier.instance_uid)
     except PayloadIntegrityError as error:
@@ -113,7 +113,7 @@ async def _payload(tools: PageTools, entry: Entry, carrier: Carrier) -> dict[str
 
 
 def _line(event: Event) -> tuple[Event, str, str]:
-    """An event, its sentence, and the reason somebody gave, where the sentence does not say it."""
+    """Return an event, its sentence, and its reason unless the sentence contains it."""
     words, why = told(event), str(event.detail.get("reason") or "")
     return event, words, "" if why in words else why
 
@@ -152,7 +152,7 @@ def _written(key: Key) -> str:
 
 
 def _key(text: str) -> Key | None:
-    """Where a page begins; from the start for an address that somebody made up."""
+    """Parse where a page starts; None, the newest entries, if the address is invalid."""
     at, _, rest = text.partition("~")
     entry_id = _uuid(rest)
     try:

@@ -1,4 +1,4 @@
-"""The catalogue: what each verb of a registry is, in a form that can be shown and sent on."""
+"""The verbs of a registry in a form that can be shown and passed to another process."""
 
 import json
 from collections.abc import Callable
@@ -25,20 +25,20 @@ class ListedVerb:
 
 
 def cards(registry: Registry) -> list[ListedVerb]:
-    """The cards of all verbs, by name."""
+    """Return all verbs, sorted by name."""
     found = [_direct(verb) for verb in registry] + [_workflow(verb) for verb in registry.workflows.values()]
     return sorted(found, key=lambda card: card.name)
 
 
 def write(registry: Registry, place: Path) -> None:
-    """Keep the cards for another process to read."""
+    """Write the verbs to a file for another process to read."""
     fresh = place.with_suffix(".new")
     fresh.write_text(json.dumps([asdict(card) for card in cards(registry)]), encoding="utf-8")
     fresh.replace(place)
 
 
 def reader(place: Path) -> Callable[[], list[ListedVerb] | None]:
-    """What the other process kept there last, whenever somebody asks; None while there is nothing."""
+    """Return a function that reads what the other process wrote last; it returns None while there is nothing."""
 
     def read() -> list[ListedVerb] | None:
         try:

@@ -1,1 +1,1 @@
-"""A new project: the files that `verbworker init` writes, and how it writes them."""
+"""The files that `verbworker init` writes, and how it writes them."""

@@ -1,4 +1,4 @@
-"""A project of somebody who begins: verbs, a model, tests and their CI, written all together or not at all."""
+"""A new project: verbs, a model, tests and CI, written all together or not at all."""
 
 import os
 import re
@@ -26,7 +26,7 @@ FILES = (
     "verbs/expense.yaml",
     "verbs/policies.yaml",
 )
-"""What a new project consists of."""
+"""The files of a new project."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST_NAME = 64
@@ -34,7 +34,7 @@ _TAKEN = ("verbworker", "verbworker-lint")
 
 
 def project_name(directory: Path, given: str | None) -> str:
-    """The name of the project: the one given, else the directory's; `Refused` says what a name looks like."""
+    """Return the project's name: the given one, else the directory's; `Refused` describes a valid name."""
     name = full(directory).name if given is None else given
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
         raise Refused(
@@ -47,9 +47,9 @@ def project_name(directory: Path, given: str | None) -> str:
 
 
 def write_project(directory: Path, name: str) -> tuple[str, ...]:
-    """Write every file of a new project into a directory; returns their paths.
+    """Write every file of a new project into a directory and return their paths.
 
-    `Refused` when one of them is there already. Whatever goes wrong, nothing of it is left.
+    Raises `Refused` if one of them exists. If anything fails, nothing is left behind.
     """
     require_place(directory)
     there = [path for path in FILES if os.path.lexists(directory / path)]
@@ -61,12 +61,12 @@ def write_project(directory: Path, name: str) -> tuple[str, ...]:
 
 
 def contents(name: str) -> Mapping[str, str]:
-    """The text of every file by its path, for a project of this name."""
+    """Return the text of every file by its path, for a project of this name."""
     shipped = files("verbworker.dev.init") / "files"
     texts = {path: shipped.joinpath(*_shipped_name(path).split("/")).read_text(encoding="utf-8") for path in FILES}
     return {path: text.replace("@project@", name) for path, text in texts.items()}
 
 
 def _shipped_name(path: str) -> str:
-    # Under their own names a .gitignore would rule our repository, and Python would be taken for a part of ours.
+    # Under their own names a .gitignore would apply to our repository, and Python files would count as ours.
     return f"{path.removeprefix('.')}.in"

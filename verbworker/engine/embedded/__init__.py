@@ -1,1 +1,1 @@
-"""The embedded engine: tokens in Postgres, moved by a pure kernel, held to what the real broker does."""
+"""The embedded engine: tokens in Postgres, moved by a pure kernel, tested against the real broker's behaviour."""

@@ -1,4 +1,4 @@
-"""The counter: where jobs are handed out, each to one asker at a time."""
+"""Job activation: gives each job to one worker at a time."""
 
 import asyncio
 from collections import deque
@@ -22,14 +22,14 @@ DEFAULT_TENANT: Final = "<default>"
 
 
 class JobActivation:
-    """Hands out jobs: what is asked for at the same time goes out by one statement."""
+    """Activates jobs; concurrent requests share one statement."""
 
     def __init__(self, tokens: Tokens, library: DefinitionCache, hall: Waiters, memory: InstanceCache) -> None:
         self._tokens = tokens
         self._library = library
         self._hall = hall
         self._memory = memory
-        # Two wishes for one type in one statement would be given the same jobs.
+        # Two requests for one type in one statement would receive the same jobs.
         self._wishes: Batch[tuple[Wish, Ask], list[Job]] = Batch(
             self._hand_out, lambda wish: wish[0].type, name="engine-activations", unread=self.returned
         )
@@ -38,7 +38,7 @@ class JobActivation:
         self.services = (self._wishes, self._giving_back)
 
     async def take(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
-        """Up to `limit` jobs, after up to `wait_ms` for the first."""
+        """Return up to `limit` jobs, waiting up to `wait_ms` for the first."""
         if not ask.type:
             raise CommandInvalid("a poll needs a type to be present")
         tenants = tuple(ask.tenant_ids) or (DEFAULT_TENANT,)
@@ -69,7 +69,7 @@ class JobActivation:
             guest.is_waiting = False
 
     async def _asked(self, guest: Waiter, wish: Wish) -> list[Job]:
-        """What the database has; who has time to wait does not ask for what is known to be sold out."""
+        """Query the database; a waiter with time left skips the query while its type is known to be exhausted."""
         if guest.has_time and self._hall.is_sold_out(guest):
             return []
         with self._hall.asking(guest) as jobs:
@@ -88,7 +88,7 @@ class JobActivation:
         return job_of(taken, variables, ask, book.version)
 
     def returned(self, jobs: list[Job]) -> None:
-        """Take back what nobody was there to receive."""
+        """Take back jobs that were not received."""
         if jobs:
             self._unread.append(jobs)
             self._giving_back.poke()
@@ -97,7 +97,7 @@ class JobActivation:
         if not self._unread:
             return 0
         jobs = self._unread[0]
-        # Kept until it is written: each is named with its activation, so a later one is left alone.
+        # Kept until written. Each job is identified with its activation, so a later activation is not affected.
         await self._tokens.give_back([(job.key, job.activated_ms) for job in jobs])
         self._unread.popleft()
         self._hall.tell({job.type for job in jobs})

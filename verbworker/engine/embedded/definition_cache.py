@@ -1,4 +1,4 @@
-"""The library: every definition this process has met, compiled once."""
+"""Definitions that this process has used, each compiled once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from verbworker.stores.embedded.tokens import Tokens
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """A compiled definition and the version it is."""
+    """A compiled definition and its version."""
 
     definition: Definition
     version: int
 
 
 class DefinitionCache:
-    """Deploys definitions and keeps those in use. What a key names never changes, so nothing here grows old."""
+    """Deploys definitions and caches those in use. A key's definition never changes, so no entry becomes stale."""
 
     def __init__(self, database: Database, tokens: Tokens) -> None:
         self._database = database
@@ -27,14 +27,14 @@ class DefinitionCache:
         self._books: dict[int, Book] = {}
 
     async def find(self, definition_key: int, connection: Connection | None = None) -> Book:
-        """The definition of this key. Whoever holds a connection lends it: waiting for a second could last."""
+        """Return a key's definition. Callers with a connection pass it: waiting for a second one could block."""
         book = self._books.get(definition_key)
         if book is None:
             book = self._books[definition_key] = await self._read(definition_key, connection or self._database)
         return book
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
-        """Deploy models together, all or none; refuses what the kernel does not execute."""
+        """Deploy models together, all or none; refuses what the kernel cannot execute."""
         if not resources:
             raise CommandInvalid("there must be at least one resource to deploy")
         found = [(resource, one) for resource in resources for one in compile_models(resource.content, resource.name)]
@@ -52,7 +52,7 @@ class DefinitionCache:
         return deployed
 
     async def content(self, definition_key: int) -> bytes | None:
-        """The bytes a definition was deployed with."""
+        """Return the bytes a definition was deployed with."""
         model = await self._tokens.model(self._database, definition_key)
         return None if model is None else model.content
 

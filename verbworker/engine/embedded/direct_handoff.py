@@ -1,4 +1,4 @@
-"""The hand-over: a job that is made while somebody here waits for its type is theirs before anybody else can ask."""
+"""Direct handoff: a new job goes to a local waiter for its type before another worker can activate it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from verbworker.stores.embedded.tokens import Activation
 
 
 def job_of(taken: Activation, variables: dict[str, Any], ask: Ask, version: int) -> Job:
-    """A job as whoever asked for it sees it."""
+    """Return the job with the variables its worker asked for."""
     kept = taken.kept
     wanted = {name: variables[name] for name in ask.variables if name in variables} if ask.variables else variables
     return Job(
@@ -38,7 +38,7 @@ def job_of(taken: Activation, variables: dict[str, Any], ask: Ask, version: int)
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """The new jobs of one turn that somebody waits for."""
+    """The new jobs of one step that are promised to waiters."""
 
     turn: InstanceStep
     guests: dict[int, Waiter]
@@ -46,7 +46,7 @@ class Promises:
     kept: set[int] = field(default_factory=set)
 
     def keep(self, version: int, at_ms: int) -> None:
-        """The turn is saved: bring every job to the one it was promised to."""
+        """Deliver every promised job to its waiter after the step is saved."""
         kept = self.turn.kept_now()
         for key, guest in self.guests.items():
             made = self.turn.change.jobs[key]
@@ -58,7 +58,7 @@ class Promises:
 
 
 class DirectHandoff:
-    """Promises jobs before they are saved, so that saving and handing out are one statement."""
+    """Promises jobs before they are saved, so that one statement saves and activates them."""
 
     def __init__(self, hall: Waiters, unread: Callable[[list[Job]], None]) -> None:
         self._hall = hall
@@ -66,10 +66,9 @@ class DirectHandoff:
 
     @contextmanager
     def promised(self, turn: InstanceStep) -> Iterator[Promises]:
-        """Promise what the turn makes. What is not kept inside is promised no more afterwards.
+        """Promise the jobs that the step creates; promises not kept inside the block are withdrawn.
 
-        Should the answer to the saving be lost, its jobs belong to nobody until their time is over, as with any
-        worker that dies.
+        If the answer to the save is lost, its jobs stay locked until their timeout, as with any worker that dies.
         """
         change, guests = turn.change, dict[int, Waiter]()
         for key, made in change.jobs.items():

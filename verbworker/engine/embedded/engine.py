@@ -1,4 +1,4 @@
-"""The embedded engine: Postgres remembers, the kernel decides, and every command is one transaction."""
+"""The embedded engine: Postgres stores, the kernel decides, and every command is one transaction."""
 
 import asyncio
 import logging
@@ -52,10 +52,10 @@ Answer = TypeVar("Answer")
 
 
 class EmbeddedEngine:
-    """A process engine in a Postgres database. Any number of processes may have it open at once.
+    """A process engine in a Postgres database. Any number of processes may have it open concurrently.
 
-    Opened, it works by itself: one task of its own gathers statements, fires timers and listens for hints, and ends
-    when the engine is closed. The database is opened with it, unless it is open already.
+    While open, it runs a task that batches statements, fires timers and listens for notifications until the engine is
+    closed. Opening it also opens the database, unless that is already open.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class EmbeddedEngine:
         return self._engine_id
 
     async def facts(self) -> EngineFacts:
-        """Ask the database whether it is there, and whether its engine is the one we mean."""
+        """Check that the database is reachable and that its engine has the expected name."""
         await self._require_name()
         return EngineFacts(f"embedded {version('verbworker')}", brokers=1, partitions=1)
 
@@ -112,19 +112,19 @@ class EmbeddedEngine:
             )
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
-        """Deploy the models together; the same bytes as the latest version stay that version."""
+        """Deploy the models together; bytes equal to the latest version keep that version."""
         await self._require_name()
         deployed = await self._insist(lambda: self._library.deploy(resources))
-        # The first deployment names the engine: before that it can have no job.
+        # The first deployment names the engine: before it there can be no job.
         await self._insist(lambda: self._tokens.name_engine(self.engine_id))
         return deployed
 
     async def model(self, definition_key: int) -> bytes | None:
-        """The deployed bytes of a definition; None when there is no such definition."""
+        """Return the deployed bytes of a definition; None if it does not exist."""
         return await self._insist(lambda: self._library.content(definition_key))
 
     async def start(self, start: Start) -> Started:
-        """Create one instance, pinned to what the answer says."""
+        """Create an instance, pinned to the returned version."""
         with _in_our_words():
             opening = await self._starts.open(start)
             turn = await self._starts.begin(start, opening)
@@ -142,7 +142,7 @@ class EmbeddedEngine:
     async def start_with(
         self, starts: Sequence[Start], note: Callable[[Connection, Sequence[Started]], Awaitable[None]]
     ) -> list[Started]:
-        """Create instances and have `note` written by the same commit; when `note` raises, none of them exists."""
+        """Create instances and run `note` in the same commit; if `note` raises, no instance is created."""
         with _in_our_words():
             openings = [await self._starts.open(start) for start in starts]
             turns = [await self._starts.begin(start, at) for start, at in zip(starts, openings, strict=True)]
@@ -155,28 +155,28 @@ class EmbeddedEngine:
         return answers
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
-        """Take up to `limit` jobs, waiting up to `wait_ms` for the first. Cancelled, it gives back what was taken."""
+        """Activate up to `limit` jobs, waiting up to `wait_ms` for the first. If cancelled, gives them back."""
         with _in_our_words():
             return await self._counter.take(ask, limit, wait_ms)
 
     async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
-        """Have jobs as they arise. Each is taken when it is asked for, so none lies about unread."""
+        """Yield jobs as they are created. Each is activated when requested, so none stays unread."""
         while True:
             for job in await self.activate(ask, 1, _STREAM_WAIT_MS):
                 yield job
 
-    # ---- hearing about jobs ------------------------------------------------------------------------------------------
+    # ---- job commands ------------------------------------------------------------------------------------------------
 
     async def complete(self, job_key: int, variables: Variables) -> None:
         """Complete a job with these variables."""
         await self._tell(job_key, told.CompleteJob(job_key, checked(variables)), is_job=True)
 
     def shares(self, database: Database) -> bool:
-        """Whether a transaction on this database can move tokens."""
+        """Return whether a transaction on this database can move tokens."""
         return self._database.is_same(database)
 
     async def complete_in(self, connection: Connection, job_key: int, variables: Variables) -> Callable[[], None]:
-        """Complete a job inside the caller's transaction; refused, it leaves that transaction as it was."""
+        """Complete a job in the caller's transaction; if refused, that transaction is unchanged."""
         command = told.CompleteJob(job_key, checked(variables))
         known = self._memory.take(instance_of(job_key))
         turn = None
@@ -190,7 +190,7 @@ class EmbeddedEngine:
         return lambda: self._made(moving.changes)
 
     async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
-        """Give a job back with exactly `retries` left; with none it is held and an incident says why."""
+        """Give a job back with exactly `retries` left; with zero it is held and an incident gives the reason."""
         if retries <= 0:
             await self._tell(job_key, told.ExhaustJob(job_key, cut(message)), is_job=True)
             return
@@ -202,17 +202,17 @@ class EmbeddedEngine:
             self._hall.tell([kind])
 
     async def throw(self, job_key: int, *, code: str, message: str) -> None:
-        """End a job by a BPMN error; uncaught, it is held and an incident says so."""
+        """End a job with a BPMN error; if uncaught, the job is held with an incident."""
         await self._tell(job_key, told.ThrowError(job_key, code, cut(message)), is_job=True)
 
     async def extend(self, job_key: int, timeout_ms: int) -> None:
-        """Let the activation end `timeout_ms` from now; `JobNotActive` when it has ended already."""
+        """Set the activation to expire `timeout_ms` from now; `JobNotActive` if it has already ended."""
         with _in_our_words():
             if not await self._tokens.extend(job_key, timeout_ms):
                 raise await self._refusal(self._database, job_key, "it is not active")
 
     async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
-        """Give a job new retries and resolve its incident, or the one that is named."""
+        """Give a job new retries and resolve the given incident, or else its own."""
         if retries <= 0:
             raise CommandInvalid(f"job {job_key} needs a positive amount of retries, not {retries}")
 
@@ -227,16 +227,16 @@ class EmbeddedEngine:
         await self._together(released)
 
     async def incidents(self, instance_key: int) -> list[IncidentRow]:
-        """What a person is needed for at an instance."""
+        """Return the open incidents of an instance."""
         with _in_our_words():
             return await self._tokens.incidents(instance_key)
 
     async def resolve_incident(self, incident_key: int) -> None:
-        """Say that an incident's cause is gone; `JobGone` when there is no such incident."""
+        """Resolve an incident; `JobGone` if it does not exist."""
         await self._together(lambda moving: _resolved(moving, incident_key))
 
     async def set_variables(self, instance_key: int, variables: Variables) -> None:
-        """Change variables as a person does from outside the model; `JobGone` when the instance has ended."""
+        """Set variables from outside the model, as an operator does; `JobGone` if the instance has ended."""
         values = checked(variables)
 
         async def put(moving: EngineTransaction) -> None:
@@ -248,7 +248,7 @@ class EmbeddedEngine:
         await self._together(put)
 
     async def _refusal(self, connection: Connection | Database, job_key: int, why: str) -> EngineError:
-        """Why a job may not be told about."""
+        """Return the error for a refused job command."""
         standing = await self._tokens.job(connection, job_key)
         if standing is None:
             return JobGone(f"no such job: {job_key}")
@@ -260,7 +260,7 @@ class EmbeddedEngine:
     # ---- messages and instances ----------------------------------------------------------------------------------
 
     async def publish(self, signal: Signal) -> None:
-        """Publish a message; one that is still buffered under the same id counts as published."""
+        """Publish a message; one still buffered under the same id counts as published."""
         place = signal.tenant_id or DEFAULT_TENANT, signal.name, signal.correlation_key, signal.message_id
         letter = StoredMessage(*place, written(signal.variables))
         await self._together(lambda moving: moving.publish(letter, signal.ttl_ms))
@@ -268,7 +268,7 @@ class EmbeddedEngine:
     async def correlate(
         self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
     ) -> int | None:
-        """Hand a message to whoever waits for it now."""
+        """Deliver a message to its current subscribers."""
         letter = StoredMessage(tenant_id or DEFAULT_TENANT, name, correlation_key, "", written(variables))
         return await self._together(lambda moving: moving.correlate(letter))
 
@@ -277,14 +277,14 @@ class EmbeddedEngine:
         await self._tell(instance_key, told.Cancel())
 
     async def alive(self, instance_key: int) -> bool:
-        """Whether an instance has not ended."""
+        """Return whether an instance has not ended."""
         with _in_our_words():
             return await self._tokens.is_there(instance_key)
 
-    # ---- moving ------------------------------------------------------------------------------------------------------
+    # ---- steps -------------------------------------------------------------------------------------------------------
 
     async def _tell(self, key: int, command: told.Command, *, is_job: bool = False) -> None:
-        """Move the instance a key belongs to: by one statement where it can be, else by a transaction."""
+        """Move the instance that owns a key: by one statement if possible, otherwise in a transaction."""
         instance_key, guard = instance_of(key), key if is_job else 0
         async with self._memory.turn(instance_key):
             known = self._memory.take(instance_key)
@@ -299,13 +299,13 @@ class EmbeddedEngine:
                 await self._together(lambda moving: self._tell_in(moving, key, command, guard=guard))
 
     async def _is_told(self, known: CachedInstance, command: told.Command, guard: int) -> bool:
-        """Try the short way. False when what is known is old, or when others must be asked."""
+        """Try the one-statement path. Return False if the known state is stale or other rows are needed."""
         book = await self._library.find(known.kept.definition_key)
         turn = known.turned(book.definition, command, guard)
         return turn is not None and await self._is_saved(turn, book.version)
 
     async def _is_saved(self, turn: InstanceStep, version: int) -> bool:
-        """Save a turn by one statement, and hand its jobs to those who wait for them here."""
+        """Save a step by one statement, and hand its jobs to local waiters."""
         with _in_our_words(), self._handover.promised(turn) as promises:
             at_ms = await self._saves.add(turn.finish())
             if at_ms:
@@ -314,7 +314,7 @@ class EmbeddedEngine:
         return bool(at_ms)
 
     def _moved(self, turn: InstanceStep) -> None:
-        """Remember an instance as it was saved, and wake who waits for its jobs."""
+        """Cache an instance as it was saved, and wake the waiters for its jobs."""
         if not turn.change.ended:
             self._memory.keep(CachedInstance(turn.kept_now(), turn.state.variables, turn.state))
         self._made([turn.change])
@@ -330,7 +330,7 @@ class EmbeddedEngine:
             raise JobGone(f"no such instance: {key}") from error
 
     async def _together(self, work: Callable[[EngineTransaction], Awaitable[Answer]]) -> Answer:
-        """Move instances in one transaction, again when it collided with another."""
+        """Move instances in one transaction, and retry it on conflicts."""
 
         async def once() -> Answer:
             async with self._database.transaction() as connection:
@@ -357,18 +357,18 @@ class EmbeddedEngine:
     # ---- opening and closing -----------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """Open the database where nobody has, and begin to work."""
+        """Open the database unless it is open, and start the services."""
         with _in_our_words():
             if not self._database.is_open:
                 await self._stack.enter_async_context(self._database)
-        # Not a TaskGroup of its own: an engine may be opened in one task and closed in another.
+        # Not a TaskGroup: an engine may be opened in one task and closed in another.
         self._room = asyncio.create_task(self._run(), name="embedded engine")
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop working; what is under way elsewhere is nobody's loss."""
+        """Stop the services. Other processes are not affected."""
         room, self._room = self._room, None
         if room is not None:
             room.cancel()
@@ -391,7 +391,7 @@ async def _resolved(moving: EngineTransaction, incident_key: int) -> None:
 
 @contextmanager
 def _in_our_words() -> Iterator[None]:
-    """Turn what the database says into what an engine says."""
+    """Translate store errors into engine errors."""
     try:
         yield
     except (StoreUnavailable, StoreConflict) as error:

@@ -1,4 +1,4 @@
-"""What a process remembers of instances it met lately: it saves a reading, and is never believed without asking."""
+"""Recently used instances. The cache saves a read; every save verifies the revision."""
 
 import asyncio
 from collections import OrderedDict
@@ -20,37 +20,37 @@ _MOST_BYTES = 64 * 1024 * 1024
 
 @dataclass(slots=True)
 class CachedInstance:
-    """An instance as it was when this process last saw it; a save names its revision, so an old one saves nothing."""
+    """An instance as this process last saw it; a save checks the revision, so a stale one saves nothing."""
 
     kept: Kept
     variables: dict[str, Any]
     state: State | None = None
 
     def read(self) -> State:
-        """The state, read when first asked for."""
+        """Return the state, parsed on first use."""
         if self.state is None:
             self.state = state_of(self.kept, self.variables)
         return self.state
 
     def turned(self, definition: Definition, command: Command, guard: int) -> InstanceStep | None:
-        """The turn that a command makes of it; None when others must be asked first, or when it does not fit."""
+        """Return the step that a command makes; None if other rows are needed first or the command does not apply."""
         turn = InstanceStep(definition, self.kept, self.read(), guard=guard)
         try:
             turn.tell(command, self.kept.now or datetime.now(UTC))
         except NothingThere:
             return None
-        # Timers count from the database's time, which is not known of an instance that was only remembered.
+        # Timers count from the database's clock, which is unknown for a cached instance.
         is_whole = turn.is_quiet and not (turn.change.timers and self.kept.now is None)
         return turn if is_whole else None
 
     @property
     def size(self) -> int:
-        """About how many bytes it holds."""
+        """The approximate size in bytes."""
         return len(self.kept.variables) + len(self.kept.state)
 
 
 class InstanceCache:
-    """The instances met last, bounded in number and in bytes."""
+    """The most recently used instances, bounded in number and in bytes."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, CachedInstance] = OrderedDict()
@@ -58,14 +58,14 @@ class InstanceCache:
         self._turns: dict[int, tuple[asyncio.Lock, int]] = {}
 
     def take(self, instance_key: int) -> CachedInstance | None:
-        """What is known of an instance; it is forgotten until it is kept again."""
+        """Remove and return a cached instance."""
         known = self._known.pop(instance_key, None)
         if known is not None:
             self._bytes -= known.size
         return known
 
     def keep(self, known: CachedInstance) -> None:
-        """Remember an instance, unless a later revision is known."""
+        """Cache an instance, unless a later revision is cached."""
         before = self.take(known.kept.instance_key)
         if before is not None and before.kept.revision >= known.kept.revision:
             known = before
@@ -76,7 +76,7 @@ class InstanceCache:
 
     @asynccontextmanager
     async def turn(self, instance_key: int) -> AsyncIterator[None]:
-        """Move an instance from one place in this process at a time: others would only collide with it."""
+        """Serialize moves of one instance within this process: concurrent ones would only conflict."""
         lock, waiting = self._turns.get(instance_key, (asyncio.Lock(), 0))
         self._turns[instance_key] = lock, waiting + 1
         try:

@@ -1,4 +1,4 @@
-"""Begin instances: find the definition, take a key, and let the first tokens go."""
+"""Start instances: find the definition, allocate a key, and move the first tokens."""
 
 from verbworker.engine.embedded.activation import DEFAULT_TENANT
 from verbworker.engine.embedded.definition_cache import DefinitionCache
@@ -12,7 +12,7 @@ from verbworker.stores.embedded.tokens import Opening, Tokens, opened
 
 
 class Starts:
-    """Makes new instances. Nothing of one is kept before its turn is saved."""
+    """Creates instances. Nothing is stored before the first step is saved."""
 
     def __init__(self, database: Database, tokens: Tokens, library: DefinitionCache) -> None:
         self._database = database
@@ -20,7 +20,7 @@ class Starts:
         self._library = library
 
     async def open(self, start: Start) -> Opening:
-        """Take a key for an instance of the definition that is asked for; raises `CommandInvalid`."""
+        """Allocate a key for an instance of the requested definition; raises `CommandInvalid`."""
         if start.definition_key is not None:
             opening = await self._tokens.open_key(self._database, start.definition_key)
             wanted = f"key '{start.definition_key}'"
@@ -35,7 +35,7 @@ class Starts:
         return opening
 
     async def begin(self, start: Start, opening: Opening) -> InstanceStep:
-        """Return a turn in which the instance has begun; raises `CommandInvalid`."""
+        """Return the step that starts the instance; raises `CommandInvalid`."""
         book = await self._library.find(opening.definition_key)
         if not book.definition.root.starts:
             raise CommandInvalid(f"the process {opening.process_id} has no none start event; a message starts it")
@@ -48,5 +48,5 @@ class Starts:
 
 
 def answer(opening: Opening) -> Started:
-    """What the caller of a start hears."""
+    """Return the answer for the caller of a start."""
     return Started(opening.instance_key, opening.definition_key, opening.process_id, opening.version)

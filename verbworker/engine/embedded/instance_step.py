@@ -1,4 +1,4 @@
-"""A turn: one instance while commands move it, and everything that has to be saved afterwards."""
+"""One step of an instance: the commands applied to it and everything to save afterwards."""
 
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ LONGEST_MESSAGE = 10_000
 
 
 def written(variables: Variables) -> bytes:
-    """Variables as JSON; `CommandInvalid` when they are not."""
+    """Return the variables as JSON; `CommandInvalid` if they cannot be serialized."""
     try:
         return orjson.dumps(dict(variables))
     except TypeError as error:
@@ -25,26 +25,26 @@ def written(variables: Variables) -> bytes:
 
 
 def checked(variables: Variables) -> dict[str, Any]:
-    """The variables as they will be read again: JSON and nothing else."""
+    """Return the variables as they will be read back: plain JSON values."""
     values: dict[str, Any] = orjson.loads(written(variables))
     return values
 
 
 def cut(words: str) -> str:
-    """An error message of bounded length, in characters that a text column can hold."""
+    """Limit an error message's length and replace characters that a text column cannot hold."""
     legible = words.encode(errors="replace").decode().replace("\x00", "\N{REPLACEMENT CHARACTER}")
     return legible if len(legible) <= LONGEST_MESSAGE else legible[: LONGEST_MESSAGE - 6] + " [...]"
 
 
 def state_of(kept: Kept, variables: dict[str, Any] | None = None) -> State:
-    """The state of a kept instance; `variables` are its own, where somebody has read them already."""
+    """Return the state of a stored instance; pass `variables` if they are already parsed."""
     value = orjson.loads(kept.state)
     value["variables"] = orjson.loads(kept.variables) if variables is None else variables
     return loaded(kept.instance_key, value)
 
 
 class InstanceStep:
-    """One instance on the move. Nothing of it counts before its `change` is saved."""
+    """An instance while commands move it. Nothing takes effect before its `change` is saved."""
 
     def __init__(self, definition: Definition, kept: Kept, state: State | None = None, *, guard: int = 0) -> None:
         self.kept = kept
@@ -54,7 +54,7 @@ class InstanceStep:
         self._has_new_variables = not kept.revision
 
     def tell(self, command: told.Command, now: datetime) -> None:
-        """Apply a command; raises `NothingThere` and changes nothing."""
+        """Apply a command; raises `NothingThere` without changing anything."""
         self.state, effects = step(self._definition, self.state, command, now)
         if self.state.last_key >= KEYS_EACH:
             raise CommandInvalid(f"instance {self.kept.instance_key} has used up its keys; it goes round for ever")
@@ -65,19 +65,19 @@ class InstanceStep:
             self._note(effect, command)
 
     def put(self, variables: Variables) -> None:
-        """Set variables, as a person does from outside the model."""
+        """Set variables from outside the model."""
         self.state = self.state.copy()
         self.state.variables.update(variables)
         self._has_new_variables = True
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nobody else has to be asked: no wait for a message was opened, and no other instance may begin."""
+        """Whether only this instance is affected: no message subscription is opened and no other instance may start."""
         change = self.change
         return not change.subscriptions and not (change.ended and self.kept.start_key is not None)
 
     def finish(self) -> Change:
-        """The change, written down."""
+        """Return the change, serialized."""
         value = dumped(self.state)
         variables = value.pop("variables")
         self.change.variables = written(variables) if self._has_new_variables else None
@@ -85,7 +85,7 @@ class InstanceStep:
         return self.change
 
     def kept_now(self) -> Kept:
-        """The instance as the database keeps it once the change is saved."""
+        """Return the instance as stored once the change is saved."""
         kept, change = self.kept, self.change
         return Kept(
             *(kept.instance_key, kept.definition_key, kept.process_id, kept.tenant_id, kept.start_key),

@@ -1,4 +1,4 @@
-"""The clockwork: timers that are due, messages that expire, ended instances that may be forgotten."""
+"""Periodic work of the engine: fire due timers, expire messages, delete old ended instances."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ _SWEEP = 10.0
 
 
 class EngineTimers:
-    """Runs in every process that has the engine open; nobody leads. What one is busy with the others pass over."""
+    """Runs in every process that has the engine open, without a leader. Locked instances are skipped."""
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class EngineTimers:
         if not fired:
             seconds = await self._shelf.tokens.next_timer()
             if seconds is not None and seconds < _LONGEST_REST:
-                # A timer that is due and was passed over belongs to somebody who is busy with its instance.
+                # A due timer that was skipped belongs to an instance locked by another process.
                 asyncio.get_running_loop().call_later(max(seconds, 0.01), self._firing.poke)
         return fired
 
     async def fire(self) -> int:
-        """Look at timers that are due, one transaction for up to a hundred; returns how many were fired or left."""
+        """Process up to 100 due timers in one transaction; return how many were fired or skipped."""
         async with self._database.transaction() as connection:
             moving = EngineTransaction(connection, self._shelf)
             turns: dict[int, InstanceStep] = {}
@@ -63,7 +63,7 @@ class EngineTimers:
                 except (StoreError, EngineError):
                     raise
                 except Exception as error:
-                    # One instance that cannot be moved must not hold up the timers of all others.
+                    # One instance that cannot be moved must not block the timers of all others.
                     turns.pop(kept.instance_key, None)
                     self._strays.add(wait)
                     self._firing.health.skipped(error)
@@ -74,13 +74,13 @@ class EngineTimers:
     def _ring(self, turn: InstanceStep, wait: int, kept: Kept) -> bool:
         waiting = turn.state.waits.get(wait)
         if waiting is not None and waiting.due is not None and kept.now is not None and waiting.due > kept.now:
-            return False  # somebody rang it between our look and our lock, and it is set anew
+            return False  # fired between our query and our lock, and set again
         try:
             if waiting is None or waiting.due is None or kept.now is None:
                 raise NothingThere("nobody waits for it")
             turn.tell(Fire(wait), kept.now)
         except (NothingThere, EngineError) as error:
-            # Closed meanwhile, most likely; one that stays must not stand in the way of the others.
+            # Most likely closed meanwhile. A timer that remains must not block the others.
             self._strays.add(wait)
             said = {"wait_key": wait, "instance_key": kept.instance_key, "reason": str(error)}
             _log.warning("a timer cannot fire", extra=said)
@@ -88,14 +88,14 @@ class EngineTimers:
         return True
 
     async def _sweep_some(self) -> int:
-        self._strays.clear()  # time to look at them again
+        self._strays.clear()  # retry the skipped timers
         expired = await self._shelf.subscriptions.expire(_SWEPT)
         if self._retention is None:
             return expired
         return expired + await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT)
 
     async def sweep(self) -> tuple[int, int]:
-        """Forget expired messages and instances that ended long ago; returns how many of each."""
+        """Delete expired messages and instances that ended long ago; return how many of each."""
         messages = instances = 0
         while gone := await self._shelf.subscriptions.expire(_SWEPT):
             messages += gone

@@ -1,4 +1,4 @@
-"""Moving instances inside one transaction: the way of every step that concerns more than its own instance."""
+"""Move instances in one transaction: the path for steps that affect more than their own instance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from verbworker.stores.embedded.tokens import Change, Kept, Tokens, opened
 
 @dataclass(frozen=True, slots=True)
 class PendingChanges:
-    """What a move needs: the stores and the definitions."""
+    """The stores and definitions that a transaction needs."""
 
     tokens: Tokens
     subscriptions: Subscriptions
@@ -27,7 +27,7 @@ class PendingChanges:
 
 
 class EngineTransaction:
-    """Everything that is moved in one transaction. Keys are taken before rows, so that two of these rarely collide."""
+    """All moves of one transaction. Takes keys before rows, so that two transactions rarely conflict."""
 
     def __init__(self, connection: Connection, shelf: PendingChanges) -> None:
         self.connection = connection
@@ -37,8 +37,8 @@ class EngineTransaction:
         self.changes: list[Change] = []
 
     async def tell(self, instance_key: int, command: told.Command, *, guard: int = 0, message: int = 0) -> bool:
-        """Apply a command; False when the guard does not let it pass. Raises `NothingThere` for what is gone."""
-        # Looking without a lock first: a lock would be held while turns for messages are waited for.
+        """Apply a command; return False if the guard blocks it. Raises `NothingThere` if the target is gone."""
+        # Read without a lock first: a lock would be held while waiting for message turns.
         (kept,) = await self._tokens.load_in(self.connection, [instance_key])
         if await self._told(kept, command, guard, message):
             return True
@@ -55,12 +55,12 @@ class EngineTransaction:
         return await self.settle(turn, _now(kept))
 
     async def turn(self, kept: Kept, *, guard: int = 0) -> InstanceStep:
-        """A turn of an instance."""
+        """Return a step of an instance."""
         book = await self._library.find(kept.definition_key, self.connection)
         return InstanceStep(book.definition, kept, guard=guard)
 
     async def put(self, instance_key: int, variables: Variables) -> None:
-        """Set variables of an instance; raises `NothingThere` when it has ended."""
+        """Set variables of an instance; raises `NothingThere` if it has ended."""
         kept = await self._tokens.hold(self.connection, instance_key)
         if kept is None:
             raise NothingThere("there is no such instance")
@@ -69,7 +69,7 @@ class EngineTransaction:
         await self.settle(turn, _now(kept))
 
     async def settle(self, turn: InstanceStep, now: datetime) -> bool:
-        """Give a moved instance the messages that wait for it, save it, and begin what its end lets begin."""
+        """Deliver buffered messages to a moved instance, save it, and start instances that its end unblocks."""
         if not await self._save(turn, now):
             return False
         over: InstanceStep | None = turn
@@ -78,7 +78,7 @@ class EngineTransaction:
         return True
 
     async def settle_all(self, turns: Sequence[InstanceStep]) -> None:
-        """Settle instances that this transaction holds: those that concern nobody else by one statement."""
+        """Settle instances locked by this transaction; those that affect no other share one statement."""
         quiet = [turn.finish() for turn in turns if turn.is_quiet]
         saved = await self._tokens.save_in(self.connection, quiet) if quiet else []
         self.changes += [change for change, is_saved in zip(quiet, saved, strict=True) if is_saved]
@@ -109,7 +109,7 @@ class EngineTransaction:
             turn.tell(told.Deliver(met.wait_key, orjson.loads(met.variables)), now)
 
     async def _begin_next(self, ended: Kept) -> InstanceStep | None:
-        """One instance per key at a time: the next message that was kept back may start its own now."""
+        """Start the next buffered message's instance: one instance per key runs at a time."""
         following = await self._subscriptions.next_start(self.connection, ended)
         if following is None:
             return None
@@ -122,7 +122,7 @@ class EngineTransaction:
     async def begin(
         self, definition_key: int, begin: told.Begin, *, tenant_id: str, start_key: str | None, message: int = 0
     ) -> int:
-        """Begin an instance and return its key."""
+        """Start an instance and return its key."""
         turn, now = await self._begun(definition_key, begin, tenant_id, start_key or None, message)
         await self.settle(turn, now)
         return turn.kept.instance_key
@@ -142,7 +142,7 @@ class EngineTransaction:
     # ---- messages ------------------------------------------------------------------------------------------------
 
     async def publish(self, letter: StoredMessage, ttl_ms: int) -> None:
-        """Hand a message to everybody it is for, and keep it for those who come while it lives."""
+        """Deliver a message to every subscriber, and buffer it for later ones until its TTL ends."""
         await self._take_turn(letter)
         if await self._subscriptions.is_buffered(self.connection, letter):
             return
@@ -151,7 +151,7 @@ class EngineTransaction:
         await self._start(letter, message, besides=list(had))
 
     async def correlate(self, letter: StoredMessage) -> int | None:
-        """Hand a message to everybody it is for now; one of the instances, a started one rather than another."""
+        """Deliver a message to every current subscriber; return one instance, preferably a started one."""
         await self._take_turn(letter)
         started = await self._start(letter, 0, besides=())
         had = await self._deliver(letter, 0, besides=list(started))
@@ -162,7 +162,7 @@ class EngineTransaction:
         await self._subscriptions.take_turn(self.connection, letter.tenant_id, [place])
 
     async def _deliver(self, letter: StoredMessage, message: int, besides: Sequence[str] = ()) -> dict[str, int]:
-        """Each process gets a message once, whatever number of its instances wait for it."""
+        """Deliver a message once per process, however many of its instances wait for it."""
         had: dict[str, int] = {}
         variables = orjson.loads(letter.variables)
         for process, waits in (await self._subscriptions.waiting(self.connection, letter)).items():
@@ -176,7 +176,7 @@ class EngineTransaction:
         try:
             return await self.tell(wait.instance_key, deliver, message=message)
         except NothingThere:
-            # It went on while we looked: the next one that waits gets the message.
+            # The instance moved on meanwhile: the next subscriber gets the message.
             return False
 
     async def _start(self, letter: StoredMessage, message: int, besides: Sequence[str]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The hall: where those wait who asked for jobs and got none, and how they hear that it is worth asking again."""
+"""Pollers waiting for jobs, and how they are woken."""
 
 import asyncio
 import logging
@@ -25,9 +25,9 @@ _LONGEST = 7000
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """Somebody who asked for jobs. While they wait, jobs may be promised to them; what is promised comes, or does not.
+    """A poller waiting for jobs. While it waits, jobs may be promised to it; a promise is kept or withdrawn.
 
-    The bell rings when it is worth asking again, and when the last promise was kept or withdrawn.
+    The bell rings when a new request is worthwhile, and when the last promise was kept or withdrawn.
     """
 
     ask: Ask
@@ -41,12 +41,12 @@ class Waiter:
     is_gone: bool = False
 
     def has_room(self, tenant_id: str) -> bool:
-        """Whether a job of this tenant may be promised to them."""
+        """Return whether a job of this tenant may be promised to this waiter."""
         is_free = self.is_waiting and not self.brought and self.promised < self.most
         return is_free and tenant_id in self.tenant_ids
 
     def bring(self, job: Job) -> bool:
-        """Keep a promise; False when they have left meanwhile."""
+        """Keep a promise; return False if the waiter has left."""
         if self.is_gone:
             return False
         self.brought.append(job)
@@ -54,16 +54,16 @@ class Waiter:
         return True
 
     def withdraw(self) -> None:
-        """One promise less."""
+        """Withdraw one promise."""
         self.promised -= 1
         if not self.promised:
             self.bell.set()
 
 
 class Waiters:
-    """Wakes whoever waits for a type of job: at once for what this process made, by a hint for what others made.
+    """Wakes waiters by job type: immediately for jobs of this process, by notification for jobs of others.
 
-    A hint may be lost, so the hall looks for itself a few times a second: one statement for all who wait.
+    A notification may be lost, so one statement for all waiters polls a few times a second.
     """
 
     def __init__(self, database: Database, tokens: Tokens) -> None:
@@ -78,7 +78,7 @@ class Waiters:
 
     @contextmanager
     def attending(self, guest: Waiter) -> Iterator[None]:
-        """Be in the hall. Clear the bell, ask, and only then wait for it."""
+        """Register a waiter. Clear the bell, query, and only then wait for it."""
         kind = guest.ask.type
         self._guests.setdefault(kind, []).append(guest)
         try:
@@ -90,14 +90,14 @@ class Waiters:
                 del self._guests[kind]
 
     def is_sold_out(self, guest: Waiter) -> bool:
-        """Whether somebody asked for the same in vain, and nothing was heard of such jobs since."""
+        """Return whether the same request found no jobs and none were announced since."""
         return guest.tenant_ids in self._sold_out.get(guest.ask.type, ())
 
     @contextmanager
     def asking(self, guest: Waiter) -> Iterator[list[Job]]:
-        """Ask the database, and put what it gave into the list; less than was asked for means that there is no more."""
+        """Collect the jobs of a query; fewer than requested means that there are no more."""
         jobs: list[Job] = []
-        # Marked before asking: whoever makes such a job from now on takes the mark away.
+        # Marked before the query: a job created from now on removes the mark.
         self._sold_out.setdefault(guest.ask.type, set()).add(guest.tenant_ids)
         is_answered = False
         try:
@@ -108,7 +108,7 @@ class Waiters:
                 self._sold_out.pop(guest.ask.type, None)
 
     def promise(self, kind: str, tenant_id: str) -> Waiter | None:
-        """Promise a job to somebody who waits for its type, if there is somebody."""
+        """Promise a job to a waiter for its type; None without one."""
         for guest in self._guests.get(kind, ()):
             if guest.has_room(tenant_id):
                 guest.promised += 1
@@ -116,13 +116,13 @@ class Waiters:
         return None
 
     def tell(self, kinds: Iterable[str]) -> None:
-        """This process made jobs of these types: who waits here hears it now, the others soon."""
+        """Announce new jobs of this process: local waiters wake now, other processes soon."""
         for kind in kinds:
             if kind in self._guests:
                 self._ring(kind)
             else:
                 self._sold_out.pop(kind, None)
-                # The announcement costs a commit, so it is made only for what nobody here will take.
+                # A notification costs a commit, so it is sent only for types without a local waiter.
                 self._untold.add(kind)
                 self._announcing.poke()
 

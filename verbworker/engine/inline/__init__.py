@@ -1,4 +1,4 @@
-"""The inline engine: the embedded engine's kernel in memory, for tests and for trying things out."""
+"""The inline engine: the embedded engine's kernel in memory, for tests and experiments."""
 
 from verbworker.engine.inline.clock import Clock
 from verbworker.engine.inline.engine import InlineEngine

@@ -1,11 +1,11 @@
-"""A clock that stands still until somebody moves it, and the timers that are set on it."""
+"""A clock that moves only on request, and the timers set on it."""
 
 import heapq
 from datetime import UTC, datetime, timedelta
 
 
 class Clock:
-    """The time of an engine in memory. Several engines may share one."""
+    """The clock of an inline engine. Several engines may share one."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self.now = start or datetime.now(UTC)
@@ -16,32 +16,32 @@ class Clock:
         return int(self.now.timestamp() * 1000)
 
     def move(self, to: datetime) -> None:
-        """Make it `to`; time never goes back."""
+        """Move the clock to `to`; it never goes back."""
         self.now = max(self.now, to)
 
     def later(self, milliseconds: float) -> datetime:
-        """The time so long from now."""
+        """Return the time `milliseconds` from now."""
         return self.now + timedelta(milliseconds=milliseconds)
 
 
 class Timers:
-    """Waits by the time they are due; one that is set again has its new time only."""
+    """Waits ordered by due time; setting one again replaces its time."""
 
     def __init__(self) -> None:
         self._due: dict[int, tuple[datetime, int]] = {}
         self._heap: list[tuple[datetime, int]] = []
 
     def set(self, wait: int, due: datetime, instance: int) -> None:
-        """Have a wait of this instance fire at `due`."""
+        """Schedule a wait of this instance for `due`."""
         self._due[wait] = (due, instance)
         heapq.heappush(self._heap, (due, wait))
 
     def close(self, wait: int) -> None:
-        """Forget a wait."""
+        """Remove a wait."""
         self._due.pop(wait, None)
 
     def next(self, until: datetime) -> tuple[datetime, int, int] | None:
-        """The first wait that is due by then, which is taken: its time, its key and its instance."""
+        """Remove and return the first wait due by `until`: its time, its key and its instance."""
         while self._heap and self._heap[0][0] <= until:
             due, wait = heapq.heappop(self._heap)
             known = self._due.get(wait)

@@ -1,4 +1,4 @@
-"""The definitions an engine in memory knows: every version of every process."""
+"""The definitions of an inline engine: every version of every process."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class InlineDefinitions:
         self._keys = 0
 
     def put(self, resources: Sequence[Resource]) -> list[Deployed]:
-        """Add what is new; the same bytes under the same name keep their version. All of them or none."""
+        """Add new definitions, all or none; the same bytes under the same name keep their version."""
         compiled = [(resource, compile_models(resource.content, resource.name)) for resource in resources]
         ids = [definition.process_id for _, definitions in compiled for definition in definitions]
         twice = next((name for name in ids if ids.count(name) > 1), None)
@@ -34,7 +34,7 @@ class InlineDefinitions:
         return [self._put(resource, known).deployed for resource, definitions in compiled for known in definitions]
 
     def find(self, start: Start) -> InlineDefinition:
-        """The version a start asks for."""
+        """Return the version that a start requests."""
         for versions in self._versions.values():
             for known in versions:
                 if start.definition_key is not None and known.deployed.definition_key == start.definition_key:
@@ -48,12 +48,12 @@ class InlineDefinitions:
         raise CommandInvalid(f"no process {start.process_id} is defined")
 
     def content(self, definition_key: int) -> bytes | None:
-        """The bytes a definition was deployed with."""
+        """Return the bytes a definition was deployed with."""
         known = (one for versions in self._versions.values() for one in versions)
         return next((one.content for one in known if one.deployed.definition_key == definition_key), None)
 
     def latest(self) -> Iterator[InlineDefinition]:
-        """The latest version of each process."""
+        """Return the latest version of each process."""
         return (versions[-1] for versions in self._versions.values())
 
     def _put(self, resource: Resource, definition: Definition) -> InlineDefinition:

@@ -1,4 +1,4 @@
-"""`InlineEngine`: a whole engine in memory, whose clock is the test's and which misbehaves on request."""
+"""`InlineEngine`: a complete engine in memory, with a test-controlled clock and injectable faults."""
 
 import asyncio
 import random
@@ -26,9 +26,9 @@ class _Stream:
 
 
 class InlineEngine:
-    """Runs real models on the embedded engine's kernel and keeps a real engine's promises, the weak ones too.
+    """Runs real models on the embedded engine's kernel, with a real engine's guarantees, including the weak ones.
 
-    Like Zeebe it does not fence: whoever knows a job's key may complete or fail it.
+    Like Zeebe it does not fence: any caller with a job's key may complete or fail it.
     """
 
     def __init__(self, engine_id: str = "inline", *, clock: Clock | None = None, seed: int = 0) -> None:
@@ -41,15 +41,15 @@ class InlineEngine:
         self._changed = asyncio.Event()
         self.shuffled = False
 
-    # ---- what a test says ---------------------------------------------------------------------------------------
+    # ---- test controls -----------------------------------------------------------------------------------------------
 
     @property
     def jobs(self) -> Mapping[int, MemoryJob]:
-        """Every job that is open, was completed or ended by an error, by its key."""
+        """Every job that is open, completed or ended by an error, by key."""
         return self._instances.jobs.known
 
     def advance(self, seconds: float) -> None:
-        """Let time pass: timers fire in their order, activations end and backoffs are over when their time has come."""
+        """Advance the clock: timers fire in order, activations and backoffs end when due."""
         self._instances.pass_time(self.clock.later(seconds * 1000))
         self._stir()
 
@@ -61,63 +61,63 @@ class InlineEngine:
             self._stir()
 
     def redeliver(self, job_key: int) -> None:
-        """Deliver a job again whatever became of it, as an engine restored from a backup does."""
+        """Deliver a job again in any state, as an engine restored from a backup does."""
         self.jobs[job_key].state = JobState.ACTIVATABLE
         self._stir()
 
     def resolve(self, job_key: int, *, retries: int = 3) -> None:
-        """An operator gives a job new retries and resolves its incident."""
+        """Give a job new retries and resolve its incident, as an operator does."""
         self._instances.release(self.jobs[job_key], retries)
         self._stir()
 
     def incidents(self, instance_key: int) -> list[TokenIncident]:
-        """What a person is needed for."""
+        """Return the open incidents of an instance."""
         return list(self._instances.state(instance_key).incidents.values())
 
     def resolve_incident(self, incident_key: int) -> None:
-        """An operator resolves an incident that no job has; raises `JobGone` when there is none."""
+        """Resolve an incident without a job, as an operator does; raises `JobGone` if it does not exist."""
         self._instances.resolve(incident_key)
         self._stir()
 
     def set_variables(self, instance_key: int, variables: Variables) -> None:
-        """An operator changes the variables of an instance."""
+        """Change the variables of an instance, as an operator does."""
         self._instances.state(instance_key).variables.update(deepcopy(dict(variables)))
 
     def lose_answer(self, command: str, times: int = 1) -> None:
-        """The next `command` is carried out, but its answer never arrives."""
+        """Execute the next `command`, but lose its answer."""
         self._faults.plan(command, InjectedFault.LOSE, times)
 
     def drop(self, command: str, times: int = 1) -> None:
-        """The next `command` never reaches the engine."""
+        """Lose the next `command` before it reaches the engine."""
         self._faults.plan(command, InjectedFault.DROP, times)
 
     def refuse(self, command: str, times: int = 1) -> None:
-        """The engine is too busy for the next `command`."""
+        """Reject the next `command` because the engine is busy."""
         self._faults.plan(command, InjectedFault.REFUSE, times)
 
     def lose_timeouts(self, lost: bool = True) -> None:
-        """No activation ends by itself any more, as on a broker that lost its timeouts (camunda #29735).
+        """Stop timing out activations, as a broker that lost its timeouts does (camunda #29735).
 
-        Extending one is accepted and changes nothing; failing it hands the job out at once. With `lost` false the
-        broker was restarted: timeouts count again.
+        Extending an activation is accepted without effect; failing it makes the job available immediately. `lost=False`
+        simulates a broker restart: timeouts work again.
         """
         self._faults.loses_timeouts = lost
         self._stir()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Return when something holds; it is looked at whenever something happened here."""
+        """Return when `holds()` is true; checked after every change in the engine."""
         while not holds():
             await self._changed.wait()
 
     def has_ended(self, instance_key: int) -> bool:
-        """Whether an instance came to its end; one that was cancelled did not."""
+        """Return whether an instance completed; a cancelled one did not."""
         return self._instances.has_completed(instance_key)
 
     def variables(self, instance_key: int) -> dict[str, object]:
-        """The variables of an instance as they are now, or were when it ended."""
+        """Return the variables of an instance, current or as of its end."""
         return deepcopy(self._instances.state(instance_key).variables)
 
-    # ---- what a worker says -------------------------------------------------------------------------------------
+    # ---- engine protocol ---------------------------------------------------------------------------------------------
 
     @property
     def engine_id(self) -> str:
@@ -125,21 +125,21 @@ class InlineEngine:
         return self._engine_id
 
     async def facts(self) -> EngineFacts:
-        """Say what this is."""
+        """Describe this engine."""
         return EngineFacts(version="inline", brokers=1, partitions=1)
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
-        """Read the models; one with an element that is not executed here is refused by its id and line."""
+        """Deploy the models; an unsupported element is refused with its id and line."""
         deployed: list[Deployed] = []
         self._strike("deploy", lambda: deployed.extend(self._instances.shelf.put(resources)))
         return deployed
 
     async def model(self, definition_key: int) -> bytes | None:
-        """The deployed bytes of a definition; None when there is no such definition."""
+        """Return the deployed bytes of a definition; None if it does not exist."""
         return self._instances.shelf.content(definition_key)
 
     async def start(self, start: Start) -> Started:
-        """Create one instance and move it to where it waits."""
+        """Create an instance and move it to its first wait."""
         shelved = self._instances.shelf.find(start)
         if not shelved.definition.root.starts:
             raise CommandInvalid(f"{start.process_id} starts by a message only")
@@ -148,9 +148,9 @@ class InlineEngine:
         return Started(keys[0], shelved.deployed.definition_key, shelved.deployed.process_id, shelved.deployed.version)
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
-        """Hand out what is ready, or wait for it up to `wait_ms` of real time: the engine's own time is the test's."""
+        """Activate available jobs, waiting up to `wait_ms` of real time: the engine's own clock is the test's."""
         self._strike("activate", lambda: None)
-        await asyncio.sleep(0)  # whoever calls an engine gives way to others
+        await asyncio.sleep(0)  # yield to other tasks, as every engine call does
         if wait_ms > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_ms / 1000):
@@ -161,7 +161,7 @@ class InlineEngine:
         return [self._hand_out(known, ask) for known in ready[:limit]]
 
     async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
-        """Push jobs as they arise. It pushes none that timed out or was given back: poll beside it."""
+        """Push jobs as they are created. Jobs that timed out or were given back are not pushed: poll as well."""
         self._strike("stream", lambda: None)
         stream = _Stream(ask)
         self._streams.append(stream)
@@ -174,19 +174,19 @@ class InlineEngine:
                 self._give_back(stream.pushed.get_nowait())
 
     async def complete(self, job_key: int, variables: Variables) -> None:
-        """Complete a job; its instance goes on."""
+        """Complete a job and continue its instance."""
         self._strike("complete", lambda: self._instances.complete(job_key, variables))
 
     async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
-        """Take a job back, or raise an incident when no retry is left."""
+        """Give a job back, or raise an incident if no retries are left."""
         self._strike("fail", lambda: self._instances.fail(job_key, retries, message, backoff_ms))
 
     async def throw(self, job_key: int, *, code: str, message: str) -> None:
-        """End a job by a BPMN error; one that nobody catches is an incident of the job."""
+        """End a job with a BPMN error; an uncaught one is an incident of the job."""
         self._strike("throw", lambda: self._instances.throw(job_key, code, message))
 
     async def extend(self, job_key: int, timeout_ms: int) -> None:
-        """Let an activation end later, or sooner."""
+        """Set an activation to expire later, or sooner."""
         self._strike("extend", lambda: self._instances.jobs.extend(job_key, timeout_ms))
 
     async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
@@ -194,37 +194,37 @@ class InlineEngine:
         self._strike("release", lambda: self._instances.release(self._instances.jobs.find(job_key), retries))
 
     async def publish(self, signal: Signal) -> None:
-        """Hand a message to each process that waits for it, and keep it for those who come in its time."""
+        """Deliver a message to each subscribed process, and buffer it for later subscribers until its TTL ends."""
         self._strike("publish", lambda: self._instances.publish(signal))
 
     async def correlate(
         self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
     ) -> int | None:
-        """Hand a message to whoever waits for it now."""
+        """Deliver a message to its current subscribers."""
         found: list[int | None] = []
         self._strike("correlate", lambda: found.append(self._instances.correlate(name, correlation_key, variables)))
         return found[0]
 
     async def cancel(self, instance_key: int) -> None:
-        """Cancel an instance: its jobs are gone."""
+        """Cancel an instance and remove its jobs."""
         self._strike("cancel", lambda: self._instances.cancel(instance_key))
 
     async def alive(self, instance_key: int) -> bool:
-        """Whether an instance is there and has not ended."""
+        """Return whether an instance exists and has not ended."""
         alive: list[bool] = []
         self._strike("alive", lambda: alive.append(self._instances.is_alive(instance_key)))
         return alive[0]
 
     async def __aenter__(self) -> Self:
-        """Nothing to open."""
+        """Do nothing: there is nothing to open."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
-    # ---- inside -------------------------------------------------------------------------------------------------
+    # ---- internals ---------------------------------------------------------------------------------------------------
 
     def _strike(self, command: str, act: Callable[[], None]) -> None:
         try:
@@ -233,7 +233,7 @@ class InlineEngine:
             self._stir()
 
     def _stir(self) -> None:
-        """Have everybody who waits look again."""
+        """Wake all waiters to check again."""
         self._changed.set()
         self._changed = asyncio.Event()
 

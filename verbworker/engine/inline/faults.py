@@ -1,4 +1,4 @@
-"""Faults on request: commands that are lost, unanswered or refused, and timeouts that never come."""
+"""Injected faults: commands that are lost, unanswered or refused, and timeouts that never fire."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -7,7 +7,7 @@ from verbworker.errors import Backpressure, EngineUnavailable
 
 
 class InjectedFault(StrEnum):
-    """What goes wrong with a command."""
+    """A fault of a command."""
 
     LOSE = "the answer was lost"
     DROP = "the command was lost"
@@ -15,18 +15,18 @@ class InjectedFault(StrEnum):
 
 
 class Faults:
-    """What will go wrong with the next commands, by their names; and whether activations still time out."""
+    """Planned faults of the next commands, by name, and whether activations still time out."""
 
     def __init__(self) -> None:
         self.loses_timeouts = False
         self._planned: dict[str, list[InjectedFault]] = {}
 
     def plan(self, command: str, fault: InjectedFault, times: int) -> None:
-        """Have the next `times` commands of this name go wrong, after those that are planned already."""
+        """Make the next `times` commands of this name fail, after the faults already planned."""
         self._planned.setdefault(command, []).extend([fault] * times)
 
     def strike(self, command: str, act: Callable[[], None]) -> None:
-        """Carry a command out, or do not, as planned."""
+        """Execute a command, or fail as planned."""
         planned = self._planned.get(command)
         fault = planned.pop(0) if planned else None
         if fault is InjectedFault.DROP:

@@ -1,4 +1,4 @@
-"""Instances in memory: each command is one step of the kernel, and what the step asks for is done at once."""
+"""Instances in memory: each command is one kernel step, whose effects are applied immediately."""
 
 from collections import deque
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from verbworker.engine.protocol import Signal, Start, Variables
 from verbworker.errors import CommandInvalid, JobGone, JobNotActive
 from verbworker.job.job import Job
 
-_KEYS_EACH = 20  # bits: the kernel numbers what an instance has after the instance's own key
+_KEYS_EACH = 20  # bits: the kernel numbers an instance's elements after the instance's own key
 _TENANT = "<default>"
 
 
@@ -32,7 +32,7 @@ class _Instance:
 
 
 class InlineInstances:
-    """Every instance there ever was, with the jobs, timers and messages between it and the world."""
+    """Every instance ever created, with its jobs, timers and messages."""
 
     def __init__(self, clock: Clock, offer: Callable[[MemoryJob], None], faults: Faults) -> None:
         self._clock = clock
@@ -46,30 +46,30 @@ class InlineInstances:
         self.shelf = InlineDefinitions()
 
     def state(self, instance_key: int) -> State:
-        """The state of an instance; raises `JobGone` when there never was one."""
+        """Return the state of an instance; raises `JobGone` if it never existed."""
         if instance_key not in self._known:
             raise JobGone(f"no such instance: {instance_key}")
         return self._known[instance_key].state
 
     def is_alive(self, instance_key: int) -> bool:
-        """Whether an instance has not ended."""
+        """Return whether an instance has not ended."""
         return instance_key in self._known and self.state(instance_key).status is InstanceStatus.ACTIVE
 
     def has_completed(self, instance_key: int) -> bool:
-        """Whether an instance came to its end."""
+        """Return whether an instance completed."""
         return self.state(instance_key).status is InstanceStatus.COMPLETED
 
     # ---- commands ---------------------------------------------------------------------------------------------------
 
     def begin(self, shelved: InlineDefinition, start: Start) -> int:
-        """Create an instance; returns its key."""
+        """Create an instance and return its key."""
         key = self._create(shelved, start.tenant_id or _TENANT)
         self._tell(key, told.Begin(deepcopy(dict(start.variables))))
         self._settle()
         return key
 
     def pass_time(self, until: datetime) -> None:
-        """Fire what falls due on the way, each at its own time."""
+        """Fire every timer due by `until`, each at its own time."""
         while (due := self._timers.next(until)) is not None:
             at, wait, instance = due
             self._clock.move(at)
@@ -78,7 +78,7 @@ class InlineInstances:
         self._clock.move(until)
 
     def complete(self, job_key: int, variables: Variables) -> None:
-        """Complete a job; one that is delivered a second time moves nothing."""
+        """Complete a job; completing a redelivered one moves nothing."""
         known = self.jobs.open(job_key)
         known.state, known.variables = JobState.COMPLETED, dict(variables)
         known.completions += 1
@@ -87,14 +87,14 @@ class InlineInstances:
             self._settle()
 
     def fail(self, job_key: int, retries: int, message: str, backoff_ms: int) -> None:
-        """Take a job back."""
+        """Give a job back with these retries."""
         known = self.jobs.open(job_key)
         self.jobs.fail(known, retries, message, backoff_ms)
         if retries <= 0 and not known.is_ghost:
             self._tell(known.job.process_instance_key, told.ExhaustJob(job_key, message))
 
     def throw(self, job_key: int, code: str, message: str) -> None:
-        """End a job by an error; it is held when nobody catches it."""
+        """End a job with an error; if uncaught, the job is held."""
         known = self.jobs.open(job_key)
         if not known.is_ghost:
             self._tell(known.job.process_instance_key, told.ThrowError(job_key, code, message))
@@ -105,7 +105,7 @@ class InlineInstances:
         self._settle()
 
     def release(self, known: MemoryJob, retries: int) -> None:
-        """Give a job new retries and let it go on if it is held."""
+        """Give a job new retries, and free it if it is held."""
         if retries <= 0:
             raise CommandInvalid(f"a job needs more than {retries} retries")
         known.job = replace(known.job, retries=retries)
@@ -117,7 +117,7 @@ class InlineInstances:
                 self.resolve(incident.key)
 
     def resolve(self, incident_key: int) -> None:
-        """Let whoever is held by an incident try again."""
+        """Resolve an incident so that its token or job tries again."""
         for key, instance in self._known.items():
             if incident_key in instance.state.incidents:
                 self._tell(key, told.Resolve(incident_key))
@@ -126,14 +126,14 @@ class InlineInstances:
         raise JobGone(f"no such incident: {incident_key}")
 
     def cancel(self, instance_key: int) -> None:
-        """End an instance as it stands."""
+        """End an instance in its current state."""
         if not self.is_alive(instance_key):
             raise JobGone(f"no such instance: {instance_key}")
         self._tell(instance_key, told.Cancel())
         self._settle()
 
     def publish(self, signal: Signal) -> None:
-        """Hand a message to whoever waits, and keep it for its time; a repetition of a kept one does nothing."""
+        """Deliver a message and buffer it until its TTL ends; repeating a buffered one does nothing."""
         if self._mail.has(signal):
             return
         variables = deepcopy(dict(signal.variables))
@@ -145,12 +145,12 @@ class InlineInstances:
         self._settle()
 
     def correlate(self, name: str, correlation_key: str, variables: Variables) -> int | None:
-        """Hand a message to whoever waits now; returns an instance that has it."""
+        """Deliver a message to current subscribers; return an instance that received it."""
         reached = self._hand_over(BufferedMessage(name, correlation_key, deepcopy(dict(variables))))
         self._settle()
         return reached
 
-    # ---- inside -----------------------------------------------------------------------------------------------------
+    # ---- internals ---------------------------------------------------------------------------------------------------
 
     def _create(self, shelved: InlineDefinition, tenant_id: str, letter: BufferedMessage | None = None) -> int:
         key = (len(self._known) + 1) << _KEYS_EACH
@@ -162,7 +162,7 @@ class InlineInstances:
         try:
             instance.state, effects = step(instance.shelved.definition, instance.state, command, self._clock.now)
         except NothingThere as error:
-            # The only command that finds its job and is still refused: an error thrown from a listener.
+            # Only one command finds its job and is still refused: an error thrown from a listener.
             kind = JobNotActive if isinstance(command, told.ThrowError) else JobGone
             raise kind(str(error)) from error
         for effect in effects:
@@ -210,7 +210,7 @@ class InlineInstances:
         self._offer(known)
 
     def _settle(self) -> None:
-        """Due timers fire, kept letters reach new waits, and starts that waited for an end happen."""
+        """Fire due timers, deliver buffered messages to new waits, and run starts that waited for an end."""
         while True:
             if self._new_waits:
                 self._read_letters(self._new_waits.popleft())
@@ -233,7 +233,7 @@ class InlineInstances:
         self._tell(wait.instance, told.Deliver(wait.wait, deepcopy(dict(letter.variables))))
 
     def _hand_over(self, letter: BufferedMessage) -> int | None:
-        """Give a letter to one wait of each process, else let it start one; returns who has it, a started one first."""
+        """Deliver a message to one wait per process, or start one; return an instance, a started one first."""
         reached: list[int] = []
         for wait in self._mail.waiting(letter):
             if wait.process_id not in letter.reached and wait.wait in self._mail.subscriptions:
@@ -256,7 +256,7 @@ class InlineInstances:
         return key
 
     def _is_taken(self, process_id: str, letter: BufferedMessage) -> bool:
-        """Whether an instance that this key started is alive: there is one at a time, except for the empty key."""
+        """Return whether an instance started by this key is alive: one at a time, except for the empty key."""
         return bool(letter.correlation_key) and any(
             instance.letter is not None
             and instance.letter.correlation_key == letter.correlation_key

@@ -1,4 +1,4 @@
-"""The jobs of an engine in memory: who has which, until when, and what was said about them."""
+"""The jobs of an inline engine: their states, activations and results."""
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -9,12 +9,12 @@ from verbworker.engine.protocol import Ask, Variables
 from verbworker.errors import JobGone, JobNotActive
 from verbworker.job.job import Job
 
-_APART_MS = 1  # every activation gets a millisecond of its own, so that deliveries have an order
+_APART_MS = 1  # each activation gets its own millisecond, so that deliveries have an order
 _WAITS_FOR_TIME = ("activated", "backing off")
 
 
 class JobState(StrEnum):
-    """Where a job stands in the engine."""
+    """A job's state in the engine."""
 
     ACTIVATABLE = "activatable"
     ACTIVATED = "activated"
@@ -26,7 +26,7 @@ class JobState(StrEnum):
 
 @dataclass(slots=True)
 class MemoryJob:
-    """One job and everything that was said about it."""
+    """A job and everything reported about it."""
 
     job: Job
     state: JobState = JobState.ACTIVATABLE
@@ -36,21 +36,21 @@ class MemoryJob:
     messages: list[str] = field(default_factory=list)
     completions: int = 0
     error_code: str | None = None
-    is_caught: bool = False  # its error was caught by the model
+    is_caught: bool = False  # the model caught its error
 
     @property
     def is_ghost(self) -> bool:
-        """Whether it was done before: its instance has gone on, and nothing said about it matters there."""
+        """Whether it was done before: its instance has moved on, and later reports have no effect."""
         return self.completions > 0 or self.is_caught
 
     @property
     def is_done(self) -> bool:
-        """Whether a worker is told that there is no such job any more."""
+        """Whether workers get `JobGone` for it."""
         return self.state is JobState.COMPLETED or (self.state is JobState.THROWN and self.is_caught)
 
 
 class Jobs:
-    """Every job that is open, was completed or ended by an error, by its key."""
+    """Every job that is open, completed or ended by an error, by key."""
 
     def __init__(self, clock: Clock, faults: Faults) -> None:
         self._clock = clock
@@ -58,7 +58,7 @@ class Jobs:
         self.known: dict[int, MemoryJob] = {}
 
     def ready(self, kind: str) -> list[MemoryJob]:
-        """The jobs of a type that may be handed out, the oldest first."""
+        """Return the jobs of a type that can be activated, oldest first."""
         return [known for known in self.known.values() if known.job.type == kind and self._is_ready(known)]
 
     def hand_out(self, known: MemoryJob, ask: Ask, variables: Variables) -> Job:
@@ -72,21 +72,21 @@ class Jobs:
         return known.job
 
     def find(self, job_key: int) -> MemoryJob:
-        """A job that is not done; raises `JobGone`."""
+        """Return a job that is not done; raises `JobGone`."""
         known = self.known.get(job_key)
         if known is None or known.is_done:
             raise JobGone(f"no such job: {job_key}")
         return known
 
     def open(self, job_key: int) -> MemoryJob:
-        """A job that a worker may answer for, whoever has it; raises `JobGone` and `JobNotActive`."""
+        """Return a job that any worker may report on; raises `JobGone` and `JobNotActive`."""
         known = self.find(job_key)
         if known.state is not JobState.ACTIVATED and not self._is_ready(known):
             raise JobNotActive(f"job {job_key} is {known.state}")
         return known
 
     def extend(self, job_key: int, timeout_ms: int) -> None:
-        """Let an activation end later, or sooner; one that has ended is not active."""
+        """Set an activation to expire later, or sooner; one that has ended is not active."""
         known = self.find(job_key)
         if known.state is not JobState.ACTIVATED or self._is_ready(known):
             raise JobNotActive(f"job {job_key} is not active")
@@ -94,7 +94,7 @@ class Jobs:
             known.until_ms = self._clock.now_ms + timeout_ms
 
     def fail(self, known: MemoryJob, retries: int, message: str, backoff_ms: int) -> None:
-        """Take a job back with these retries; with none it stays in an incident."""
+        """Give a job back with these retries; with zero it stays in an incident."""
         known.messages.append(message)
         known.job = replace(known.job, retries=retries)
         known.until_ms = self._clock.now_ms + backoff_ms
@@ -104,7 +104,7 @@ class Jobs:
             known.state = JobState.BACKING_OFF if backoff_ms > 0 else JobState.ACTIVATABLE
 
     def drop(self, job_key: int) -> None:
-        """Forget a job whose token is gone; one that was done is remembered."""
+        """Remove a job whose token is gone; one that was done is kept."""
         known = self.known.get(job_key)
         if known is not None and not known.is_ghost:
             del self.known[job_key]

@@ -1,4 +1,4 @@
-"""The messages of an engine in memory: who waits for which, and what is kept for those who come later."""
+"""The messages of an inline engine: subscriptions, and messages buffered for later ones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from verbworker.engine.protocol import Signal, Variables
 
 @dataclass(slots=True)
 class BufferedMessage:
-    """One message: it reaches each process once, whatever its versions and instances."""
+    """A message: it reaches each process once, across all versions and instances."""
 
     name: str
     correlation_key: str
@@ -22,7 +22,7 @@ class BufferedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One wait for a message."""
+    """An open wait for a message."""
 
     wait: int
     instance: int
@@ -32,7 +32,7 @@ class Subscription:
 
 
 class InlineMessages:
-    """Subscriptions in the order they were opened, and letters in the order they came."""
+    """Subscriptions in the order they were opened, and messages in the order they arrived."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -40,23 +40,23 @@ class InlineMessages:
         self.subscriptions: dict[int, Subscription] = {}
 
     def has(self, signal: Signal) -> bool:
-        """Whether a message of this id is kept, so that this one is a repetition."""
+        """Return whether a message with this id is buffered, which makes this one a repetition."""
         wanted = (signal.name, signal.correlation_key, signal.message_id)
         return bool(signal.message_id) and any(
             (letter.name, letter.correlation_key, letter.message_id) == wanted for letter in self._alive()
         )
 
     def keep(self, letter: BufferedMessage) -> None:
-        """Have a letter wait for whoever comes before its deadline."""
+        """Buffer a message until its deadline."""
         self._kept.append(letter)
 
     def waiting(self, letter: BufferedMessage) -> list[Subscription]:
-        """Who waits for such a letter."""
+        """Return the subscriptions that match a message."""
         wanted = (letter.name, letter.correlation_key)
         return [known for known in self.subscriptions.values() if (known.name, known.correlation_key) == wanted]
 
     def kept_for(self, process_id: str, name: str, correlation_key: str) -> BufferedMessage | None:
-        """The oldest letter that has not reached this process yet."""
+        """Return the oldest message that has not reached this process yet."""
         for letter in self._alive():
             if (letter.name, letter.correlation_key) == (name, correlation_key) and process_id not in letter.reached:
                 return letter

@@ -1,1 +1,1 @@
-"""Zeebe: the gRPC gateway of Camunda 8, behind the `Engine` protocol."""
+"""The Zeebe engine: Camunda 8's gRPC gateway behind the `Engine` protocol."""

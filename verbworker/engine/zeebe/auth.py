@@ -1,4 +1,4 @@
-"""Who we are, as the header each call carries: nobody, a user with a password, or a bearer token."""
+"""Authentication as the header of each call: none, Basic, or a bearer token."""
 
 import asyncio
 import base64
@@ -20,44 +20,44 @@ _FETCH_S: Final = 10.0
 
 
 class Access(Protocol):
-    """Where the header of a call comes from.
+    """The source of a call's authentication header.
 
-    It is sent as metadata of each call, not as gRPC call credentials: those are refused on a plain
-    channel, and they ask for the token in a thread of gRPC that would wait for the token server.
+    Sent as metadata of each call, not as gRPC call credentials: those are refused on a plain channel, and they request
+    the token in a gRPC thread that would wait for the token server.
     """
 
     async def header(self) -> Header | None:
-        """The header to send now; may wait for a token."""
+        """Return the header to send now; may wait for a token."""
 
     def refused(self, header: Header | None) -> bool:
-        """Note that the gateway did not accept `header`; true when a new one may help."""
+        """Record that the gateway rejected `header`; return True if a new one may help."""
 
 
 class NoAccess:
     """A gateway without authentication."""
 
     async def header(self) -> Header | None:
-        """Nothing."""
+        """Return no header."""
         return None
 
     def refused(self, header: Header | None) -> bool:
-        """Nothing else could be sent."""
+        """Return False: there is no other header to send."""
         return False
 
 
 class BasicAccess:
-    """The same user and password for ever."""
+    """Basic authentication with a fixed user and password."""
 
     def __init__(self, basic: Basic) -> None:
         words = f"{basic.username}:{basic.password}".encode()
         self._header = ("authorization", f"Basic {base64.b64encode(words).decode()}")
 
     async def header(self) -> Header | None:
-        """User and password."""
+        """Return the Basic header."""
         return self._header
 
     def refused(self, header: Header | None) -> bool:
-        """The password will not get better."""
+        """Return False: the password will not change."""
         return False
 
 
@@ -69,7 +69,7 @@ class _Held:
 
 
 class TokenAccess:
-    """A bearer token, kept until shortly before it ends; many callers wait for one fetch."""
+    """A bearer token, cached until shortly before it expires; concurrent callers share one fetch."""
 
     def __init__(self, oauth: OAuth, *, ca: Path | None = None, now: Callable[[], float] = time.monotonic) -> None:
         self._oauth, self._ca, self._now = oauth, ca, now
@@ -79,20 +79,20 @@ class TokenAccess:
         self._failure: EngineError | None = None
 
     async def header(self) -> Header | None:
-        """The token in hand, or a new one; `AccessDenied` or `EngineUnavailable` when there is none."""
+        """Return the cached token or a new one; raises `AccessDenied` or `EngineUnavailable` without one."""
         seen = self._fetches
         if (header := self._current()) is not None:
             return header
         async with self._lock:
             if (header := self._current()) is not None:
                 return header
-            # Whoever waited while a fetch failed shares its failure: a queue of fetches would have no end.
+            # Callers that waited during a failed fetch share its failure: queued fetches would never end.
             if self._fetches != seen and self._failure is not None:
                 raise type(self._failure)(*self._failure.args) from self._failure
             return await self._fetch()
 
     def refused(self, header: Header | None) -> bool:
-        """Forget the token, unless it is so new that the next would be refused as well."""
+        """Discard the token, unless it is so new that the next would be rejected as well."""
         held = self._held
         if held is None or held.header != header:
             return True
@@ -119,7 +119,7 @@ class TokenAccess:
 
     async def _ask(self) -> AccessToken:
         try:
-            # The outer clock is for what urllib's own cannot stop, such as a name server that hangs.
+            # The outer timeout is for what urllib's own cannot stop, such as a hanging name server.
             async with asyncio.timeout(_FETCH_S + 2):
                 return await asyncio.to_thread(fetch, self._oauth, self._ca, _FETCH_S)
         except TimeoutError as error:
@@ -132,7 +132,7 @@ class TokenAccess:
 
 
 def access(connection: GatewayAddress) -> Access:
-    """The access that these settings describe."""
+    """Return the authentication for these settings."""
     match connection.credentials:
         case OAuth() as oauth:
             return TokenAccess(oauth, ca=connection.tls.ca if connection.tls else None)

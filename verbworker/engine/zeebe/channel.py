@@ -1,4 +1,4 @@
-"""The one gRPC channel of a process: plain or TLS, kept alive, and quick to come back."""
+"""The gRPC channel of a process: plain or TLS, with keepalive and fast reconnects."""
 
 import logging
 import os
@@ -16,17 +16,17 @@ from verbworker.errors import ContractInvalid
 _log = logging.getLogger(__name__)
 
 _OPTIONS: Final = (
-    ("grpc.keepalive_time_ms", 45_000),  # gateways hang up on clients that ping more often than 30 s
+    ("grpc.keepalive_time_ms", 45_000),  # gateways disconnect clients that ping more often than every 30 s
     ("grpc.keepalive_timeout_ms", 5_000),
-    # Not on an idle channel: the gateway ends those with GOAWAY too_many_pings. A worker always has a poll open.
+    # Not on an idle channel: the gateway closes it with GOAWAY too_many_pings. A worker always has a poll open.
     ("grpc.keepalive_permit_without_calls", 0),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 5_000),
-    # gRPC would fetch hundreds of pushed jobs ahead of a reader that is busy, each locked for us.
+    # gRPC would prefetch hundreds of pushed jobs for a busy reader, each locked for us.
     ("grpc.http2.lookahead_bytes", 16_384),
     ("grpc.http2.bdp_probe", 0),
-    # Despite its name this is how long one attempt may take, TLS handshake included.
+    # Despite its name, this limits the duration of one attempt, TLS handshake included.
     ("grpc.min_reconnect_backoff_ms", 5_000),
 )
 
@@ -42,7 +42,7 @@ def open_channel(connection: GatewayAddress) -> Any:  # grpc ships no types
 
 
 def channel_options(connection: GatewayAddress) -> tuple[tuple[str, int], ...]:
-    """The channel's settings."""
+    """Return the channel's options."""
     return (
         *_OPTIONS,
         ("grpc.max_send_message_length", connection.max_message_bytes),
@@ -53,9 +53,9 @@ def channel_options(connection: GatewayAddress) -> tuple[tuple[str, int], ...]:
 def cut_connections(address: str) -> int:
     """Shut down every socket of this process that is connected to `address`, and return how many.
 
-    The one way to end gRPC's calls from a thread while the event loop stands still: its own calls belong to the loop.
-    The gateway sees the connection end at once; gRPC connects anew with the next call. Where the process cannot list
-    its sockets, or reaches the gateway through a proxy, none is found, and streams end by their deadline alone.
+    The only way to end gRPC calls from a thread while the event loop is blocked: gRPC's own calls belong to the loop.
+    The gateway sees the connection end immediately; the next call reconnects. If the process cannot list its sockets,
+    or connects through a proxy, none is found, and streams end only by their deadline.
     """
     host, _, port = address.rpartition(":")
     try:
@@ -69,7 +69,7 @@ def cut_connections(address: str) -> int:
 
 def _shut_down(number: int, wanted: set[tuple[str, int]]) -> bool:
     with suppress(OSError):
-        # Its own descriptor of the same connection: the number may be closed and given anew at any moment.
+        # A duplicate descriptor of the same connection: the number may be closed and reused at any moment.
         own = os.dup(number)
         try:
             connection = socket.socket(fileno=own)
@@ -84,7 +84,7 @@ def _shut_down(number: int, wanted: set[tuple[str, int]]) -> bool:
 
 
 def _endpoint(sockaddr: Any) -> tuple[str, int]:
-    """Address and port, alike for IPv4 and for IPv4 in the clothes of IPv6."""
+    """Return address and port, with IPv4-mapped IPv6 addresses as IPv4."""
     address = ip_address(str(sockaddr[0]).partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None)
     return str(mapped or address), int(sockaddr[1])

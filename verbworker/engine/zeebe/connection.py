@@ -1,4 +1,4 @@
-"""How to reach a Zeebe gateway, read from the usual variables of the Camunda clients."""
+"""Connection settings of a Zeebe gateway, read from the Camunda clients' environment variables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _SECURE: Final = ("https", "grpcs")
 
 @dataclass(frozen=True, slots=True)
 class OAuth:
-    """Client credentials that a token server turns into a bearer token."""
+    """Client credentials that a token server exchanges for a bearer token."""
 
     client_id: str
     client_secret: str = field(repr=False)
@@ -38,30 +38,30 @@ class Basic:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """An encrypted channel: whom to trust, and who we are when the other side asks."""
+    """TLS settings: the trusted CA, and the client certificate if the server requires one."""
 
-    ca: Path | None = None  # the system's authorities when none is given
+    ca: Path | None = None  # the system's CAs if not given
     certificate: Path | None = None
     key: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayAddress:
-    """One gateway and how we speak to it; everything has a default but the secrets."""
+    """A gateway's address and connection settings; everything but the secrets has a default."""
 
     address: str = DEFAULT_ADDRESS
-    rest_url: str | None = None  # http(s)://host:port, with a path where a proxy adds one
+    rest_url: str | None = None  # http(s)://host:port, with a path if a proxy adds one
     tls: Tls | None = None
     credentials: OAuth | Basic | None = None
-    tenant_ids: tuple[str, ...] = ()  # the first is where we deploy, start and publish
+    tenant_ids: tuple[str, ...] = ()  # the first is used to deploy, start and publish
     max_message_bytes: int = 4 * MIB
     call_timeout_s: float = 10.0
-    # A stopped process keeps its streams, and its gateway pushes jobs into them: short lives bound that.
+    # A suspended process keeps its streams, and the gateway pushes jobs into them: short lifetimes limit that.
     stream_lifetime_s: float = 10.0
 
     @property
     def tenant_id(self) -> str:
-        """The tenant of commands that name none; empty for a cluster without multi-tenancy."""
+        """The tenant of commands without one; empty for a cluster without multi-tenancy."""
         return self.tenant_ids[0] if self.tenant_ids else ""
 
     @classmethod
@@ -82,7 +82,7 @@ class GatewayAddress:
 
 
 class _Variables:
-    """The environment with its aliases: the first name that has a value wins, blanks count as absent."""
+    """The environment with aliases: the first name with a value wins, blanks count as absent."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
@@ -108,7 +108,7 @@ def _address(given: _Variables) -> tuple[str, str]:
 
 
 def parse_address(text: str) -> tuple[str, str]:
-    """Split `[scheme://]host[:port]` into its scheme, empty when absent, and `host:port`."""
+    """Split `[scheme://]host[:port]` into its scheme, empty if absent, and `host:port`."""
     parts = _split(text if "://" in text else f"//{text}", "the Zeebe address")
     if parts.scheme not in ("", *_PLAIN, *_SECURE):
         raise ContractInvalid(
@@ -140,7 +140,7 @@ def _rest_url(given: _Variables, *, is_secure: bool) -> str | None:
 def _split(url: str, what: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        _ = parts.port  # parsed when it is asked for, and only then refused
+        _ = parts.port  # parsed, and rejected, only on access
     except ValueError as error:
         # Without the cause's text: it repeats what may hold a password.
         raise ContractInvalid(f"{what} is not written like a URL: check its host and port") from error
@@ -159,7 +159,7 @@ def _tls(given: _Variables, scheme: str, address: str, credentials: object) -> T
         return tls if scheme in _SECURE else None
     if given.says_yes("ZEEBE_INSECURE_CONNECTION"):
         return None
-    # Without a scheme nobody said plain, so secrets are not sent in the clear.
+    # Without a scheme, plain was not requested, so secrets are not sent unencrypted.
     meant = tls != Tls() or credentials is not None or address.endswith(":443")
     return tls if meant else None
 

@@ -1,4 +1,4 @@
-"""Zeebe over gRPC, and over REST where it must be: a deadline on every call, errors in our own words."""
+"""Zeebe over gRPC, and over REST where required: every call has a deadline, errors are translated."""
 
 import asyncio
 import time
@@ -26,10 +26,10 @@ _GIVE_BACK_S: Final = 2.0
 
 
 class ZeebeEngine:
-    """A Zeebe cluster behind its gateway. Nothing is sent again here: the caller knows when that is right."""
+    """A Zeebe cluster behind its gateway. Nothing is retried here: the caller knows when that is safe."""
 
     def __init__(self, connection: GatewayAddress, *, engine_id: str) -> None:
-        # Two fresh clusters count their job keys from the same number, so no default could be safe.
+        # Two new clusters count job keys from the same number, so no default would be safe.
         if not engine_id.strip():
             raise ContractInvalid("a Zeebe engine needs an engine id that no other cluster has")
         self._connection = connection
@@ -44,11 +44,11 @@ class ZeebeEngine:
         return self._engine_id
 
     async def facts(self) -> EngineFacts:
-        """Ask the gateway for its version and the size of the cluster."""
+        """Return the gateway's version and the size of the cluster."""
         return wire.facts(await self._send("Topology", wire.message(pb.TopologyRequest)))
 
     async def now(self) -> datetime | None:
-        """The gateway's clock as its REST answers date themselves; None when there is no REST address."""
+        """Return the gateway's clock from the Date header of a REST answer; None without a REST address."""
         return await self._rest.date()
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
@@ -57,16 +57,16 @@ class ZeebeEngine:
         return wire.deployed(await self._send("DeployResource", request))
 
     async def start(self, start: Start) -> Started:
-        """Create one instance, pinned to what the answer says."""
+        """Create an instance, pinned to the returned version."""
         request = wire.creation(start, self._connection.tenant_id)
         return wire.started(await self._send("CreateProcessInstance", request))
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
-        """Take up to `limit` jobs, waiting up to `wait_ms` for the first.
+        """Activate up to `limit` jobs, waiting up to `wait_ms` for the first.
 
-        Jobs that have arrived before the poll breaks are returned; the next poll meets the error.
-        Jobs that have arrived before the caller cancels are given back at no cost of a retry. Those
-        still on their way stay locked until their timeout, so end a poll by a short wait, not by cancel.
+        Jobs that arrived before the poll fails are returned; the next poll raises the error. Jobs that arrived before
+        the caller cancels are given back without costing a retry. Jobs still in transit stay locked until their
+        timeout, so end a poll with a short wait, not by cancelling.
         """
         request = wire.poll(ask, self._connection.tenant_ids, limit, wait_ms)
         jobs: list[Job] = []
@@ -86,11 +86,11 @@ class ZeebeEngine:
         return jobs
 
     async def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
-        """Have jobs pushed as they arise; each is read from the channel when it is asked for.
+        """Receive jobs as they are created; each is read from the channel when requested.
 
-        It ends by itself after its lifetime of some seconds: open the next one before. The gateway ends it shortly
-        after, also when this process is stopped. Poll beside it: what was there before the stream is not pushed,
-        and what timed out only by some versions (8.6 does, to any open stream; 8.10 does not).
+        The stream ends after a lifetime of some seconds: open the next one before. The gateway ends it shortly after,
+        even if this process is suspended. Poll as well: jobs older than the stream are not pushed, and timed-out jobs
+        only by some versions (8.6 does, to any open stream; 8.10 does not).
         """
         request = wire.subscription(ask, self._connection.tenant_ids)
         unread: list[Any] = []
@@ -122,17 +122,17 @@ class ZeebeEngine:
         await self._send("FailJob", request)
 
     async def throw(self, job_key: int, *, code: str, message: str) -> None:
-        """End a job by a BPMN error; uncaught, Zeebe turns it into an incident on the same job."""
+        """End a job with a BPMN error; if uncaught, Zeebe raises an incident on the same job."""
         request = wire.message(pb.ThrowErrorRequest, jobKey=job_key, errorCode=code, errorMessage=wire.cut(message))
         await self._send("ThrowError", request)
 
     async def extend(self, job_key: int, timeout_ms: int) -> None:
-        """Let the activation end `timeout_ms` from now; `JobNotActive` when it has ended already."""
+        """Set the activation to expire `timeout_ms` from now; `JobNotActive` if it has already ended."""
         request = wire.message(pb.UpdateJobTimeoutRequest, jobKey=job_key, timeout=timeout_ms)
         await self._send("UpdateJobTimeout", request)
 
     async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
-        """Give a job in an incident new retries, then resolve the incident where its key is known."""
+        """Give a job in an incident new retries, then resolve the incident if its key is known."""
         request = wire.message(pb.UpdateJobRetriesRequest, jobKey=job_key, retries=retries)
         await self._send("UpdateJobRetries", request)
         if incident_key is not None:
@@ -140,7 +140,7 @@ class ZeebeEngine:
             await self._send("ResolveIncident", resolve)
 
     async def publish(self, signal: Signal) -> None:
-        """Publish a message; one that is still buffered under the same id counts as published."""
+        """Publish a message; one still buffered under the same id counts as published."""
         request = wire.publication(signal, self._connection.tenant_id)
         await self._gateway.send(
             "PublishMessage",
@@ -152,7 +152,7 @@ class ZeebeEngine:
     async def correlate(
         self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
     ) -> int | None:
-        """Hand a message to whoever waits for it now; over REST, where alone Zeebe offers it."""
+        """Deliver a message to a current subscriber; uses REST, the only API that offers it."""
         tenant = tenant_id or self._connection.tenant_id
         return await self._rest.correlate(name, correlation_key, dict(variables), tenant)
 
@@ -162,7 +162,7 @@ class ZeebeEngine:
         await self._send("CancelProcessInstance", request)
 
     async def alive(self, instance_key: int) -> bool:
-        """Ask by a command that sets no variable: gRPC has no question, and the search of REST is not everywhere."""
+        """Check with a command that sets no variable: gRPC has no query, and REST search is not always available."""
         request = wire.message(pb.SetVariablesRequest, elementInstanceKey=instance_key, variables="{}", local=True)
         try:
             await self._send("SetVariables", request)
@@ -178,18 +178,18 @@ class ZeebeEngine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the channel; calls under way end as `EngineUnavailable`."""
+        """Close the channel; calls in progress end with `EngineUnavailable`."""
         await self._gateway.close()
 
     def interrupt(self) -> int:
-        """Cut the connections to the gateway, from any thread; the next call connects anew."""
+        """Close the connections to the gateway, from any thread; the next call reconnects."""
         return cut_connections(self._connection.address)
 
     async def _send(self, rpc: Rpc, request: Any) -> Any:
         return await self._gateway.send(rpc, request, timeout_s=self._connection.call_timeout_s)
 
     async def _give_back(self, jobs: Sequence[Job]) -> None:
-        # An old activation may be somebody else's by now, and giving that back would take it from them.
+        # An old activation may belong to another worker by now, and giving it back would end that worker's run.
         now = time.time() * 1000
         young = [job for job in jobs if now - job.activated_ms < job.timeout_ms / 2]
         async with asyncio.TaskGroup() as tasks:
@@ -200,6 +200,6 @@ class ZeebeEngine:
         request = wire.message(
             pb.FailJobRequest, jobKey=job.key, retries=job.retries, errorMessage="given back: not begun"
         )
-        # What cannot be given back comes again after its timeout.
+        # A job that cannot be given back is delivered again after its timeout.
         with suppress(EngineError):
             await self._gateway.send("FailJob", request, timeout_s=_GIVE_BACK_S)

@@ -1,4 +1,4 @@
-"""The calls of one gateway: each with our header and a deadline, each error said in our words."""
+"""The gRPC calls of a gateway: each with an authentication header and a deadline, errors translated."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterator
@@ -17,7 +17,7 @@ from verbworker.engine.zeebe.status import Rpc, translate
 from verbworker.errors import EngineUnavailable
 
 _LAST_WORDS_S: Final = 0.25
-# By then we have read and closed a stream ourselves, unless this process stands still.
+# By then the stream has been read and closed, unless this process is suspended.
 _STREAM_GRACE_S: Final = 2.0
 
 _Answer = TypeVar("_Answer")
@@ -25,7 +25,7 @@ _Metadata = tuple[Header, ...] | None
 
 
 class Gateway:
-    """A channel to a gateway. Nothing is sent twice, but for the one call that meets an outdated token."""
+    """A channel to a gateway. Nothing is sent twice, except a call rejected for an expired token."""
 
     def __init__(self, connection: GatewayAddress, credentials: Access | None = None) -> None:
         self._connection = connection
@@ -34,19 +34,19 @@ class Gateway:
         self._stub: Any = None
 
     async def open(self) -> None:
-        """Make the channel; the first call connects it."""
+        """Create the channel; the first call connects it."""
         if self._channel is None:
             self._channel = open_channel(self._connection)
             self._stub = GatewayStub(self._channel)
 
     async def close(self) -> None:
-        """Close the channel; calls under way end as `EngineUnavailable`."""
+        """Close the channel; calls in progress end with `EngineUnavailable`."""
         channel, self._channel, self._stub = self._channel, None, None
         if channel is not None:
             await channel.close()
 
     async def send(self, rpc: Rpc, request: Any, *, timeout_s: float, settled: Container[StatusCode] = ()) -> Any:
-        """Send one command and return its answer, or None where `settled` names the status it met."""
+        """Send a command and return its answer, or None if its status is in `settled`."""
 
         async def attempt(metadata: _Metadata) -> Any:
             try:
@@ -59,7 +59,7 @@ class Gateway:
         return await self._authorised(rpc, attempt)
 
     async def collect(self, rpc: Rpc, request: Any, into: Callable[[Any], None], *, timeout_s: float) -> None:
-        """Hand each message of an answer to `into` as it arrives, even a little after a cancellation."""
+        """Pass each message of an answer to `into` as it arrives, even shortly after a cancellation."""
 
         async def attempt(metadata: _Metadata) -> None:
             async for told in self._call(rpc)(request, timeout=timeout_s, metadata=metadata):
@@ -70,19 +70,19 @@ class Gateway:
     async def listen(
         self, rpc: Rpc, request: Any, unread: list[Any], *, lifetime_s: float
     ) -> AsyncGenerator[Any, None]:
-        """Yield what the gateway pushes until its lifetime is over; closing leaves the rest in `unread`."""
+        """Yield pushed messages until the lifetime ends; closing leaves the rest in `unread`."""
         ends = asyncio.get_running_loop().time() + lifetime_s
         pushes: JobStream | None = None
 
         async def first(metadata: _Metadata) -> Any:
             nonlocal pushes
-            # The deadline is for the gateway, which ends the stream by it even when we are stopped and cannot.
+            # The deadline is for the gateway, which then ends the stream even if this process is suspended.
             deadline = lifetime_s + _STREAM_GRACE_S
             pushes = JobStream(self._call(rpc)(request, timeout=deadline, metadata=metadata), ends)
             return await pushes.read()
 
         try:
-            # A gateway says nothing before the first job, so a refused token shows only here.
+            # A gateway sends nothing before the first job, so a rejected token shows only here.
             told = await self._authorised(rpc, first)
             while told is not None and pushes is not None:
                 yield told

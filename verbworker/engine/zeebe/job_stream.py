@@ -1,4 +1,4 @@
-"""What the gateway pushes over one stream: read one at a time, and drained when it ends."""
+"""Jobs that the gateway pushes over one stream: read one at a time, and drained at the end."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import grpc
 
-# A gateway that is busy, or whose Java collects garbage, takes its time with what the broker pushed.
+# A busy gateway, or one in a Java garbage collection, delays what the broker pushed.
 _QUIET_S: Final = 0.25
 _DRAIN_S: Final = 1.0
 
@@ -15,9 +15,9 @@ _Answer = TypeVar("_Answer")
 
 
 async def linger(work: Awaitable[_Answer], grace_s: float) -> _Answer:
-    """Await `work`; when cancelled, leave it `grace_s` more before it is cancelled too.
+    """Await `work`; when cancelled, give it `grace_s` more before cancelling it too.
 
-    gRPC ends a call whose reader is cancelled, and jobs on their way to us would stay locked.
+    gRPC ends a call whose reader is cancelled, and jobs in transit would stay locked.
     """
     answers: list[_Answer] = []
     errors: list[Exception] = []
@@ -25,7 +25,7 @@ async def linger(work: Awaitable[_Answer], grace_s: float) -> _Answer:
     async def run() -> None:
         try:
             answers.append(await work)
-        except Exception as error:  # handed over as it is: a task group would wrap it
+        except Exception as error:  # passed on unchanged: a task group would wrap it
             errors.append(error)
 
     async with asyncio.TaskGroup() as tasks:
@@ -41,7 +41,7 @@ async def linger(work: Awaitable[_Answer], grace_s: float) -> _Answer:
 
 
 class JobStream:
-    """One open call. A message is taken from the channel when it is asked for, not before."""
+    """An open call. A message is taken from the channel only when requested."""
 
     def __init__(self, call: Any, ends: float) -> None:
         self._call = call
@@ -49,9 +49,9 @@ class JobStream:
         self._taken: list[Any] = []
 
     async def read(self) -> Any:
-        """The next message; None when the stream ended, or has grown old and brings nothing more.
+        """Return the next message; None if the stream ended, or has expired and is drained.
 
-        A gateway pushes to a stream for as long as it is open, so what comes while an old one drains is read as well.
+        The gateway pushes while a stream is open, so messages that arrive while it drains are read too.
         """
         if asyncio.get_running_loop().time() > self._ends + _DRAIN_S:
             return None
@@ -63,7 +63,7 @@ class JobStream:
     async def rest(self) -> list[Any]:
         """End the call and return what was pushed but not read: those jobs are locked for us."""
         if asyncio.get_running_loop().time() >= self._ends:
-            # Drained by its reader.
+            # Already drained by its reader.
             self._call.cancel()
             return self._taken
         try:

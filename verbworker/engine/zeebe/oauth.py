@@ -1,4 +1,4 @@
-"""One request for a token: OAuth client credentials over HTTP, for a thread to run."""
+"""A blocking token request: OAuth client credentials over HTTP."""
 
 import http.client
 import ssl
@@ -20,14 +20,14 @@ _LIFETIME_UNSAID_S: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A bearer token and how long it is good for."""
+    """A bearer token and its lifetime."""
 
     value: str = field(repr=False)
     lifetime_s: float
 
 
 def fetch(oauth: OAuth, ca: Path | None, timeout_s: float) -> AccessToken:
-    """Ask the token server once; blocks, so it belongs into a thread."""
+    """Request a token once; blocks, so call it in a thread."""
     request = urllib.request.Request(
         oauth.token_url,
         data=urlencode(_form(oauth)).encode(),
@@ -44,15 +44,15 @@ def fetch(oauth: OAuth, ca: Path | None, timeout_s: float) -> AccessToken:
         reason = getattr(error, "reason", error)
         raise EngineUnavailable(f"the token server cannot be reached: {reason}") from error
     except ValueError as error:
-        # urllib's word for an address that is none, such as a host name that no name server may know.
+        # urllib raises this for an invalid address, such as a host name that DNS does not allow.
         raise AccessDenied("the token URL cannot be used: check its host name") from error
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows nobody: a secret is sent to the address that was configured and to no other."""
+    """Follows no redirects: the secret is sent only to the configured address."""
 
     def redirect_request(self, *_: object) -> None:
-        """Let the redirect come back as an error."""
+        """Return None, so that the redirect becomes an error."""
 
 
 def _form(oauth: OAuth) -> dict[str, str]:
@@ -73,7 +73,7 @@ def _secure(url: str, ca: Path | None) -> list[urllib.request.HTTPSHandler]:
         return []
     context = ssl.create_default_context()
     if ca is not None:
-        # A private authority signs both in a private cluster; the public ones stay trusted.
+        # In a private cluster a private CA signs both; the public CAs stay trusted.
         context.load_verify_locations(cafile=ca)
     return [urllib.request.HTTPSHandler(context=context)]
 

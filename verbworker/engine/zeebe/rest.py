@@ -1,4 +1,4 @@
-"""The calls that Zeebe offers over REST alone: each with our header and a deadline, each error said in our words."""
+"""The calls that Zeebe offers only over REST: each with a header and a deadline, errors translated."""
 
 import asyncio
 import http.client
@@ -22,20 +22,20 @@ _PREFIX: Final = "/v2"
 
 
 class Rest:
-    """REST v2 of one cluster. Nothing is sent twice, but for the one call that meets an outdated token."""
+    """REST v2 of a cluster. Nothing is sent twice, except a call rejected for an expired token."""
 
     def __init__(self, connection: GatewayAddress, access: Access) -> None:
         self._connection = connection
         self._access = access
 
     async def correlate(self, name: str, correlation_key: str, variables: object, tenant_id: str) -> int | None:
-        """Hand a message to whoever waits for it now; None when nobody does."""
+        """Deliver a message to a current subscriber; return its instance key, or None without one."""
         body = {"name": name, "correlationKey": correlation_key, "variables": variables}
         if tenant_id:
             body["tenantId"] = tenant_id
         status, answer = await self._post("/messages/correlation", body)
         if status == 404 and isinstance(answer, dict) and answer.get("title") == "NOT_FOUND":
-            return None  # any other 404 is an address that offers no such call
+            return None  # any other 404 is an address that does not offer this call
         if status != 200:
             raise _refusal(status, answer, "the correlation of a message")
         try:
@@ -44,7 +44,7 @@ class Rest:
             raise EngineUnavailable("Zeebe correlated a message and did not say with which instance") from error
 
     async def date(self) -> datetime | None:
-        """What time it is at the gateway, to the second; None when there is no address or its answer has no date."""
+        """Return the gateway's clock, to the second; None without an address or a date in its answer."""
         url, timeout = self._connection.rest_url, self._connection.call_timeout_s
         if url is None:
             return None
@@ -69,7 +69,7 @@ class Rest:
         if url is None:
             raise CommandInvalid("this needs Zeebe's REST address: set ZEEBE_REST_ADDRESS")
         with _in_our_words():
-            # The outer clock is for what a socket's own cannot stop, such as a name server that hangs.
+            # The outer timeout is for what a socket's own cannot stop, such as a hanging name server.
             async with asyncio.timeout(timeout + 2):
                 return await asyncio.to_thread(
                     _exchange, url, _PREFIX + path, content, header, self._connection.tls, timeout
@@ -89,7 +89,7 @@ def _in_our_words() -> Iterator[None]:
 def _exchange(
     url: str, path: str, content: bytes, header: Header | None, tls: Tls | None, timeout: float
 ) -> tuple[int, Any]:
-    """One request, for a thread: it blocks."""
+    """Send one request; blocks, so call it in a thread."""
     headers = {"Content-Type": "application/json", "Accept": "application/json", **_headers(header)}
     with closing(_connected(url, tls, timeout)) as connection:
         connection.request("POST", _path(url, path), content, headers)
@@ -102,7 +102,7 @@ def _exchange(
 
 
 def _dated(url: str, header: Header | None, tls: Tls | None, timeout: float) -> datetime | None:
-    """The date of an answer, whatever it answers; for a thread: it blocks."""
+    """Return the date of an answer with any status; blocks, so call it in a thread."""
     with closing(_connected(url, tls, timeout)) as connection:
         connection.request("GET", _path(url, f"{_PREFIX}/topology"), headers=_headers(header))
         told = connection.getresponse().headers["Date"]

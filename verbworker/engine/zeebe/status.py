@@ -1,4 +1,4 @@
-"""The one table that turns a gRPC status into the error verbworker raises."""
+"""The table that maps gRPC statuses to verbworker's errors."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -33,7 +33,7 @@ Rpc = Literal[
     "UpdateJobRetries",
     "UpdateJobTimeout",
 ]
-"""The calls of the gateway that verbworker makes."""
+"""The gateway calls that verbworker uses."""
 
 _JOB: Final[frozenset[Rpc]] = frozenset(
     ("CompleteJob", "FailJob", "ThrowError", "UpdateJobRetries", "UpdateJobTimeout", "ResolveIncident")
@@ -45,21 +45,21 @@ _TOO_LARGE: Final = "The command is too large for Zeebe: keep the variables toge
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One meaning of a status: whose it is, which error it becomes, what the reader can do about it."""
+    """One meaning of a status: the calls it applies to, the error it becomes, and advice for the reader."""
 
     code: StatusCode
     error: type[EngineError]
-    words: str = ""  # only a reason that contains them
+    words: str = ""  # only if the reason contains them
     rpcs: frozenset[Rpc] | None = None  # only these calls
     advice: str = ""
 
     def covers(self, code: StatusCode, reason: str, rpc: Rpc) -> bool:
-        """Whether this row speaks of such an answer."""
+        """Return whether this row applies to an answer."""
         return code is self.code and self.words in reason.lower() and (self.rpcs is None or rpc in self.rpcs)
 
 
 TABLE: Final[tuple[Row, ...]] = (
-    # A command on a job, an incident or an instance can come too late; an unknown process is a mistake.
+    # A command on a job, an incident or an instance can be late; an unknown process is a mistake.
     Row(StatusCode.NOT_FOUND, JobGone, rpcs=_CAN_BE_LATE),
     Row(StatusCode.NOT_FOUND, CommandInvalid),
     Row(StatusCode.FAILED_PRECONDITION, JobNotActive, rpcs=_JOB),
@@ -79,7 +79,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(StatusCode.INVALID_ARGUMENT, CommandInvalid),
     Row(StatusCode.OUT_OF_RANGE, CommandInvalid),
     Row(StatusCode.ALREADY_EXISTS, CommandInvalid),
-    # gRPC itself says three of these, so one status asks for less, for less at once, or never again.
+    # gRPC itself sends three of these: one status means ask for fewer jobs, slow down, or do not retry.
     Row(
         StatusCode.RESOURCE_EXHAUSTED,
         AnswerTooLarge,
@@ -93,7 +93,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(StatusCode.INTERNAL, CommandInvalid, words="exceeded_batch_record_size", advice=_TOO_LARGE),
     Row(StatusCode.UNAVAILABLE, EngineUnavailable),
     Row(StatusCode.DEADLINE_EXCEEDED, EngineUnavailable),
-    Row(StatusCode.INTERNAL, EngineUnavailable),  # also what a paused partition answers
+    Row(StatusCode.INTERNAL, EngineUnavailable),  # also the answer of a paused partition
     Row(StatusCode.CANCELLED, EngineUnavailable),
     Row(StatusCode.ABORTED, EngineUnavailable),
     Row(StatusCode.UNKNOWN, EngineUnavailable),
@@ -117,17 +117,17 @@ TABLE: Final[tuple[Row, ...]] = (
         " switched off, or one older than 8.6.",
     ),
 )
-"""Read from the top: the first row that covers an answer speaks for it."""
+"""In order: the first row that covers an answer applies."""
 
 REPEATED: Final = frozenset({StatusCode.ALREADY_EXISTS})
-"""What a message meets that is still buffered under its id: as good as published."""
+"""The answer for a message still buffered under its id: it counts as published."""
 
 _LONGEST_REASON: Final = 8_000
 _ECHO: Final = "Invalid JSON value:"
 
 
 def translate(error: grpc.aio.AioRpcError, rpc: Rpc) -> EngineError:
-    """Say `error` in our words: its class tells what to do, its text keeps the engine's own reason."""
+    """Translate `error`: the class determines what to do, the text keeps the engine's own reason."""
     code, reason = error.code(), _reason(error)
     row = next(row for row in TABLE if row.covers(code, reason, rpc))
     advice = f" {row.advice}" if row.advice else ""
@@ -143,7 +143,7 @@ def _did(kind: type[EngineError]) -> str:
 
 def _reason(error: grpc.aio.AioRpcError) -> str:
     text = (error.details() or "no reason given").strip()
-    # The gateway repeats a document it cannot parse, and documents hold what nobody may log.
+    # The gateway repeats a document it cannot parse, and documents may hold data that must not be logged.
     if _ECHO in text:
         text = text[: text.index(_ECHO)] + "the variables are not valid JSON"
     return text if len(text) <= _LONGEST_REASON else text[:_LONGEST_REASON] + " [...]"

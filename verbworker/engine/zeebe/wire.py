@@ -1,4 +1,4 @@
-"""What passes over the wire, translated both ways: our values to Zeebe's messages and back."""
+"""Conversion between our values and Zeebe's protobuf messages."""
 
 import logging
 from collections.abc import Callable
@@ -15,11 +15,11 @@ _log = logging.getLogger(__name__)
 _Message = TypeVar("_Message")
 
 LONGEST_MESSAGE: Final = 4_000
-"""Characters of an error message that Zeebe is given; it would cut at 10,000 itself."""
+"""Most characters of an error message sent to Zeebe, which would cut at 10,000 itself."""
 
 
 def message(kind: Callable[..., _Message], **fields: Any) -> _Message:
-    """Build a request; `CommandInvalid` when a value does not fit Zeebe's types."""
+    """Build a request; `CommandInvalid` if a value does not fit Zeebe's types."""
     try:
         return kind(**fields)
     except (TypeError, ValueError) as error:
@@ -28,7 +28,7 @@ def message(kind: Callable[..., _Message], **fields: Any) -> _Message:
 
 
 def text_of(variables: Variables) -> str:
-    """Variables as the JSON object that Zeebe takes; `CommandInvalid` when they are not JSON."""
+    """Return the variables as a JSON object; `CommandInvalid` if they cannot be serialized."""
     try:
         return orjson.dumps(dict(variables)).decode()
     except TypeError as error:
@@ -36,13 +36,13 @@ def text_of(variables: Variables) -> str:
 
 
 def cut(words: str) -> str:
-    """An error message of bounded length, in characters that every text format can hold."""
+    """Limit an error message's length and replace characters that cannot be encoded."""
     legible = words.encode(errors="replace").decode()
     return legible if len(legible) <= LONGEST_MESSAGE else legible[: LONGEST_MESSAGE - 6] + " [...]"
 
 
 def poll(ask: Ask, tenants: tuple[str, ...], limit: int, wait_ms: int) -> Any:
-    """The request of one long poll; Zeebe takes 0 for its own default, so no wait is -1."""
+    """Return the request of a long poll; Zeebe reads 0 as its own default, so -1 means no wait."""
     return message(
         pb.ActivateJobsRequest,
         type=ask.type,
@@ -56,7 +56,7 @@ def poll(ask: Ask, tenants: tuple[str, ...], limit: int, wait_ms: int) -> Any:
 
 
 def subscription(ask: Ask, tenants: tuple[str, ...]) -> Any:
-    """The request of a stream of jobs."""
+    """Return the request of a job stream."""
     return message(
         pb.StreamActivatedJobsRequest,
         type=ask.type,
@@ -68,7 +68,7 @@ def subscription(ask: Ask, tenants: tuple[str, ...]) -> Any:
 
 
 def creation(start: Start, tenant: str) -> Any:
-    """The request for an instance: the definition key alone pins a version that nobody can replace."""
+    """Return the request for an instance: only the definition key pins a version that cannot be replaced."""
     if start.definition_key is not None:
         which: dict[str, object] = {"processDefinitionKey": start.definition_key}
     else:
@@ -82,7 +82,7 @@ def creation(start: Start, tenant: str) -> Any:
 
 
 def publication(signal: Signal, tenant: str) -> Any:
-    """The request that publishes a message."""
+    """Return the request that publishes a message."""
     return message(
         pb.PublishMessageRequest,
         name=signal.name,
@@ -95,19 +95,19 @@ def publication(signal: Signal, tenant: str) -> Any:
 
 
 def deployment(resources: list[Resource], tenant: str) -> Any:
-    """The request that deploys resources together."""
+    """Return the request that deploys resources together."""
     files = [message(pb.Resource, name=resource.name, content=resource.content) for resource in resources]
     return message(pb.DeployResourceRequest, resources=files, tenantId=tenant)
 
 
 def deployed(answer: pb.DeployResourceResponse) -> list[Deployed]:
-    """The processes of a deployment; decisions and forms are deployed but not our concern."""
+    """Return the processes of a deployment, without its decisions and forms."""
     processes = (one.process for one in answer.deployments if one.WhichOneof("Metadata") == "process")
     return [Deployed(one.bpmnProcessId, one.version, one.processDefinitionKey, one.resourceName) for one in processes]
 
 
 def started(answer: pb.CreateProcessInstanceResponse) -> Started:
-    """The created instance."""
+    """Return the created instance."""
     return Started(
         instance_key=answer.processInstanceKey,
         definition_key=answer.processDefinitionKey,
@@ -117,12 +117,12 @@ def started(answer: pb.CreateProcessInstanceResponse) -> Started:
 
 
 def facts(answer: pb.TopologyResponse) -> EngineFacts:
-    """The cluster as its gateway sees it."""
+    """Return the cluster's facts as its gateway reports them."""
     return EngineFacts(answer.gatewayVersion, answer.clusterSize, answer.partitionsCount)
 
 
 def job(told: pb.ActivatedJob, timeout_ms: int) -> Job:
-    """One activated job; Zeebe tells when the activation ends, so when it began is known too."""
+    """Return an activated job; its activation time is Zeebe's deadline minus the timeout."""
     return Job(
         key=told.key,
         type=told.type,
@@ -142,8 +142,8 @@ def job(told: pb.ActivatedJob, timeout_ms: int) -> Job:
 
 
 def _object(text: str, key: int) -> dict[str, Any]:
-    # A job that cannot be read goes on without variables, to fail by its contract and leave a frame;
-    # raising here would take the other jobs of the same answer with it.
+    # An unreadable job continues without variables, to fail by its contract and leave a frame; raising here would lose
+    # the other jobs of the same answer.
     try:
         value = orjson.loads(text) if text else {}
     except orjson.JSONDecodeError:

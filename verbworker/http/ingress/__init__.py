@@ -1,1 +1,1 @@
-"""The HTTP ingress: messages from outside, from senders who can prove for which tenant they speak."""
+"""The HTTP ingress: accepts messages from senders that can prove which tenant they act for."""

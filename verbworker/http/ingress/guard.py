@@ -1,4 +1,4 @@
-"""The guard: who sends a request, before anything in it is believed."""
+"""Authenticates the sender of a request before its content is trusted."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -17,14 +17,14 @@ API_KEY: Final = "x-api-key"
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Somebody who may send, and the one tenant they may send for; any tenant where nobody asks who they are."""
+    """A sender, and the one tenant it may send for; None, any tenant, only without authentication."""
 
     name: str
     tenant_id: str | None
 
 
 class Guard:
-    """Knows every credential. A request shows one of them, or nothing of it is read."""
+    """Knows every credential. A request must present one of them before any of it is processed."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Guard:
         self._now = now
 
     async def ask(self, headers: Mapping[str, str]) -> Sender | Signed | None:
-        """Who sends, as far as headers tell: a signature needs the body too."""
+        """Identify the sender by the headers; a signature is returned unverified, because it also needs the body."""
         if self._open_to_all:
             return Sender("anybody", None)
         if self._webhooks and "webhook-signature" in headers:
@@ -60,7 +60,7 @@ class Guard:
         return None
 
     def signer(self, claim: Signed, body: bytes) -> Sender | None:
-        """Whose signature it is."""
+        """Return the sender whose signature it is."""
         found = None
         for secrets, sender in self._webhooks:
             if claim.fits(body, secrets):

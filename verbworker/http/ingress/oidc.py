@@ -1,4 +1,4 @@
-"""Tokens of an OpenID issuer: signature, issuer, audience and time are checked, then the tenant is read."""
+"""Tokens of an OpenID issuer: checks signature, issuer, audience and time, then reads the tenant."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from verbworker.http.ingress.settings import Oidc
 from verbworker.http.outside import require_safe
 
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signatures only: a shared secret would let everybody who checks tokens also make them."""
+"""Asymmetric only: with a shared secret, every service that checks tokens could also make them."""
 
 _LEEWAY_S: Final = 30
 _FETCH_S: Final = 5.0
@@ -26,14 +26,14 @@ _YOUNG_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """Whom a token speaks for."""
+    """The subject and tenant of a token."""
 
     subject: str
     tenant_id: str
 
 
 class Issuer:
-    """One issuer and its keys, read when first needed and again when a token names a key we do not know."""
+    """One issuer and its keys, read when first needed and again when a token names an unknown key."""
 
     def __init__(self, settings: Oidc, *, now: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
@@ -44,13 +44,13 @@ class Issuer:
         require_safe(settings.jwks)
 
     async def verify(self, token: str) -> Bearer | None:
-        """Whom the token speaks for, or None when it does not hold."""
+        """Return the subject and tenant of the token, or None if it is invalid."""
         claims = await self.claims(token)
         tenant = None if claims is None else claims.get(self._settings.tenant_claim)
         return Bearer(str(claims["sub"]), tenant) if claims and isinstance(tenant, str) and tenant else None
 
     async def claims(self, token: str) -> Mapping[str, Any] | None:
-        """What the token says, or None when it does not hold: signature, issuer, audience and time."""
+        """Return the claims of the token, or None if its signature, issuer, audience or time is invalid."""
         try:
             kid = jwt.get_unverified_header(token).get("kid")
             key = await self._key(kid)
@@ -78,12 +78,12 @@ class Issuer:
         return self._keys.get(kid)
 
     def _may_read(self) -> bool:
-        # A key that nobody has, in every token of a stranger, must not become a request to the issuer each.
+        # Tokens from strangers that name unknown keys must not each cause a request to the issuer.
         return self._read_at is None or self._now() - self._read_at > _YOUNG_S
 
 
 def _fetch(place: str) -> bytes:
-    """The key set of a file or a URL; nothing when it cannot be had. Blocks, so it belongs into a thread."""
+    """Read a key set from a file or a URL; empty if it is unavailable. Blocks: run it in a thread."""
     try:
         if urlsplit(place).scheme in ("http", "https"):
             with urllib.request.urlopen(place, timeout=_FETCH_S) as answer:

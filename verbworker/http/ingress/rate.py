@@ -1,4 +1,4 @@
-"""Rates: how many messages each sender may bring, so that one cannot crowd out the others."""
+"""Rate limits per sender, so that one cannot crowd out the others."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class _Bucket:
 
 
 class Rates:
-    """A bucket of tokens for each sender, refilled all the time; whoever finds it empty hears when to come again."""
+    """A continuously refilled token bucket per sender; when it is empty, the sender learns when to retry."""
 
     def __init__(self, per_second: float, burst: int) -> None:
         self._per_second = per_second
@@ -21,12 +21,12 @@ class Rates:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def wait(self, sender: str, now: float) -> float:
-        """Take a token: 0, or the seconds until there is one."""
+        """Take a token. Returns 0, or the seconds until there is one."""
         bucket = self._buckets.get(sender)
         if bucket is None:
             bucket = self._buckets[sender] = _Bucket(float(self._burst), now)
             if len(self._buckets) > _MOST_SENDERS:
-                # The one that was quiet longest has a full bucket by now, or nearly.
+                # The sender that was quiet longest has a full bucket by now, or nearly.
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end(sender)
         elapsed = max(0.0, now - bucket.at)

@@ -1,4 +1,4 @@
-"""What the ingress answers: each request with JSON, each refusal with one sentence."""
+"""The routes of the ingress: JSON answers, and one sentence per refusal."""
 
 import logging
 import math
@@ -38,7 +38,7 @@ _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="verbworker"'}
 
 
 class _Handover(BaseModel):
-    """A message to hand over at once, in the words of its senders."""
+    """A message to deliver immediately, with the field names its senders use."""
 
     model_config = ConfigDict(extra="forbid", strict=True, hide_input_in_errors=True)
 
@@ -49,7 +49,7 @@ class _Handover(BaseModel):
 
 
 class Routes:
-    """The routes of one ingress. A request is believed first, measured second and read third."""
+    """The routes of one ingress. A request is authenticated first, rate-limited second and read third."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Routes:
         self.is_stopping = False
 
     def app(self) -> Starlette:
-        """The application that a server runs."""
+        """Build the application that a server runs."""
         routes = [
             Route("/messages", self._told(self._take), methods=["POST"]),
             Route("/api/workflow/message", self._told(self._hand_over), methods=["POST"]),
@@ -82,7 +82,7 @@ class Routes:
         return Starlette(routes=routes, exception_handlers={HTTPException: _plain_refusal, Exception: _bug})
 
     def leave(self) -> None:
-        """Say from now on that no more is taken."""
+        """Report from now on that the ingress is stopping."""
         self.is_stopping = True
 
     async def _take(self, request: Request) -> Response:
@@ -113,7 +113,7 @@ class Routes:
         return JSONResponse({"error": answer.reason, **told}, 404)
 
     async def _admit(self, request: Request) -> tuple[Sender, bytes]:
-        """Who sends and what, or the refusal of the first thing that is wrong."""
+        """Return the sender and the body, or refuse with the first problem found."""
         claim = await self._guard.ask(request.headers)
         if claim is None:
             raise HTTPException(401, "no credential was shown that holds", _CHALLENGE)
@@ -139,7 +139,7 @@ class Routes:
             )
 
     def _told(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """The same endpoint with our errors as HTTP says them."""
+        """Wrap an endpoint so that our errors become HTTP responses."""
 
         async def endpoint(request: Request) -> Response:
             try:

@@ -1,4 +1,4 @@
-"""The server of the ingress: builds it, listens, and ends without losing an answer."""
+"""The ingress server: builds the application, listens, and shuts down without losing an answer."""
 
 import asyncio
 import socket
@@ -39,7 +39,7 @@ async def serve(
     *,
     is_open: bool = False,
 ) -> None:
-    """Take messages until `stop` is set, then finish the requests under way."""
+    """Accept messages until `stop` is set, then finish the requests under way."""
     guard = make_guard(ingress, is_open=is_open)
     advice = "choose another by VERBWORKER_INGRESS_PORT"
     with closing(bound(ingress.host, ingress.port, advice=advice)) as listener:
@@ -78,7 +78,7 @@ async def _serve(
 
 
 def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
-    """The guard that the settings describe; nobody at the door is refused, but for trials on this machine."""
+    """Build the guard from the settings. Without authentication only for trials on this machine."""
     credentials = settings.believed()
     if is_open:
         if credentials:
@@ -96,7 +96,7 @@ def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
 def _issuer(credentials: Credentials) -> "Issuer | None":
     if credentials.oidc is None:
         return None
-    # Here and not above: its cryptography takes a moment to import, and most senders sign or show a key.
+    # Imported here: its cryptography takes a moment to import, and most senders sign or present a key.
     from verbworker.http.ingress.oidc import Issuer
 
     return Issuer(credentials.oidc)

@@ -1,4 +1,4 @@
-"""The settings of the ingress: where it listens, what it takes, and whom it believes."""
+"""The settings of the ingress: where it listens, its limits, and its credentials."""
 
 import json
 from datetime import timedelta
@@ -16,7 +16,7 @@ _STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class ApiKey(BaseModel):
-    """A key that a sender shows; we know its SHA-256 alone."""
+    """An API key of a sender; only its SHA-256 is known here."""
 
     model_config = _STRICT
 
@@ -26,7 +26,7 @@ class ApiKey(BaseModel):
 
 
 class Webhook(BaseModel):
-    """A sender that signs what it sends; several secrets while they are being changed."""
+    """A sender that signs its messages; several secrets are valid during rotation."""
 
     model_config = _STRICT
 
@@ -36,7 +36,7 @@ class Webhook(BaseModel):
 
 
 class Oidc(BaseModel):
-    """An issuer of tokens: its keys as a file or a URL, and the claim that names the tenant."""
+    """A token issuer: its keys as a file or a URL, and the claim that names the tenant."""
 
     model_config = _STRICT
 
@@ -47,7 +47,7 @@ class Oidc(BaseModel):
 
 
 class Credentials(BaseModel):
-    """Everybody the ingress believes."""
+    """All credentials that the ingress accepts."""
 
     model_config = _STRICT
 
@@ -60,7 +60,7 @@ class Credentials(BaseModel):
 
 
 class IngressSettings(BaseSettings):
-    """What an operator may set beside the settings that every command has. Durations are in seconds."""
+    """The ingress settings, in addition to those of every command. Durations are in seconds."""
 
     model_config = SettingsConfigDict(
         env_prefix="VERBWORKER_INGRESS_", extra="forbid", hide_input_in_errors=True, frozen=True
@@ -80,7 +80,7 @@ class IngressSettings(BaseSettings):
     tls_key: Path | None = Field(default=None, description="the certificate's key")
 
     def believed(self) -> Credentials:
-        """Who may send; nobody when nothing is set."""
+        """Return the configured credentials; empty if none are set."""
         text = self.credentials.get_secret_value() if self.credentials else ""
         if not text.strip() and self.credentials_file is not None:
             text = _read(self.credentials_file)
@@ -100,7 +100,7 @@ class IngressSettings(BaseSettings):
 
 
 def load(**overrides: object) -> IngressSettings:
-    """Read the settings; what is None in `overrides` was not given on the command line."""
+    """Read the settings; a None in `overrides` means the option was not given on the command line."""
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
         return IngressSettings(**given)  # type: ignore[arg-type]  # pydantic checks each by its field

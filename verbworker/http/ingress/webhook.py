@@ -1,4 +1,4 @@
-"""Standard Webhooks: a signature over id, time and the raw body proves who sent it, and that it is fresh."""
+"""Standard Webhooks: a signature over id, time and raw body proves the sender and that the request is fresh."""
 
 import base64
 import binascii
@@ -16,14 +16,14 @@ _MOST_SIGNATURES = 16
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """What a sender claims by its headers, still to be held against the body."""
+    """The signatures in the headers of a request, not yet verified against the body."""
 
     webhook_id: str
     timestamp: int
     signatures: tuple[bytes, ...]
 
     def fits(self, body: bytes, secrets: Sequence[bytes]) -> bool:
-        """Whether one of the secrets made one of the signatures. Each pair is compared, in constant time."""
+        """Return whether one of the secrets made one of the signatures. Compares every pair, in constant time."""
         said = f"{self.webhook_id}.{self.timestamp}.".encode() + body
         found = False
         for secret in secrets:
@@ -34,20 +34,20 @@ class Signed:
 
 
 def signed(headers: Mapping[str, str], *, now: float, tolerance: float) -> Signed | None:
-    """The claim in the headers of a request, or None when it is none, or not of this hour."""
+    """Parse the signature headers. Returns None if they are malformed or their time is off by over `tolerance`."""
     webhook_id, moment = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not webhook_id or not moment.isascii() or not moment.isdecimal() or len(moment) > 15:
         return None
     if abs(now - int(moment)) > tolerance:
         return None
     words = headers.get("webhook-signature", "").split()[:_MOST_SIGNATURES]
-    # Other versions may stand beside ours; they are for others to check.
+    # Signatures of other versions may be present; we check only ours.
     signatures = (_bytes(word.removeprefix("v1,")) for word in words if word.startswith("v1,"))
     return Signed(webhook_id, int(moment), tuple(one for one in signatures if one is not None))
 
 
 def secret_of(text: str) -> bytes:
-    """The bytes of a secret, written as `whsec_` and Base64."""
+    """Decode a secret, written as `whsec_` and Base64."""
     secret = _bytes(text.removeprefix(_PREFIX))
     if secret is None or len(secret) < _SHORTEST_SECRET:
         raise ContractInvalid(

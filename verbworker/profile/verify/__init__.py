@@ -1,1 +1,1 @@
-"""The extension profile at work: a process is scaffolded, compiled, generated and verified."""
+"""Scaffold, compile, generate and verify processes with the extension profile."""

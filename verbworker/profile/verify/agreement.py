@@ -1,4 +1,4 @@
-"""Agreement: what a model and the contract of its verb both say, compared where the linter does not."""
+"""Compare a model with its verb's contract where the linter does not."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _ARGUMENT = re.compile(r"\$\{args\.([A-Za-z0-9_.]+)\}")
 def disagreements(
     drawn: ModelTree, process: Process, workflow: WorkflowVerb, policies: PolicyFiles
 ) -> Iterator[Finding]:
-    """Every place where the profile of a model says something else than the contract."""
+    """Yield every place where a model's profile differs from the contract."""
     yield from _business_key(drawn, process, workflow)
     yield from _keys(drawn, process, workflow)
     yield from _gates(drawn, process, workflow)
@@ -42,7 +42,7 @@ def _business_key(drawn: ModelTree, process: Process, workflow: WorkflowVerb) ->
 
 
 def _of_state(template: str, workflow: WorkflowVerb) -> str:
-    """A template with every argument as the field of the data that it is put into."""
+    """Return a template with every argument replaced by the data field it is stored in."""
     fields = {source.removeprefix("args.").replace("-", "_"): target for target, source in workflow.initial.items()}
 
     def named(place: re.Match[str]) -> str:
@@ -53,7 +53,7 @@ def _of_state(template: str, workflow: WorkflowVerb) -> str:
 
 def _keys(drawn: ModelTree, process: Process, workflow: WorkflowVerb) -> Iterator[Finding]:
     for message in drawn.definitions.messages.values():
-        # A message or a key that the contract does not have is a finding of the linter.
+        # A message or a key missing in the contract is a finding of the linter.
         key = workflow.messages.get(message.name)
         declared = None if key is None else workflow.correlation.get(key)
         for subscription in extensions(message.element, "subscription") if declared is not None else ():

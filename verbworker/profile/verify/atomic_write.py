@@ -1,4 +1,4 @@
-"""Staging: files that belong together come into a directory all at once, or not at all."""
+"""Write related files into a directory atomically: all or none."""
 
 import os
 import shutil
@@ -11,16 +11,16 @@ from verbworker.errors import CannotRun, Refused
 
 
 def full(directory: Path) -> Path:
-    """Where a directory really is; `CannotRun` when nobody can say."""
+    """Resolve a directory; raises `CannotRun` if that fails."""
     try:
         return directory.resolve()
     except (OSError, RuntimeError) as error:
-        # The working directory was removed, or links lead in a circle.
+        # The working directory was removed, or symlinks form a loop.
         raise CannotRun(f"nobody can say where {directory} is ({error}); go to another directory") from error
 
 
 def require_place(directory: Path) -> None:
-    """Return when a directory is there or can be made; `Refused` says why not."""
+    """Check that a directory exists or can be created; raises `Refused` with the reason."""
     if directory.exists() and not directory.is_dir():
         raise Refused(f"{directory} is no directory; nothing was written")
     if not (home := full(directory).parent).is_dir():
@@ -28,9 +28,9 @@ def require_place(directory: Path) -> None:
 
 
 def write_together(directory: Path, texts: Mapping[str, str], *, replacing: Collection[str] = ()) -> None:
-    """Write every text to its path below a directory. Only what is in `replacing` may be there already.
+    """Write every text to its path below a directory. Only paths in `replacing` may already exist.
 
-    `CannotRun` says what went wrong, and then everything is as it was.
+    On an error raises `CannotRun`, and everything is unchanged.
     """
     try:
         with _staged(directory, texts) as stage:
@@ -45,7 +45,7 @@ def write_together(directory: Path, texts: Mapping[str, str], *, replacing: Coll
 
 @contextmanager
 def _staged(directory: Path, texts: Mapping[str, str]) -> Iterator[Path]:
-    """All files in a place on the same file system; what is left of it is removed."""
+    """Write all files to a directory on the same file system; remove it at the end."""
     home = directory if directory.exists() else full(directory).parent
     stage = Path(tempfile.mkdtemp(prefix=".verbworker-", dir=home))
     try:
@@ -59,7 +59,7 @@ def _staged(directory: Path, texts: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _move_in(stage: Path, directory: Path, paths: Collection[str], replacing: Collection[str]) -> None:
-    """Bring the files into a directory that exists; a link never replaces what came in between."""
+    """Move the files into an existing directory; a hard link never replaces a file created meanwhile."""
     linked: list[Path] = []
     made: list[Path] = []
     kept: list[tuple[Path, Path]] = []

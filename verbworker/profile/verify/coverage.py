@@ -1,4 +1,4 @@
-"""Coverage: whether somebody serves every job that models ask for, and somebody asks for every verb that is served."""
+"""Coverage: whether every job in the models has a verb, and every registered verb is used."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
@@ -19,7 +19,7 @@ from verbworker.profile.verify.sources import Sources
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A verb that somebody asks for, and where."""
+    """A requested verb, and where it is requested."""
 
     verb: str
     by: str
@@ -29,7 +29,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The policies that a process runs under, and the catalogue they are in."""
+    """The policies that a process runs under, and the catalogue that holds them."""
 
     process: str
     names: tuple[str, ...]
@@ -39,18 +39,18 @@ class Resolved:
 def coverage(
     registry: Registry, sources: Sources, uses: Iterable[Use], resolved: Iterable[Resolved]
 ) -> Iterator[Finding]:
-    """Everything in which the registered verbs and policies are not those of the models and contracts."""
+    """Yield every difference between the registered verbs and policies and those of models and contracts."""
     asked = [*_asked(sources, uses)]
     yield from _unregistered(registry, asked)
     yield from _uncalled(registry, sources, {ask.verb for ask in asked})
     yield from _differing(registry, sources)
-    # Two processes may run under one policy, which is told of once.
+    # Two processes may share a policy, which is reported once.
     differing = {(found.file, found.line, found.message): found for found in _policy_differences(registry, resolved)}
     yield from differing.values()
 
 
 def _asked(sources: Sources, uses: Iterable[Use]) -> Iterator[_Asked]:
-    """Who asks for which verb: models before contracts, because a person looks there first."""
+    """Yield each requested verb: models before contracts, because people look there first."""
     for use in verbs_in(uses):
         yield _Asked(use.verb, f"{use.element_id} calls", Location.at(use.resource, use.line), use.process_id)
     for workflow in sources.workflows:
@@ -105,7 +105,7 @@ def _direct_differences(contract: DirectContract, verb: Verb) -> Iterator[tuple[
         yield "mode", contract.mode, verb.mode.value
     if contract.writes is not None and set(contract.writes) != set(verb.writes or ()):
         yield "writes", _listed(contract.writes), "everything" if verb.writes is None else _listed(verb.writes)
-    # What a transactional verb did is never unknown.
+    # The outcome of a transactional verb is never unknown.
     matters = verb.mode is Mode.EXTERNAL
     if matters and contract.on_unknown is not None and contract.on_unknown != verb.on_unknown.value:
         yield "on_unknown", contract.on_unknown, verb.on_unknown.value
@@ -129,7 +129,7 @@ def _workflow_differences(registry: Registry, sources: Sources, written: Workflo
 
 
 def _policy_differences(registry: Registry, resolved: Iterable[Resolved]) -> Iterator[Finding]:
-    """Where the registry has other numbers than the files; what is deployed goes by the registry."""
+    """Yield where the registry's values differ from the files; deployments use the registry's."""
     for process in resolved:
         for name in process.names:
             known = registry.policies.get(name)
@@ -150,7 +150,7 @@ def _of_policy(process: Resolved, path: str, words: str) -> Finding:
 
 
 def _values(part: Any, path: str) -> dict[str, Any]:
-    """Every value of a policy under its path."""
+    """Return every value of a policy by its path."""
     if not isinstance(part, dict):
         return {path: part}
     return {at: value for key, inner in part.items() for at, value in _values(inner, f"{path}.{key}").items()}
@@ -163,7 +163,7 @@ def _contract_spot(sources: Sources, verb: str) -> Location:
 
 
 def _code_spot(verb: Verb) -> Location:
-    """Where the function of a verb is defined."""
+    """Return where the function of a verb is defined."""
     code = getattr(verb.act.function, "__code__", None)
     return Location.at("<unknown>") if code is None else Location.at(shown(code.co_filename), code.co_firstlineno)
 

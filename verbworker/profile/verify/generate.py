@@ -1,7 +1,7 @@
-"""The generated module of a process: what its model and contract promise, as Python that a type checker reads.
+"""Generate a process's module: its model and contract as Python for type checkers.
 
-The text depends on the compiled process and nothing else. It is formatted as the formatter would format it, because
-nobody who generates code has a formatter at hand.
+The text depends only on the compiled process. It is already formatted, because projects that generate code may not have
+a formatter installed.
 """
 
 import json
@@ -30,19 +30,19 @@ _TAKEN = (
     *("dataclass", "datetime", "get_args"),
     *("PROCESS_ID", "VERB", "DEFINITION_ID", "IR_DIGEST", "POLICIES", "Flags"),
 )
-# What the maker of a message is given besides the parts of the key.
+# The other parameters of a message's constructor, besides the parts of the key.
 _GIVEN = ("message_id", "tenant_id", "payload", "correlation_key")
 
 Block = list[str]
 
 
 def module_name(process_id: str) -> str:
-    """The file name of a process's generated module: `kyc_open_case_gen.py` for kyc-open-case."""
+    """Return the file name of a process's generated module: `kyc_open_case_gen.py` for kyc-open-case."""
     return re.sub(r"[^A-Za-z0-9_]", "_", process_id) + SUFFIX
 
 
 def generated(compiled: Compiled, workflow: WorkflowVerb) -> str:
-    """The text of a process's generated module. The same process gives the same text, whoever generates it."""
+    """Return the text of a process's generated module. The same process always gives the same text."""
     module = _Module(compiled, workflow)
     blocks = [*module.messages(), *module.gates()]
     constants = "\n".join((*module.constants(), ""))
@@ -52,7 +52,7 @@ def generated(compiled: Compiled, workflow: WorkflowVerb) -> str:
 
 
 class _Module:
-    """One module while it is written: every name is given once, to the first who asks in a fixed order."""
+    """One module in progress: each name is assigned once, in a fixed order."""
 
     def __init__(self, compiled: Compiled, workflow: WorkflowVerb) -> None:
         self._compiled = compiled
@@ -71,7 +71,7 @@ class _Module:
         self._flag_stems = self._families(self._flags, ("FLAG_{C}", "{P}Flag"), prefix="orch_")
 
     def constants(self) -> Iterator[str]:
-        """What a process is called, and what it calls others."""
+        """Yield the constants: the names of the process and of everything it uses."""
         compiled = self._compiled
         yield constant("PROCESS_ID", compiled.process_id)
         yield constant("VERB", compiled.verb)
@@ -85,13 +85,13 @@ class _Module:
         yield from self._paragraph((f"GATE_{own.upper()}", name) for name, own in self._gate_stems.items())
         yield from self._paragraph((f"FLAG_{own.upper()}", name) for name, own in self._flag_stems.items())
         if compiled.policies:
-            # By way of the canonical form, so that 30 and 30.0 are written as the lock writes them.
+            # Through the canonical form, so that 30 and 30.0 are written as in the lock.
             plain = json.loads(canonical(compiled.policies))
             yield ""
             yield f"POLICIES: Final[Mapping[str, Mapping[str, Any]]] = {exploded(plain)}"
 
     def flags(self) -> Block:
-        """The flags as one type, for `Result(case, flags=Flags(...))`."""
+        """Return the flags as one type, for `Result(case, flags=Flags(...))`."""
         if not self._flags:
             return []
         lines: Block = []
@@ -109,7 +109,7 @@ class _Module:
         return [*lines, *opening, *fields]
 
     def messages(self) -> Iterator[Block]:
-        """Of every message, who makes it and who reads it."""
+        """Yield the constructor and the reader of every message."""
         for name, own in self._message_stems.items():
             yield self._maker(own, self._messages[name])
             yield [
@@ -119,7 +119,7 @@ class _Module:
             ]
 
     def gates(self) -> Iterator[Block]:
-        """Of every gate, what may be decided there and who reads it."""
+        """Yield the decision type and the reader of every gate."""
         for name, own in self._gate_stems.items():
             yield from _gate(own, self._gates[name].get("decisions") or ())
 
@@ -152,7 +152,7 @@ class _Module:
         return {value: form.format(own.upper()) for value, own in found.items()}
 
     def _families(self, values: Iterable[str], forms: tuple[str, ...], *, prefix: str = "") -> dict[str, str]:
-        """A stem for each value, in order, with which all of these forms are names that nobody has."""
+        """Return a stem for each value, in order, for which all of these forms are unused names."""
         shorter = prefix or self._domain
         return {value: self._names.claim(stem(value.removeprefix(shorter)), forms) for value in sorted(values)}
 
@@ -163,7 +163,7 @@ def _job_types(nodes: Iterable[Json]) -> set[str]:
 
 
 def _imports(constants: str, flags: Block, blocks: Iterable[Block]) -> Iterator[str]:
-    """The imports that the text needs, in the order the linter wants them."""
+    """Yield the imports that the text needs, in the linter's order."""
     text = "\n".join((constants, *flags, *(line for block in blocks for line in block)))
 
     def used(*names: str) -> str:
@@ -182,7 +182,7 @@ def _imports(constants: str, flags: Block, blocks: Iterable[Block]) -> Iterator[
 
 
 def _gate(own: str, answers: Iterable[str]) -> Iterator[Block]:
-    """The type of a gate's decision and its reader; a gate without declared answers takes any word."""
+    """Yield the type of a gate's decision and its reader; a gate without declared answers takes any string."""
     kind, decided = f"{pascal(own)}Answer", f"{pascal(own)}Decision"
     words = list(answers)
     if words:
@@ -218,7 +218,7 @@ def _gate(own: str, answers: Iterable[str]) -> Iterator[Block]:
 
 
 def _key(template: str | None) -> tuple[list[str], Block]:
-    """The parameters that a correlation key is made of, and the lines that make it."""
+    """Return the parameters of a correlation key, and the lines that build it."""
     if template is None:
         return ["correlation_key"], ["        correlation_key=correlation_key,"]
     names = Names(_GIVEN)
@@ -245,12 +245,12 @@ def _key(template: str | None) -> tuple[list[str], Block]:
 
 
 def _pieces(template: str) -> Iterator[str | tuple[str, ...]]:
-    """The texts of a template, and the paths of its places."""
+    """Yield the texts of a template, and the paths of its placeholders."""
     try:
         for piece in parse(template).pieces:
             yield (piece.path or (piece.name,)) if isinstance(piece, Placeholder) else piece
     except TemplateError:
-        # A contract's own template may read arguments, which a model's may not.
+        # A contract's own template may read arguments; a model's may not.
         for index, text in enumerate(_KEY_PLACE.split(template)):
             if index % 2:
                 yield tuple(text.split("."))
@@ -259,5 +259,5 @@ def _pieces(template: str) -> Iterator[str | tuple[str, ...]]:
 
 
 def _bounded(line: str) -> str:
-    # A name that is longer than a line cannot be broken.
+    # A name longer than a line cannot be wrapped.
     return line if len(line) <= 120 else f"{line}  # noqa: E501"

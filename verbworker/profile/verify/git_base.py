@@ -1,4 +1,4 @@
-"""The base: the locks that a git revision holds."""
+"""The base: the locks in a git revision."""
 
 import os
 import subprocess
@@ -13,12 +13,12 @@ _CLEAR = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """One revision, as somebody named it. Git is only asked: nothing is checked out and nothing is written."""
+    """A revision as named by the user. Git is only queried: nothing is checked out or written."""
 
     revision: str
 
     def lock(self, path: str) -> Lock | None:
-        """The lock that stood at a path then, or None when there was none; `CannotRun` when nobody can say."""
+        """Return the lock at a path in this revision, or None; raises `CannotRun` if git cannot answer."""
         folder, name = os.path.split(path)
         commit = self._commit(folder)
         listed = _git(folder, "ls-tree", "-z", commit, "--", name)
@@ -33,7 +33,7 @@ class Base:
         return read_lock(content.stdout, f"{path} at {self.revision}")
 
     def _commit(self, folder: str) -> str:
-        # A word with a dash in front would be taken for an option.
+        # A word with a leading dash would be parsed as an option.
         if self.revision and not self.revision.startswith("-"):
             found = _git(folder, "rev-parse", "--verify", "--quiet", f"{self.revision}^{{commit}}")
             if found.returncode == 0:

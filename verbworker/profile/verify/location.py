@@ -1,4 +1,4 @@
-"""A spot: the place a person must look at, in a model, a contract, a policies file or a lock."""
+"""The location of a finding in a model, a contract, a policies file or a lock."""
 
 import os
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ WRITE = "Run verbworker verify --write"
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A stretch of a file; lines and columns count from 1, and the end is the first character behind it."""
+    """A range in a file; lines and columns count from 1, and the end is exclusive."""
 
     file: str
     line: int = 1
@@ -27,28 +27,28 @@ class Location:
 
     @classmethod
     def at(cls, file: str, line: int = 1, column: int = 1, width: int = 0) -> "Location":
-        """So many characters of a line."""
+        """Return `width` characters of a line."""
         return cls(file, line, column, line, column + width)
 
     @classmethod
     def of(cls, file: str, where: Place | Element) -> "Location":
-        """A place in a model."""
+        """Return a place in a model."""
         place = where if isinstance(where, Place) else where.place
         return cls(file, *place.position, *place.end_position, place.element)
 
     @classmethod
     def origin(cls, origin: Origin) -> "Location":
-        """Where a contract was written."""
+        """Return where a contract was declared."""
         return cls.at(origin.file, origin.line, origin.column)
 
     @classmethod
     def written(cls, document: YamlDocument, steps: Steps) -> "Location":
-        """Where a part of a YAML file was written."""
+        """Return where a part of a YAML file was declared."""
         last = steps[-1] if steps in document.positions else ""
         return cls.at(document.file, *document.where(steps), len(last) if isinstance(last, str) else 0)
 
     def finding(self, rule: Rule, message: str, *, hint: str = WRITE, process: str = "", detail: str = "") -> Finding:
-        """What is wrong here, as the linter says it. `detail` tells two findings of one rule apart."""
+        """Return a finding at this location, as the linter reports it. `detail` distinguishes findings of one rule."""
         about: dict[str, Any] = {}
         if (owner := _owner(self.element)) is not None:
             about = {"element_id": owner.id, "element_name": owner.get("name") or "", "element_type": owner.local}
@@ -70,13 +70,13 @@ class Location:
 
 
 def shown(path: str) -> str:
-    """A path as people see it from here: relative when it lies below the working directory."""
+    """Return a path for display: relative if it is below the working directory."""
     near = os.path.relpath(path)
     return path if near.startswith(os.pardir) else near
 
 
 def _owner(element: Element | None) -> Element | None:
-    """The nearest element with an id, which is what people know it by."""
+    """Return the nearest element with an id, which is the name people use."""
     if element is None:
         return None
     return next((e for e in (element, *element.ancestors) if e.id), element)

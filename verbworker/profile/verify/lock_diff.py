@@ -1,4 +1,4 @@
-"""Comparing: what a process compiles to now, against the lock that lies beside its model."""
+"""Compare what a process compiles to now with the lock beside its model."""
 
 import json
 from collections.abc import Iterator
@@ -14,21 +14,21 @@ from verbworker.profile.verify.model_tree import ModelTree
 from verbworker.profile.verify.policy_files import PolicyFiles
 from verbworker.profile.verify.rules import LOCK_BY_ANOTHER_TOOL, LOCK_INVALID, LOCK_MISSING, LOCK_OUTDATED
 
-_MOST = 25  # a process that was drawn anew differs in everything
+_MOST = 25  # a redrawn process differs in everything
 _WIDTH = 60
 _INSTALL = f"{WRITE}, or install the version that wrote it"
 
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Where the values of a lock come from, for those who ask where to look."""
+    """The sources of a lock's values, to locate findings."""
 
     drawn: ModelTree
     policies: PolicyFiles
     contracts: Contracts
 
     def spot(self, path: str) -> Location | None:
-        """Where a value is written, by its path in the lock; None when it is nowhere any more."""
+        """Return where a value is declared, by its path in the lock; None if it no longer exists."""
         head, _, rest = path.partition(".")
         if head == "policies":
             return self.policies.spot(rest)
@@ -49,7 +49,7 @@ class Origins:
 
 
 def compare_lock(content: bytes | None, path: str, now: Lock, origins: Origins) -> Iterator[Finding]:
-    """Every way in which a lock file is not the one that would be written now."""
+    """Yield every difference between a lock file and the one that would be written now."""
     if content == now.to_bytes():
         return
     if content is None:
@@ -76,7 +76,7 @@ def _compared(content: bytes, path: str, was: Lock, now: Lock, origins: Origins)
         yield Location.at(path, lines.get("ir_digest", 1)).finding(LOCK_INVALID, words, process=now.process)
     found = [*_named(was, now)]
     for difference in found[:_MOST]:
-        # What is gone from the sources can still be seen in the lock.
+        # A value removed from the sources is still in the lock.
         written = origins.spot(difference.path) if difference.now is not None else None
         spot = written or Location.at(path, lines.get(difference.path, 1))
         yield spot.finding(LOCK_OUTDATED, _sentence(difference), process=now.process, detail=difference.path)
@@ -89,7 +89,7 @@ def _compared(content: bytes, path: str, was: Lock, now: Lock, origins: Origins)
 
 
 def _named(was: Lock, now: Lock) -> Iterator[Difference]:
-    """The differences, each once: the definition id is in a lock twice."""
+    """Yield each difference once: the definition id is in a lock twice."""
     if was.process != now.process:
         yield Difference("process", was.process, now.process)
     yield from (found for found in differences(was, now) if found.path != "ir.process.definition_id")
@@ -109,13 +109,13 @@ def _told(value: object) -> str:
 
 
 def _lines(lock: Lock) -> dict[str, int]:
-    """The line of every value in a lock as it is written, by the path that differences have."""
+    """Return the line of every value in a lock file, by the path that differences use."""
     plain = json.loads(lock.to_bytes())
     return dict(_below(plain, "", 1))
 
 
 def _below(value: Any, path: str, line: int) -> Iterator[tuple[str, int]]:
-    """The lines of everything inside a value that begins in a line."""
+    """Yield the lines of everything inside a value that starts at `line`."""
     named = isinstance(value, list) and all(isinstance(part, dict) and "id" in part for part in value)
     parts = sorted(value.items()) if isinstance(value, dict) else [(p["id"], p) for p in value] if named else ()
     line += 1

@@ -1,4 +1,4 @@
-"""A drawn model: the tree of a file with its lines, for those who must point at something in it."""
+"""A parsed model with line numbers, to locate findings in it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from verbworker.profile.verify.location import Location
 
 @dataclass(frozen=True, slots=True)
 class ModelTree:
-    """One model while it is verified."""
+    """A model while it is verified."""
 
     file: str
     root: Element
@@ -24,44 +24,44 @@ class ModelTree:
 
     @property
     def has_profile(self) -> bool:
-        """Whether anything of the extension profile is in it."""
+        """Whether it uses the extension profile."""
         return any(namespace == AMEIDE for namespace, _ in self.root.document.elements)
 
     @property
     def process(self) -> Process | None:
-        """The process that an engine would run, when there is one."""
+        """The process that an engine would run, if there is one."""
         return next(iter(self.definitions.executable), None)
 
     def spot(self, where: Place | Element) -> Location:
-        """A place in this model."""
+        """Return a place in this model."""
         return Location.of(self.file, where)
 
     def process_spot(self) -> Location:
-        """The process, or the file when there is none."""
+        """Return the place of the process, or of the file without one."""
         return Location.at(self.file) if self.process is None else self.spot(self.process.element)
 
     def attribute_spot(self, element: Element, local: str) -> Location:
-        """An attribute's value, or the element that should have it."""
+        """Return the place of an attribute's value, or of the element that should have it."""
         attribute = element.attribute(local)
         return self.spot(element if attribute is None else attribute.place)
 
     def definition_spot(self) -> Location:
-        """Where the definitionId is written, or the process that should have one."""
+        """Return the place of the definitionId, or of the process that should have one."""
         process = self.process
         for definition in extensions(process.element, "workflowDefinition") if process is not None else ():
             return self.attribute_spot(definition, "definitionId")
         return self.process_spot()
 
     def element_spot(self, path: str) -> Location | None:
-        """The element whose id begins a path, such as `review.gate.name`; None when there is none."""
-        # An id may have dots in it, so the longest that fits is meant.
+        """Return the place of the element whose id starts a path, such as `review.gate.name`, or None."""
+        # An id may contain dots, so the longest match counts.
         fitting = [name for name in self.by_id if path == name or path.startswith(f"{name}.")]
         return self.spot(self.by_id[max(fitting, key=len)]) if fitting else None
 
 
 @contextmanager
 def drawn(model: Resource) -> Iterator[ModelTree | None]:
-    """A model, read, until it is done with; None when it cannot be read, of which the linter tells."""
+    """Parse a model for the duration of the block; yield None if it cannot be read, which the linter reports."""
     try:
         root = read(model.content)
     except ModelError:

@@ -1,4 +1,4 @@
-"""Models and their linter, as the project's `[tool.verblint]` says."""
+"""Models and their linter, configured by the project's `[tool.verblint]`."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ Lint = Callable[[bytes, str], Report]
 
 
 def open_linter(verbs: str = "") -> Lint:
-    """The linter with the project's settings and contracts, or `CannotRun` with what is missing."""
+    """Return the linter with the project's settings and contracts; raises `CannotRun` if something is missing."""
     try:
         project = find_project()
         if verbs:
@@ -35,7 +35,7 @@ def open_linter(verbs: str = "") -> Lint:
 
 
 def _lint(linter: Linter, project: Project) -> Lint:
-    # What was forgiven once and for all is forgiven here too: what passes in CI can be deployed.
+    # The baseline applies here too: what passes in CI can be deployed.
     known = read_baseline(project.path(project.baseline)) if project.baseline else None
 
     def lint(content: bytes, name: str) -> Report:
@@ -46,7 +46,7 @@ def _lint(linter: Linter, project: Project) -> Lint:
 
 
 def read_models(paths: Iterable[str]) -> list[Resource]:
-    """Every file that the paths mean, read once; `CannotRun` when one cannot be."""
+    """Read every file that the paths match, once; raises `CannotRun` if one cannot be read."""
     names: dict[str, None] = {}
     try:
         for path in paths:

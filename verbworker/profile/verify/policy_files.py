@@ -1,4 +1,4 @@
-"""The catalogue: policies by name, from one file or several, each with the line it was written at."""
+"""The policy catalogue: policies by name, from one or more files, with their line numbers."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -19,19 +19,18 @@ from verbworker.profile.verify.location import Location
 
 @dataclass(frozen=True, slots=True)
 class PolicyFiles:
-    """Some policies, and of each the file and its number in there."""
+    """Policies, each with its file and its index in it."""
 
     policies: Mapping[str, Policy] = field(default_factory=dict)
     written: Mapping[str, tuple[YamlDocument, int]] = field(default_factory=dict)
 
     def over(self, other: "PolicyFiles") -> "PolicyFiles":
-        """Both together; of two policies with one name this one's counts."""
+        """Merge both; on equal names this one's policy wins."""
         return PolicyFiles({**other.policies, **self.policies}, {**other.written, **self.written})
 
     def spot(self, path: str) -> Location | None:
-        """Where a value of a policy was written, by its path below `policies`, such as
-        `standard.retry.maximum_attempts`."""
-        # A policy's name may have dots in it, so the longest that fits is meant.
+        """Return where a policy's value is, by its path below `policies`, such as `standard.retry.maximum_attempts`."""
+        # A policy's name may contain dots, so the longest match counts.
         fitting = [name for name in self.written if path == name or path.startswith(f"{name}.")]
         if not fitting:
             return None
@@ -41,7 +40,7 @@ class PolicyFiles:
         return Location.written(document, ("policies", number, *steps))
 
     def linted(self) -> dict[str, LintedPolicy]:
-        """The same as the linter knows policies."""
+        """Return the policies in the linter's form."""
         return {
             name: LintedPolicy(name, policy.retry.maximum_attempts, self._origin(name))
             for name, policy in self.policies.items()
@@ -53,7 +52,7 @@ class PolicyFiles:
 
 
 def read_catalogue(files: Iterable[str]) -> PolicyFiles:
-    """The policies of some files; `ContractInvalid` when one is wrong or a name is in two of them."""
+    """Read the policies of some files; raises `ContractInvalid` if one is wrong or a name is in two of them."""
     policies: dict[str, Policy] = {}
     written: dict[str, tuple[YamlDocument, int]] = {}
     for file in files:
@@ -69,13 +68,13 @@ def read_catalogue(files: Iterable[str]) -> PolicyFiles:
 
 
 def project_files(project: Project) -> list[str]:
-    """The policies files that count for every process: those below the folder of verbs, and those of the settings."""
+    """Return the policies files for every process: those below the verbs folder, and those in the settings."""
     below = sorted(Path(project.path(project.verbs)).rglob(POLICY_FILE))
     named = (project.path(name) for name in project.policies)
     return list(dict.fromkeys(os.path.normpath(file) for file in (*map(str, below), *named)))
 
 
 def own_file(model: str) -> str | None:
-    """The policies file beside a model, when there is one."""
+    """Return the policies file beside a model, if there is one."""
     file = os.path.join(os.path.dirname(model), POLICY_FILE)
     return os.path.normpath(file) if os.path.isfile(file) else None

@@ -1,4 +1,4 @@
-"""Spelling: names and texts of a contract as Python source, in the one form that a formatter leaves as it is."""
+"""Names and texts of a contract as Python source, in a form that a formatter leaves unchanged."""
 
 import keyword
 import re
@@ -12,15 +12,15 @@ _INDENT = "    "
 
 
 class Names:
-    """The names of one scope: each is given once."""
+    """The names of one scope, each assigned once."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self._taken = set(taken)
 
     def claim(self, wanted: str, forms: Collection[str]) -> str:
-        """The stem itself, or with the first number that helps: with it every form is a name that was free.
+        """Return the stem, or the stem with the first number for which every form is an unused name.
 
-        In a form `{}` stands for the stem, `{C}` for its capitals and `{P}` for its words run together.
+        In a form `{}` is the stem, `{C}` its upper case and `{P}` its words in Pascal case.
         """
         number = 1
         while True:
@@ -33,7 +33,7 @@ class Names:
 
 
 def stem(text: str) -> str:
-    """The words of a text as a lower-case name; there is always one, and it begins with a letter."""
+    """Return a text as a lower-case name; never empty, and always starts with a letter."""
     words = re.sub(r"[^a-z0-9]+", "_", text.lower())[:_LONGEST_STEM].strip("_")
     if not words:
         return "other"
@@ -41,12 +41,12 @@ def stem(text: str) -> str:
 
 
 def pascal(own: str) -> str:
-    """A lower-case name as the name of a class."""
+    """Return a lower-case name as a class name."""
     return "".join(word.capitalize() for word in own.split("_"))
 
 
 def constant(name: str, text: str) -> str:
-    """A constant that is a text, over several lines when it is long."""
+    """Return a string constant, over several lines if it is long."""
     whole = "".join(_units(text))
     if len(line := f'{name}: Final = "{whole}"') <= WIDTH:
         return line
@@ -54,7 +54,7 @@ def constant(name: str, text: str) -> str:
 
 
 def literal(name: str, values: Collection[str]) -> str:
-    """A type whose values are these texts."""
+    """Return a `Literal` type of these texts."""
     flat = f"{name} = Literal[{', '.join(_quoted(value) for value in values)}]"
     if len(flat) <= WIDTH:
         return flat
@@ -64,12 +64,12 @@ def literal(name: str, values: Collection[str]) -> str:
 
 
 def spelled(text: str) -> list[str]:
-    """A text as one or more texts in quotes that follow each other, none of them long."""
+    """Return a text as one or more adjacent quoted strings, none of them long."""
     return _broken(text, 0, room=_PIECE)
 
 
 def exploded(value: Any, depth: int = 0) -> str:
-    """A plain value with each of its parts on a line of its own."""
+    """Return a plain value with each of its parts on its own line."""
     inside, outside = _INDENT * (depth + 1), _INDENT * depth
     match value:
         case dict() if value:
@@ -101,7 +101,7 @@ def _quoted(text: str) -> str:
 
 
 def _broken(text: str, margin: int, *, room: int | None = None) -> list[str]:
-    """A text in quotes, or several that stand for it when one is too long for its line."""
+    """Return a quoted text, or several pieces if it is too long for its line."""
     units = _units(text)
     most = WIDTH - max(margin, len(_INDENT)) - 2 if room is None else room
     if sum(map(len, units)) <= most:
@@ -115,13 +115,13 @@ def _broken(text: str, margin: int, *, room: int | None = None) -> list[str]:
 
 
 def _units(text: str) -> list[str]:
-    """Each character as it is written between double quotes; what a terminal may show in two columns is escaped."""
+    """Return each character as written in double quotes; those a terminal may show in two columns are escaped."""
     return [_unit(character) for character in text]
 
 
 def _unit(character: str) -> str:
     if character == '"':
-        # A formatter would choose other quotes rather than a backslash.
+        # A formatter would change the quotes rather than keep a backslash.
         return r"\x22"
     if character == "\\":
         return r"\\"

@@ -1,4 +1,4 @@
-"""The rules of `verify`: code, slug and page of each, in the shape in which the linter's formats list theirs."""
+"""The rules of `verify`: code, slug and page of each, in the form of the linter's rules."""
 
 from collections.abc import Iterator
 
@@ -193,4 +193,4 @@ RETRIES_DIFFER = _rule(
 )
 
 RULES = tuple(rule for rule in list(globals().values()) if isinstance(rule, Rule))
-"""All of them, by code."""
+"""All rules, by code."""

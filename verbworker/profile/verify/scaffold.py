@@ -1,6 +1,6 @@
-"""A scaffold: a process that works, with model, policies, contract, verbs and tests, for somebody to make their own.
+"""Scaffold a working process: model, policies, contract, verbs and tests.
 
-What people own is written once. What is compiled from it is written again whenever it is asked for.
+User files are written once. Compiled files are rewritten on request.
 """
 
 import keyword
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST_NAME = 40
 _TAKEN = ("verbworker", "verblint", "verbs", "tests")
 _PLUGIN = "verbworker.testing.plugin"
-# What a project needs besides a process, each written only where there is none.
+# What a project needs besides a process, each written only if it is missing.
 _AROUND = {
     "pyproject.toml": "project/pyproject.toml",
     "verbs/__init__.py": "project/verbs.py",
@@ -47,7 +47,7 @@ _OWNED = {
 
 @dataclass(frozen=True, slots=True)
 class Scaffolded:
-    """What came of it: the paths that were written, those that were left as they are, and what is left to do."""
+    """The result: paths written, paths left unchanged, and remaining steps."""
 
     package: str
     written: tuple[str, ...]
@@ -56,7 +56,7 @@ class Scaffolded:
 
 
 def check_name(name: str) -> None:
-    """Return when a process may have this name; `Refused` says what a name looks like."""
+    """Check that a process may have this name; raises `Refused` with the rules for names."""
     if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
         raise Refused(
             f"{name!a} is no name for a process: lower-case letters, digits and single hyphens, as in parcel-return,"
@@ -67,9 +67,9 @@ def check_name(name: str) -> None:
 
 
 def scaffold(directory: Path, name: str) -> Scaffolded:
-    """Write a process into a project, or compile anew one that is there. All files are written or none.
+    """Write a process into a project, or recompile an existing one. All files are written or none.
 
-    Files of people are never written over: `Refused` when some of them are there and the model is not.
+    User files are never overwritten: raises `Refused` if some of them exist and the model does not.
     """
     check_name(name)
     if not full(directory).is_dir():
@@ -79,7 +79,7 @@ def scaffold(directory: Path, name: str) -> Scaffolded:
 
 
 def contents(name: str) -> Mapping[str, str]:
-    """The text of every file of people by its path, for a process of this name."""
+    """Return the text of every user file by its path, for a process of this name."""
     return {_filled(path, name): _text(shipped, name) for path, shipped in _OWNED.items()}
 
 
@@ -97,7 +97,7 @@ def _new(name: str) -> Scaffolded:
 
 
 def _compiled(name: str, texts: Mapping[str, str]) -> dict[str, str]:
-    """The files that model, contract and policies come to."""
+    """Return the files compiled from model, contract and policies."""
     with tempfile.TemporaryDirectory(prefix="verbworker-") as place:
         contract, policies = Path(place) / f"{name}.yaml", Path(place) / "policies.yaml"
         contract.write_text(texts[f"verbs/{_package(name)}/{name}.yaml"], encoding="utf-8")
@@ -111,8 +111,8 @@ def _compiled(name: str, texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _compiled_anew(name: str) -> Scaffolded:
-    """Bring the generated files of a process up to its model, whatever became of the rest."""
-    # Here and not above: most of what verifying needs is of no use to a first scaffold.
+    """Update the generated files of a process from its model, in any state of the rest."""
+    # Imported here: most of what verifying needs is not used by a first scaffold.
     from verbworker.profile.verify.models import read_models
     from verbworker.profile.verify.sources import open_sources
     from verbworker.profile.verify.verifier import verify
@@ -130,7 +130,7 @@ def _compiled_anew(name: str) -> Scaffolded:
 
 
 def _refuse_rivals(name: str) -> None:
-    """A process or a verb of this name may be declared in a file that we would not have written."""
+    """Refuse a name that is already declared in a file the scaffold would not have written."""
     if not Path("verbs").is_dir():
         return
     for workflow in load_verbs(Path("verbs")).workflows:
@@ -141,7 +141,7 @@ def _refuse_rivals(name: str) -> None:
 
 
 def _advice(name: str, around: Mapping[str, str]) -> Iterator[str]:
-    """What somebody must add to files that were there before us."""
+    """Yield what the user must add to files that existed before."""
     package = _package(name)
     if "verbs/__init__.py" not in around:
         yield "to have it in the registry of your other verbs, add to verbs/__init__.py:"
@@ -186,7 +186,7 @@ def _package(name: str) -> str:
 
 
 def _text(shipped: str, name: str) -> str:
-    # Under their own names Python and YAML would be taken for a part of ours.
+    # Under their real names, Python and YAML files would be treated as part of this package.
     place = (files("verbworker.profile.verify") / "files").joinpath(*f"{shipped}.in".split("/"))
     return _filled(place.read_text(encoding="utf-8"), name)
 

@@ -1,4 +1,4 @@
-"""A project as `verify` sees it: the linter's settings, the contracts of the verbs, the policies of each process."""
+"""A project as `verify` sees it: the linter's settings, the verb contracts, and each process's policies."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,28 +32,28 @@ class Sources:
     known: Baseline | None
 
     def policies_of(self, model: str) -> PolicyFiles:
-        """The policies that count for a model: those beside it before those of the project."""
+        """Return a model's policies: those beside it override those of the project."""
         own = self.own.get(model)
         return self.shared if own is None else own.over(self.shared)
 
     def contracts_of(self, model: str) -> Contracts:
-        """The contracts with the policies that count for a model."""
+        """Return the contracts with a model's policies."""
         if model not in self.own:
             return self.contracts
         return replace(self.contracts, policies={**self.contracts.policies, **self.own[model].linted()})
 
     def lint(self, model: Resource) -> Report:
-        """What the linter says of a model, with what the baseline forgives already forgiven."""
+        """Lint a model and apply the baseline."""
         report = Linter(self.project, self.contracts_of(model.name)).lint(model.content, model.name)
         return report if self.known is None else self.known.forgive(report)
 
     def workflow_of(self, process_id: str) -> WorkflowVerb | None:
-        """The workflow verb that owns a process."""
+        """Return the workflow verb that owns a process."""
         return next((verb for verb in self.workflows if verb.process == process_id), None)
 
 
 def open_sources(models: Sequence[Resource], verbs: str = "") -> Sources:
-    """The project around the working directory; `CannotRun` with what is missing or written wrongly."""
+    """Open the project of the working directory; raises `CannotRun` if something is missing or invalid."""
     try:
         project = _project(verbs)
         shared_files = project_files(project)
@@ -72,7 +72,7 @@ def open_sources(models: Sequence[Resource], verbs: str = "") -> Sources:
 
 def _project(verbs: str) -> Project:
     project = find_project()
-    # Names are told as they are seen from here, so that a report reads the same wherever the project lies.
+    # Paths are relative to the working directory, so that a report does not depend on the project's location.
     project = replace(project, folder=os.path.relpath(project.folder) if project.folder else "")
     if verbs:
         project = replace(project, verbs=os.path.relpath(verbs, project.folder or os.curdir))
@@ -87,7 +87,7 @@ def _project(verbs: str) -> Project:
 
 
 def _own(models: Iterable[Resource], shared: Iterable[str]) -> dict[str, PolicyFiles]:
-    """The policies that lie beside a model and do not count for all."""
+    """Return the policies beside each model that do not apply to all."""
     common = {os.path.realpath(file) for file in shared}
     found: dict[str, PolicyFiles] = {}
     for model in models:
@@ -98,7 +98,7 @@ def _own(models: Iterable[Resource], shared: Iterable[str]) -> dict[str, PolicyF
 
 
 def _contracts(project: Project, own: Iterable[PolicyFiles]) -> Contracts:
-    # Every policy that a contract names must be known, also one that lies beside a model.
+    # Every policy that a contract names must be known, including those beside a model.
     known = {name: policy for catalogue in own for name, policy in catalogue.linted().items()}
     files = [Path(project.path(file)) for file in project.policies]
     return read_contracts(Path(project.path(project.verbs)), files, known)

@@ -1,7 +1,7 @@
-"""Verifying: models against their contracts, their policies, the files compiled from them, and the registered verbs.
+"""Verify models against their contracts, policies, compiled files and registered verbs.
 
-Everything is compiled in memory. What should lie beside a model is told by path and bytes; who may write is not
-decided here.
+Everything is compiled in memory. The files that should exist are returned as paths and bytes; writing them is the
+caller's decision.
 """
 
 import os
@@ -36,10 +36,10 @@ _SHORT = len("sha256:") + 12
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What came of it: the report, and the bytes that files should have and do not, by path.
+    """The result: the report, and the expected bytes of outdated files, by path.
 
-    `stale` are the findings that writing these files takes away. `uses` are the jobs of all models, `resolved` the
-    policies they run under.
+    `stale` holds the findings that writing these files resolves, `uses` the jobs of all models, `resolved` the policies
+    they run under.
     """
 
     report: Report
@@ -50,7 +50,7 @@ class VerifyReport:
     resolved: tuple[Resolved, ...] = ()
 
     def written(self) -> "VerifyReport":
-        """The same once the files are written."""
+        """Return the result after the files are written."""
         gone = set(map(id, self.stale))
         kept = tuple(found for found in self.report.findings if id(found) not in gone)
         files = dict.fromkeys((*self.report.files, *self.outdated))
@@ -58,10 +58,10 @@ class VerifyReport:
         return VerifyReport(report, self.sources, uses=self.uses, resolved=self.resolved)
 
     def covered(self, registry: Registry, *, is_part: bool = False) -> "VerifyReport":
-        """The same with everything in which the registered verbs differ.
+        """Return the result with the differences of the registered verbs added.
 
-        Where the models are a part of the project, so may be the registry: contracts without a model here are held to
-        it only when it has them.
+        If the models are only part of the project, the registry may be too: contracts without a model here are compared
+        only if the registry has them.
         """
         sources = self._part(registry) if is_part else self.sources
         found = tuple(coverage(registry, sources, self.uses, self.resolved))
@@ -75,7 +75,7 @@ class VerifyReport:
 
 
 def verify(models: Sequence[Resource], sources: Sources, *, base: Base | None = None) -> VerifyReport:
-    """Compare models with all that lies in files, and nothing is written. Registered verbs are not looked at yet."""
+    """Compare models with all files, without writing anything. Registered verbs are not checked yet."""
     verification = _Verification(sources, base)
     for model in models:
         verification.look_at(model)
@@ -83,7 +83,7 @@ def verify(models: Sequence[Resource], sources: Sources, *, base: Base | None = 
 
 
 class _Verification:
-    """One run: what was found so far, and what the files should hold."""
+    """One run: the findings so far, and the expected contents of the files."""
 
     def __init__(self, sources: Sources, base: Base | None) -> None:
         self._sources = sources
@@ -98,7 +98,7 @@ class _Verification:
         self._resolved: list[Resolved] = []
 
     def look_at(self, model: Resource) -> None:
-        """Lint a model, hold it to its contract, and compare what it compiles to."""
+        """Lint a model, compare it with its contract, and compare its compiled files."""
         linted = self._sources.lint(model)
         self._linted.append(linted)
         with drawn(model) as seen:
@@ -108,7 +108,7 @@ class _Verification:
             self._compare(model, seen, is_sound=not linted.errors)
 
     def finish(self) -> VerifyReport:
-        """What was found in all models."""
+        """Return the findings of all models."""
         linted = Report.of(self._linted)
         looked_at = replace(linted, files=(*linted.files, *self._looked_at))
         report = _reported(looked_at, (*self._findings, *self._stale))
@@ -127,7 +127,7 @@ class _Verification:
         try:
             compiled = compile_model(model.content, self._sources.workflows, policies.policies)
         except Refused as refusal:
-            # Where the linter has something to say as well, it says it better.
+            # If the linter reports the problem too, its message is better.
             if is_sound and is_locked:
                 self._findings.append(seen.process_spot().finding(NOT_COMPILED, str(refusal), hint=""))
             return
@@ -146,7 +146,7 @@ class _Verification:
             wanted = {lock_path: now.to_bytes(), module: content}
             self._outdated |= {path: due for path, due in wanted.items() if self._looked_at.get(path) != due}
         else:
-            # What the linter refuses is not written down as if it were in force.
+            # What the linter refuses is not written as if it were valid.
             self._findings += [replace(found, hint=_MEND) for found in stale]
         if self._base is not None:
             self._findings += _unchanged(self._base, lock_path, compiled, seen)
@@ -154,7 +154,7 @@ class _Verification:
     def _is_alone(
         self, model: Resource, seen: ModelTree, lock_path: str, compiled: Compiled, workflow: WorkflowVerb
     ) -> bool:
-        """Whether no model before this one has the same lock or the same module; else it is told."""
+        """Return whether no earlier model has the same lock or module; otherwise report it."""
         for path in (os.path.realpath(lock_path), os.path.realpath(self._module(compiled, workflow))):
             other = self._owners.setdefault(path, model.name)
             if other != model.name:
@@ -166,12 +166,12 @@ class _Verification:
         return True
 
     def _module(self, compiled: Compiled, workflow: WorkflowVerb) -> str:
-        """The path of the generated module: beside the contract."""
+        """Return the path of the generated module: beside the contract."""
         contract = self._sources.contracts.workflows[workflow.name].origin.file
         return os.path.normpath(os.path.join(os.path.dirname(contract), module_name(compiled.process_id)))
 
     def _look(self, path: str) -> bytes | None:
-        """The bytes of a file, which is then among those that were looked at."""
+        """Return the bytes of a file, and record that it was read."""
         content = _read(path)
         if content is not None:
             self._looked_at[path] = content
@@ -191,7 +191,7 @@ def _compared_module(
 
 
 def _first_difference(was: bytes, now: bytes) -> int:
-    """The first line of a file that is not as it should be; behind the last line, the last."""
+    """Return the first line that differs; past the end of the file, its last line."""
     lines = was.splitlines(keepends=True)
     pairs = enumerate(zip(lines, now.splitlines(keepends=True), strict=False), 1)
     return next((number for number, (old, new) in pairs if old != new), max(1, len(lines)))
@@ -223,7 +223,7 @@ def _read(path: str) -> bytes | None:
 
 
 def _reported(report: Report, more: Iterable[Finding]) -> Report:
-    """A report with more findings, in the order of files and lines, and with the bytes of every file they quote."""
+    """Return a report with more findings, sorted by file and line, with the bytes of every quoted file."""
     findings = sorted((*report.findings, *more), key=lambda found: (found.file, found.line, found.column))
     sources = dict(report.sources)
     for finding in findings:

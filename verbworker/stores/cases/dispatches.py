@@ -1,4 +1,4 @@
-"""Dispatches: requests to start a process, kept until the engine has surely taken each."""
+"""Dispatches: requests to start a process, kept until the engine has certainly accepted them."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from verbworker.stores.sql import query
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """A claimed request: what to start, and how often that was tried."""
+    """A claimed request: what to start, and the number of attempts so far."""
 
     instance_uid: UUID
     entry_id: UUID
@@ -31,7 +31,7 @@ class Dispatches:
         self._owner = owner
 
     async def add_in(self, connection: Connection, beginning: StartVariables, process_id: str) -> None:
-        """Keep a request, inside the transaction that makes its entry."""
+        """Store a request, in the transaction that creates its entry."""
         variables = json.dumps(dict(beginning.variables)).encode()
         await connection.execute(
             query("dispatches", "add"),
@@ -43,7 +43,7 @@ class Dispatches:
         )
 
     async def claim(self, limit: int, *, patience: timedelta) -> list[Dispatch]:
-        """Take what is due. Whoever dies with it loses it after `patience`."""
+        """Claim due requests. The claim of a process that dies expires after the timeout."""
         rows = await self._database.fetch(query("dispatches", "claim"), self._engine_id, self._owner, limit, patience)
         return [
             Dispatch(
@@ -53,27 +53,27 @@ class Dispatches:
         ]
 
     async def postpone(self, instance_uid: UUID, *, by: timedelta, reason: str, surely_unstarted: bool) -> None:
-        """Ask again later, and remember why."""
+        """Retry later, and record why."""
         await self._database.execute(
             query("dispatches", "postpone"), instance_uid, self._owner, by, reason[:1000], int(surely_unstarted)
         )
 
     async def is_doubtful(self, instance_uid: UUID) -> bool:
-        """Whether the engine may hold a second instance of this request."""
+        """Return whether the engine may have a second instance of this request."""
         row = await self._database.fetchrow(query("dispatches", "doubt"), instance_uid)
         return row is not None and bool(row["doubtful"])
 
     async def withdraw_in(self, connection: Connection, instance_uid: UUID) -> bool:
-        """Take a request back; False when the engine has it already."""
+        """Withdraw a request; False when the engine already has it."""
         return await connection.fetchval(query("dispatches", "withdraw"), instance_uid) is not None
 
     async def trouble(self, entry_id: UUID) -> str | None:
-        """Why an entry has not begun yet, when the engine said something."""
+        """Return the engine's last error for an entry that has not started; None when there is no error."""
         row = await self._database.fetchrow(query("dispatches", "trouble"), entry_id)
         return None if row is None else row["last_error"]
 
     async def backlog(self) -> tuple[int, float]:
-        """How many requests the engine has not taken, and since how many seconds the oldest waits."""
+        """Return how many requests the engine has not accepted, and for how many seconds the oldest has waited."""
         row = await self._database.fetchrow(query("dispatches", "backlog"), self._engine_id)
         assert row is not None
         return row["waiting"], row["oldest"] or 0.0

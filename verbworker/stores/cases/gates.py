@@ -18,7 +18,7 @@ from verbworker.stores.sql import query
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
-    """The decision of a gate; `answer` is None until the engine was told."""
+    """The decision at a gate; `answer` is None until the engine has received it."""
 
     decision: str
     reason: str
@@ -29,7 +29,7 @@ class GateVerdict:
 
 @dataclass(frozen=True, slots=True)
 class HumanGate:
-    """A gate that an entry stands at, or stood at."""
+    """A gate an entry waits at, or waited at."""
 
     token_id: UUID
     tenant_id: str
@@ -53,13 +53,13 @@ class HumanGate:
 
     @property
     def decisions(self) -> tuple[str, ...]:
-        """The answers it takes; any when there are none."""
+        """Return the decisions it accepts; empty means any."""
         return tuple(self.detail.get("decisions", ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """A decision the engine is to hear of, and how often it was told."""
+    """A decision to send to the engine, and how often it was sent."""
 
     token_id: UUID
     job_key: int
@@ -68,7 +68,7 @@ class Untold:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """An open gate of which the engine has not spoken for long."""
+    """An open gate the engine has not mentioned for long."""
 
     token_id: UUID
     entry_id: UUID
@@ -79,14 +79,14 @@ class Silent:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A gate by the key that its task had."""
+    """A gate, with the key its task had."""
 
     token_id: UUID
     element_instance_key: int
 
 
 class GateStore:
-    """The gates of every tenant, and what was decided at them."""
+    """The gates of every tenant, and the decisions made at them."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -101,33 +101,33 @@ class GateStore:
         closed: bool = False,
         limit: int = 1000,
     ) -> list[HumanGate]:
-        """A tenant's gates, those that wait longest first; with `closed` also those that wait no more."""
+        """Return a tenant's gates, longest waiting first; with `closed` also closed ones."""
         rows = await self._database.fetch(query("gates", "list"), tenant_id, gate, entry_id, closed, limit)
         return [_gate(row) for row in rows]
 
     async def get(self, token_id: UUID, tenant_id: str | None = None) -> HumanGate | None:
-        """One gate; with a tenant only when it is theirs."""
+        """Return one gate; with a tenant, only if it is that tenant's."""
         row = await self._database.fetchrow(query("gates", "get"), token_id, tenant_id)
         return None if row is None else _gate(row)
 
     async def hold_in(self, connection: Connection, token_id: UUID, tenant_id: str) -> HumanGate | None:
-        """One gate, which nobody else changes until the caller's transaction ends."""
-        # Locked first and read after: a row that was waited for shows what the other one left.
+        """Return one gate, locked until the caller's transaction ends."""
+        # Lock first, then read: after waiting for the lock we must see what the other transaction wrote.
         await connection.execute(query("gates", "hold"), token_id)
         row = await connection.fetchrow(query("gates", "get"), token_id, tenant_id)
         return None if row is None else _gate(row)
 
     async def get_in(self, connection: Connection, token_id: UUID) -> HumanGate | None:
-        """One gate, inside the caller's transaction."""
+        """Return one gate, inside the caller's transaction."""
         row = await connection.fetchrow(query("gates", "get"), token_id, None)
         return None if row is None else _gate(row)
 
     async def reopen_in(self, connection: Connection, token_id: UUID) -> bool:
-        """Open a gate again that was closed because its task was gone; False when it is open or closed otherwise."""
+        """Reopen a gate that was closed because its task was gone; False when it is open or closed otherwise."""
         return await connection.fetchval(query("gates", "reopen"), token_id) is not None
 
     async def earlier(self, token: ParkedToken) -> Earlier | None:
-        """The gate that the task of a new token may have stood at under another key: decided, or open."""
+        """Return the gate, decided or open, that a new token's task may have had under another key."""
         row = await self._database.fetchrow(
             query("gates", "earlier"),
             token.instance_uid,
@@ -140,24 +140,24 @@ class GateStore:
         return None if row is None else Earlier(row["token_id"], row["element_instance_key"])
 
     async def move_in(self, connection: Connection, earlier: Earlier, token: ParkedToken) -> bool:
-        """Have a gate stand at another task; False when it was moved meanwhile."""
+        """Move a gate to another task; False when it was moved meanwhile."""
         where = earlier.token_id, earlier.element_instance_key
         to = token.element_instance_key, token.job_key, token.instance_key
         return await connection.fetchval(query("gates", "move"), *where, *to) is not None
 
     async def claim_in(self, connection: Connection, token_id: UUID, by: str) -> datetime:
-        """Note who takes a gate that is held."""
+        """Record who claims a locked gate, and return when."""
         at: datetime = await connection.fetchval(query("gates", "claim"), token_id, by)
         return at
 
     async def release_in(self, connection: Connection, token_id: UUID) -> None:
-        """A gate that is held is nobody's again."""
+        """Clear the claim of a locked gate."""
         await connection.execute(query("gates", "release"), token_id)
 
     async def decide_in(
         self, connection: Connection, token_id: UUID, decision: str, reason: str, by: str, *, telling: timedelta | None
     ) -> datetime | None:
-        """Keep the decision of a gate; None when it has one. With `telling` the caller tells the engine itself."""
+        """Store a gate's decision; None when it already has one. With `telling` the caller informs the engine."""
         asked, patience = (0, timedelta(0)) if telling is None else (1, telling)
         at: datetime | None = await connection.fetchval(
             query("gates", "decide"), token_id, decision, reason, by, asked, patience
@@ -165,26 +165,26 @@ class GateStore:
         return at
 
     async def close_in(self, connection: Connection, token_id: UUID, *, closed_as: str) -> bool:
-        """Close a gate; False when it was closed before."""
+        """Close a gate; False when it was already closed."""
         return await connection.fetchval(query("gates", "close"), token_id, closed_as) is not None
 
-    # ---- what the engine hears ------------------------------------------------------------------------------------
+    # ---- sending decisions to the engine --------------------------------------------------------------------------
 
     async def count_telling(self, token_id: UUID, *, patience: timedelta) -> None:
-        """The engine is about to be told; if nobody says how it went, a relay tells it again after `patience`."""
+        """Count an attempt before sending; without a recorded result a relay sends it again after the timeout."""
         await self._database.execute(query("gates", "tell"), token_id, patience)
 
     async def due(self, engine_id: str, limit: int, *, patience: timedelta) -> list[Untold]:
-        """Take the decisions an engine must hear of, and count that it is told."""
+        """Claim the decisions to send to an engine, and count the attempt."""
         rows = await self._database.fetch(query("gates", "claim_due"), engine_id, limit, patience)
         return [Untold(row["token_id"], row["job_key"], row["attempts"]) for row in rows]
 
     async def postpone(self, token_id: UUID, *, by: timedelta) -> None:
-        """Tell the engine later."""
+        """Send it to the engine later."""
         await self._database.execute(query("gates", "postpone"), token_id, by)
 
     async def answered(self, token_id: UUID, *, gone: bool) -> str | None:
-        """Keep what the engine said; the runbook tells it when a decision surely came too late."""
+        """Store the engine's answer; add a runbook event when the decision certainly came too late."""
         async with self._database.transaction() as connection:
             row = await connection.fetchrow(query("gates", "answer"), token_id, gone)
             if row is not None and row["answer"] == "gone":
@@ -197,10 +197,10 @@ class GateStore:
                 )
         return None if row is None else row["answer"]
 
-    # ---- what the engine forgot -----------------------------------------------------------------------------------
+    # ---- gates the engine forgot ----------------------------------------------------------------------------------
 
     async def silent(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[Silent]:
-        """Open gates whose task should have been delivered again by now."""
+        """Return open gates whose task should have been delivered again by now."""
         rows = await self._database.fetch(query("gates", "silent"), engine_id, longer_than, limit)
         return [
             Silent(row["token_id"], row["entry_id"], row["element_instance_key"], row["job_key"], row["gate"])
@@ -208,15 +208,15 @@ class GateStore:
         ]
 
     async def seen(self, token_id: UUID) -> None:
-        """The engine still waits at this gate."""
+        """Record that the engine still waits at this gate."""
         await self._database.execute(query("gates", "seen"), token_id)
 
-    # ---- what a verb hears ----------------------------------------------------------------------------------------
+    # ---- input of a verb ------------------------------------------------------------------------------------------
 
     async def heard(
         self, instance_uid: UUID, *, decisions: bool, messages: bool
     ) -> tuple[tuple[Decision, ...], tuple[ReceivedMessage, ...]]:
-        """What was decided and what came in for one instance, oldest first, in one round trip."""
+        """Return an instance's decisions and received messages, oldest first, in one round trip."""
         rows = await self._database.fetch(query("gates", "heard"), instance_uid, decisions, messages)
         made = (row for row in rows if row["kind"] == "decision")
         came = (row for row in rows if row["kind"] == "message")

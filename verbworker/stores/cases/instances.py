@@ -1,4 +1,4 @@
-"""Process instances: which runbook entry one belongs to, and the version it is pinned to."""
+"""Process instances: the runbook entry each belongs to, and the version it is pinned to."""
 
 import json
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from verbworker.stores.cases.payloads import open_versions
 from verbworker.stores.database import Connection, Database, Row, columns
 from verbworker.stores.sql import query
 
-# A broker that lost its last records hands an instance out again as soon as it is back, under another key.
+# A broker that lost its last records delivers an instance again soon after it is back, under another key.
 MISSED_FOR = timedelta(minutes=1)
-# How long after its end an entry's instance is still asked for, when the engine could not be asked before.
+# How long after its end an entry's instance is still checked, if the engine could not be asked before.
 _LOOKED_AFTER = timedelta(days=1)
 
 
@@ -41,7 +41,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """The instance behind an entry; without a key while the engine has not started it."""
+    """The instance behind an entry; without a key until the engine has started it."""
 
     instance_uid: UUID
     engine_id: str
@@ -50,12 +50,12 @@ class Carrier:
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """An instance of which nothing was heard for long, or whose entry has ended."""
+    """An instance without news for long, or whose entry has ended."""
 
     instance_uid: UUID
     entry_id: UUID
     instance_key: int
-    is_missed: bool = False  # the engine did not have it a while ago
+    is_missed: bool = False  # the engine did not have it at an earlier check
 
 
 class Instances:
@@ -66,16 +66,16 @@ class Instances:
 
     @property
     def database(self) -> Database:
-        """Where they are kept."""
+        """Return the database that stores them."""
         return self._database
 
     async def open(self, instance: Instance) -> None:
-        """Remember an instance and its first payload, before the engine is asked to start it."""
+        """Store an instance and its first payload, before the engine is asked to start it."""
         async with self._database.transaction() as connection:
             await self.open_in(connection, instance)
 
     async def open_in(self, connection: Connection, instance: Instance) -> None:
-        """The same inside the caller's transaction."""
+        """Store an instance inside the caller's transaction."""
         await connection.execute(
             query("instances", "open"),
             instance.instance_uid,
@@ -95,10 +95,10 @@ class Instances:
     async def pin(
         self, instance_uid: UUID, *, instance_key: int, definition_key: int, version: int, takes_key: bool = True
     ) -> bool:
-        """Pin an instance to what the engine made of it; False when it is pinned already, or has ended.
+        """Pin an instance to the engine's instance; False when it is already pinned or has ended.
 
-        The key may be another instance's, whose records the engine lost: that one is unpinned, or with `takes_key`
-        off this raises `PermanentContract`.
+        The key may belong to another instance, whose records the engine lost: that one is unpinned, or, with
+        `takes_key` off, this raises `PermanentContract`.
         """
         what = instance_uid, instance_key, definition_key, version
         try:
@@ -119,13 +119,13 @@ class Instances:
             await connection.fetch(query("instances", "tell_eviction"), row["entry_id"], instance_uid, instance_key)
 
     async def pin_in(self, connection: Connection, started: Mapping[UUID, Started]) -> set[UUID]:
-        """Pin instances inside the transaction that starts them, and return those that were pinned."""
+        """Pin instances inside the transaction that starts them; return those that were pinned."""
         items = [(uid, one.instance_key, one.definition_key, one.version) for uid, one in sorted(started.items())]
         rows = await connection.fetch(query("instances", "pin_many"), *columns(items, 4))
         return {row["instance_uid"] for row in rows}
 
     async def adopt(self, instance_uid: UUID, job: Job, *, instead_of: int) -> bool:
-        """Pin an instance to the engine instance of a job instead of one that is gone; False when it moved on."""
+        """Pin an instance to a job's engine instance instead of one that is gone; False when it moved on."""
         key = job.process_instance_key
         async with self._database.transaction() as connection:
             await self._evict_in(connection, instance_uid, key)
@@ -147,48 +147,48 @@ class Instances:
         return row is not None and bool(row["known"])
 
     async def known(self, instance_uid: UUID) -> InstanceFacts | None:
-        """What the database knows of an instance."""
+        """Return what the database knows about an instance."""
         return _correlation(await self._database.fetchrow(query("instances", "known"), instance_uid))
 
     async def hold_in(self, connection: Connection, instance_uid: UUID) -> InstanceFacts | None:
-        """The same, and nobody else tells or ends it until the caller's transaction ends."""
+        """Return the same, and lock the instance against updates until the caller's transaction ends."""
         return _correlation(await connection.fetchrow(query("instances", "hold"), instance_uid))
 
     async def hold_carrier_in(self, connection: Connection, entry_id: UUID) -> Carrier | None:
-        """The instance that carries an entry out, held likewise."""
+        """Return the instance that executes an entry, locked in the same way."""
         row = await connection.fetchrow(query("instances", "hold_carrier"), entry_id)
         return None if row is None else Carrier(row["instance_uid"], row["engine_id"], row["instance_key"])
 
     async def miss(self, instance_uid: UUID, instance_key: int) -> None:
-        """Note that the engine does not have the instance that an entry is pinned to."""
+        """Record that the engine does not have the instance an entry is pinned to."""
         await self._database.execute(query("instances", "miss"), instance_uid, instance_key)
 
     async def quiet(
         self, engine_id: str, *, longer_than: timedelta, limit: int, missed_for: timedelta = MISSED_FOR
     ) -> list[Quiet]:
-        """Running instances without news, and those missed in the engine; each is given to one caller at a time."""
+        """Return running instances without news, or missing in the engine; only one caller at a time gets each."""
         rows = await self._database.fetch(query("instances", "quiet"), engine_id, longer_than, limit, missed_for)
         return [Quiet(**row) for row in rows]
 
     async def is_made_again_in(self, connection: Connection, instance_uid: UUID, instance_key: int) -> bool:
-        """Return whether the engine hands jobs of an instance out under another key than this."""
+        """Return whether the engine delivers jobs of an instance under another key than this."""
         return bool(await connection.fetchval(query("instances", "is_made_again"), instance_uid, instance_key))
 
     async def lingering(
         self, engine_id: str, *, longer_than: timedelta, limit: int, within: timedelta = _LOOKED_AFTER
     ) -> list[Quiet]:
-        """Instances of entries that ended so long ago, to ask whether the engine has them still; claimed likewise."""
+        """Return instances of entries that ended that long ago, to check in the engine; claimed in the same way."""
         rows = await self._database.fetch(query("instances", "lingering"), engine_id, longer_than, limit, within)
         return [Quiet(row["instance_uid"], row["entry_id"], row["instance_key"]) for row in rows]
 
     async def gone(self, instance_uid: UUID, instance_key: int) -> None:
-        """Note that the engine does not have the instance of an entry that ended."""
+        """Record that the engine no longer has the instance of an ended entry."""
         await self._database.execute(query("instances", "gone"), instance_uid, instance_key)
 
     async def pin_to(self, instance_uid: UUID, job: Job, payload_hash: bytes) -> bool:
-        """Pin an instance by one of its jobs, when its starter has not done so; False when another pin stands.
+        """Pin an instance by one of its jobs, if its starter has not; False when it has another pin.
 
-        Only the instance's own payload takes a key from another instance; else this raises `PermanentContract`.
+        Only the instance's own payload may take a key from another instance; otherwise this raises `PermanentContract`.
         """
         key, definition_key, version = job.process_instance_key, job.process_definition_key, job.process_version
         pin = partial(self.pin, instance_uid, instance_key=key, definition_key=definition_key, version=version)
@@ -200,12 +200,12 @@ class Instances:
         return await pin(takes_key=True)
 
     async def key_of(self, instance_uid: UUID) -> int | None:
-        """The engine's key of an instance, when it has one."""
+        """Return the engine's key of an instance, if it has one."""
         row = await self._database.fetchrow(query("instances", "key_of"), instance_uid)
         return None if row is None else row["instance_key"]
 
     async def of_entry(self, entry_id: UUID) -> Carrier | None:
-        """The instance that carries an entry out; None for an entry of a direct verb."""
+        """Return the instance that executes an entry; None for an entry of a direct verb."""
         row = await self._database.fetchrow(query("instances", "of_entry"), entry_id)
         return None if row is None else Carrier(row["instance_uid"], row["engine_id"], row["instance_key"])
 

@@ -1,4 +1,4 @@
-"""The overview: what people want to see of many entries at once, each by one cheap query."""
+"""The overview: lists and figures over many entries, each from one cheap query."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from verbworker.stores.database import Database, Row
 from verbworker.stores.sql import query
 
 NEWEST = 2_000
-"""How many entries are looked at where all of them would take too long."""
+"""How many entries are considered where reading all of them would take too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which entries are wanted: all that are None are not asked for."""
+    """Criteria for entries; None matches all."""
 
     status: Status | None = None
     verb: str | None = None
@@ -26,7 +26,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Where a page begins: after this entry."""
+    """Start of a page: the entry before it."""
 
     created_at: datetime
     entry_id: UUID
@@ -48,13 +48,13 @@ class Listed:
 
     @property
     def key(self) -> Key:
-        """Where the page after it begins."""
+        """Return the start of the next page."""
         return Key(self.created_at, self.entry_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A message as an entry's page shows it: all but what is inside."""
+    """A message on an entry's page, without its payload."""
 
     message_name: str
     message_id: str
@@ -67,7 +67,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that waits for an operator: a held frame, or a job that never got one."""
+    """Something that waits for an operator: a held frame, or a job that never got a frame."""
 
     engine_id: str
     job_key: int
@@ -87,7 +87,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class WaitingCount:
-    """How many wait for one kind of thing, and since when the first."""
+    """How many entries wait for one kind of thing, and since when."""
 
     kind: str
     waits: int
@@ -106,7 +106,7 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class LoadCounts:
-    """How much there is to do, and how long it takes."""
+    """How much work there is, and how long it takes."""
 
     arrivals: Mapping[datetime, int]
     frames: Mapping[str, int]
@@ -115,13 +115,13 @@ class LoadCounts:
 
 
 class Overview:
-    """Reads many entries of a tenant at once; it changes nothing."""
+    """Read-only queries over many entries of a tenant."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def page(self, tenant_id: str, wanted: Filter, *, before: Key | None = None, limit: int = 50) -> list[Listed]:
-        """The newest entries that are wanted, or the next ones after a key."""
+        """Return the newest matching entries, or the next ones after a key."""
         rows = await self._database.fetch(
             query("overview", "page"),
             tenant_id,
@@ -136,43 +136,43 @@ class Overview:
         return [_listed(row) for row in rows]
 
     async def counts(self, tenant_id: str) -> dict[Status, int]:
-        """How many entries stand where; those that ended are counted among the newest only."""
+        """Return the number of entries per status; ended ones are counted among the newest only."""
         rows = await self._database.fetch(query("overview", "counts"), tenant_id, NEWEST)
         found = {Status(row["status"]): row["entries"] for row in rows}
         return {status: found.get(status, 0) for status in Status}
 
     async def verbs(self, tenant_id: str) -> list[str]:
-        """The verbs that were asked for lately."""
+        """Return the verbs requested recently."""
         return [row["verb"] for row in await self._database.fetch(query("overview", "verbs"), tenant_id, NEWEST)]
 
     async def messages(self, entry_id: UUID, *, limit: int = 200) -> list[Post]:
-        """The messages of an entry, the oldest first."""
+        """Return the messages of an entry, oldest first."""
         rows = await self._database.fetch(query("overview", "messages"), entry_id, limit)
         return [Post(**row) for row in rows]
 
     async def troubles(self, tenant_id: str, *, strangers: bool, limit: int = 100) -> list[Trouble]:
-        """What waits for an operator, the longest wait first; with `strangers` also jobs that belong to no entry."""
+        """Return what waits for an operator, longest first; with `strangers` also jobs that belong to no entry."""
         rows = await self._database.fetch(query("overview", "troubles"), tenant_id, strangers, None, None, limit)
         return [Trouble(**row) for row in rows]
 
     async def trouble(self, tenant_id: str, engine_id: str, job_key: int, *, strangers: bool) -> Trouble | None:
-        """One of them, while it waits."""
+        """Return one of them while it waits."""
         rows = await self._database.fetch(query("overview", "troubles"), tenant_id, strangers, engine_id, job_key, 1)
         return Trouble(**rows[0]) if rows else None
 
     async def watched(self, entry_ids: Collection[UUID]) -> dict[UUID, int]:
-        """How many things were told of each of these entries."""
+        """Return the number of events of each of these entries."""
         rows = await self._database.fetch(query("overview", "watched"), list(entry_ids))
         return {row["entry_id"]: row["last_seq"] for row in rows}
 
     async def pulse(self) -> dict[str, str]:
-        """Words that change whenever gates or dead letters do."""
+        """Return values that change whenever gates or dead letters change."""
         row = await self._database.fetchrow(query("overview", "pulse"))
         assert row is not None
         return {"gates": row["gates"], "letters": row["letters"]}
 
     async def load(self, tenant_id: str, *, strangers: bool) -> LoadCounts:
-        """The figures of the last hour."""
+        """Return the figures of the last hour."""
         arrivals = await self._database.fetch(query("overview", "arrivals"), tenant_id)
         frames = await self._database.fetch(query("overview", "frames"), tenant_id, strangers)
         waits = await self._database.fetch(query("overview", "oldest_waits"), tenant_id)
@@ -201,5 +201,5 @@ def _listed(row: Row) -> Listed:
 
 
 def _literal(text: str) -> str:
-    """The text as a pattern that means itself."""
+    """Escape text so that a LIKE pattern matches it literally."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

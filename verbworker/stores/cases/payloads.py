@@ -1,4 +1,4 @@
-"""Payload versions of record: the head every branch of an instance merges onto."""
+"""Payload versions of record: the head onto which every branch of an instance merges."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from verbworker.stores.sql import query
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The newest payload of an instance, and the correlation keys it has when it is held."""
+    """The newest payload of an instance; with its correlation keys when locked."""
 
     content: bytes
     hash: bytes
@@ -22,24 +22,24 @@ class Head:
 
 
 async def head(database: Database, instance_uid: UUID) -> Head:
-    """Read the payload of record."""
+    """Return the payload of record."""
     async with database.acquire() as connection:
         return await head_in(connection, instance_uid)
 
 
 async def head_in(connection: Connection, instance_uid: UUID) -> Head:
-    """The same inside the caller's transaction."""
+    """Return the payload of record, inside the caller's transaction."""
     row = await _row(connection, "head", instance_uid)
     return Head(row["content"], row["hash"], row["version"])
 
 
 async def is_known_in(connection: Connection, instance_uid: UUID, hash: bytes) -> bool:
-    """Whether an instance ever had a payload with this hash."""
+    """Return whether an instance ever had a payload with this hash."""
     return bool(await connection.fetchval(query("payloads", "is_known"), instance_uid, hash))
 
 
 async def hold_head(connection: Connection, instance_uid: UUID) -> Head:
-    """Read the payload of record and keep others from moving it until the transaction ends."""
+    """Return the payload of record, locked until the transaction ends."""
     row = await _row(connection, "head_for_update", instance_uid)
     return Head(row["content"], row["hash"], row["version"], json.loads(row["correlation"]))
 
@@ -48,7 +48,7 @@ async def _row(connection: Connection, name: str, instance_uid: UUID) -> Row:
     row = await connection.fetchrow(query("payloads", name), instance_uid)
     if row is None:
         raise StoreError(f"instance {instance_uid} has no payload")
-    # The database compares them when it first stores a payload, not whenever it moves one on.
+    # The database compares them when it first stores a payload, not each time it moves one on.
     if sha256(row["content"]).digest() != row["hash"]:
         raise PayloadIntegrityError("the payload of record does not match its hash", code="HeadMismatch")
     return row

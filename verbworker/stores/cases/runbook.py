@@ -16,7 +16,7 @@ from verbworker.stores.sql import query
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An entry about to be made: what is asked, in the words of its caller and in ours."""
+    """An entry to create: the request as its caller worded it, and as we do."""
 
     entry_id: UUID
     tenant_id: str
@@ -36,7 +36,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A token that was closed just now."""
+    """A token that was just closed."""
 
     token_id: UUID
     entry_id: UUID
@@ -50,7 +50,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class ChainCheck:
-    """What a look at the chains found: how much was read, and where each broken chain breaks."""
+    """The result of checking chains: how much was read, and where each broken chain breaks."""
 
     entries: int
     events: int
@@ -59,7 +59,7 @@ class ChainCheck:
 
 @dataclass(frozen=True, slots=True)
 class DirectRun:
-    """The right to perform a direct verb, as long as nobody takes it with a higher epoch."""
+    """The lease to run a direct verb, valid until another process takes it with a higher epoch."""
 
     entry_id: UUID
     owner: UUID
@@ -69,7 +69,7 @@ class DirectRun:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """An entry of which something was told: how many things so far, and when the last one."""
+    """An entry with new events: how many it has, and when the last was added."""
 
     entry_id: UUID
     sentence: str
@@ -78,13 +78,13 @@ class Moved:
 
 
 class Runbook:
-    """The runbook in its database."""
+    """The runbook of one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def open_in(self, connection: Connection, request: Request) -> bool:
-        """Make an entry; False when the tenant used the request key before."""
+        """Create an entry; False when the tenant has used the request key before."""
         made = await connection.fetchval(
             query("runbook", "open"),
             request.entry_id,
@@ -105,26 +105,26 @@ class Runbook:
         return made is not None
 
     async def earlier(self, tenant_id: str, request_key: str) -> tuple[UUID, bytes] | None:
-        """The entry that a request key made before, and the hash of what was asked then."""
+        """Return the entry that a request key created, and the hash of that request."""
         row = await self._database.fetchrow(query("runbook", "by_request"), tenant_id, request_key)
         return None if row is None else (row["entry_id"], row["request_hash"])
 
     async def append(self, entry_id: UUID, kind: Kind, *, once: str, detail: Mapping[str, Any]) -> int | None:
-        """Tell one thing once; None when it was told before, or the entry is unknown or ended otherwise."""
+        """Append an event once; None when it exists, or the entry is unknown or has ended otherwise."""
         async with self._database.acquire() as connection:
             return await self.append_in(connection, entry_id, kind, once=once, detail=detail)
 
     async def append_in(
         self, connection: Connection, entry_id: UUID, kind: Kind, *, once: str, detail: Mapping[str, Any]
     ) -> int | None:
-        """The same inside the caller's transaction. Tokens are written before: the status follows from them."""
+        """Append inside the caller's transaction. Write tokens first: the status follows from them."""
         seq: int | None = await connection.fetchval(
             query("runbook", "append"), entry_id, kind.value, once, json.dumps(dict(detail), default=str)
         )
         return seq
 
     async def park_in(self, connection: Connection, token: ParkedToken) -> tuple[UUID, bool]:
-        """Note what an entry waits for; the token's id, and whether it is new. A token that closed stays closed."""
+        """Record what an entry waits for; return the token's ID and whether it is new. A closed token stays closed."""
         row = await connection.fetchrow(
             query("runbook", "park"),
             token.tenant_id,
@@ -152,12 +152,12 @@ class Runbook:
     async def unpark_in(
         self, connection: Connection, engine_id: str, element_instance_key: int, *, closed_as: str
     ) -> list[Closed]:
-        """Close the token of one element instance; nothing comes back when none was open."""
+        """Close the token of one element instance; return nothing when none was open."""
         rows = await connection.fetch(query("runbook", "unpark"), engine_id, element_instance_key, closed_as)
         return [replace(_closed(row), input_hash=row["input_hash"]) for row in rows]
 
     async def reopen_in(self, connection: Connection, token: ParkedToken) -> bool:
-        """Open a wait again whose end the engine forgot; False when it is open. Its other keys are over."""
+        """Reopen a wait whose end the engine forgot; False when it is open. Its other keys are closed."""
         what = token.engine_id, token.entry_id, token.element_instance_key, token.kind.value
         row = await connection.fetchrow(query("runbook", "reopen"), *what, token.element_id, token.input_hash)
         return row is not None
@@ -171,7 +171,7 @@ class Runbook:
         *,
         closed_as: str,
     ) -> list[Closed]:
-        """Close every token at some places of an instance, incidents too: the engine left them for good."""
+        """Close every token at some elements of an instance, also incidents: the engine has left them for good."""
         rows = await connection.fetch(
             query("runbook", "unpark_elements"), engine_id, instance_key, list(element_ids), closed_as
         )
@@ -186,7 +186,7 @@ class Runbook:
         detail: Mapping[str, Any],
         kind: Kind = Kind.RESULT,
     ) -> bool:
-        """End an entry with what its caller gets; False when it has ended before."""
+        """End an entry with the result for its caller; False when it has already ended."""
         await connection.execute(query("runbook", "hold_instance"), entry_id)
         await connection.execute(query("runbook", "hold_tokens"), entry_id)
         if await connection.fetchval(query("runbook", "end"), entry_id, outcome) is None:
@@ -194,13 +194,13 @@ class Runbook:
         return await self.append_in(connection, entry_id, kind, once="end", detail=detail) is not None
 
     async def is_told_in(self, connection: Connection, entry_id: UUID, once: str) -> bool:
-        """Whether a thing was told before."""
+        """Return whether an event was already appended."""
         return bool(await connection.fetchval(query("runbook", "told"), entry_id, once))
 
     async def hold_up_in(
         self, connection: Connection, token: ParkedToken, once: str, detail: Mapping[str, Any]
     ) -> bool:
-        """A job that has no frame stops for a person; False when it stood still already."""
+        """Hold a job without a frame for a person; False when it is already held."""
         opened = await connection.fetchval(
             query("runbook", "hold_up"),
             token.tenant_id,
@@ -222,7 +222,7 @@ class Runbook:
         return True
 
     async def let_go_in(self, connection: Connection, token: ParkedToken, once: str, detail: Mapping[str, Any]) -> bool:
-        """And goes on; False when it did not stand still."""
+        """Release a job without a frame; False when it is not held."""
         gone = query("runbook", "let_go")
         if await connection.fetchval(gone, token.engine_id, token.element_instance_key, token.job_key) is None:
             return False
@@ -233,7 +233,7 @@ class Runbook:
         return True
 
     async def request_cancel_in(self, connection: Connection, entry_id: UUID, by: str, reason: str) -> bool:
-        """Note that somebody wants an entry to end; False when it has."""
+        """Record a request to cancel an entry; False when it has ended."""
         if await connection.fetchval(query("runbook", "request_cancel"), entry_id) is None:
             return False
         said = {"by": by, "reason": reason}
@@ -241,70 +241,70 @@ class Runbook:
         return True
 
     async def is_cancelling_in(self, connection: Connection, entry_id: UUID) -> bool:
-        """Whether somebody wants an entry to end."""
+        """Return whether cancellation of an entry was requested."""
         return bool(await connection.fetchval(query("runbook", "is_cancelling"), entry_id))
 
     async def cancelling(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[UUID]:
-        """The entries somebody wants to end and that the engine still has."""
+        """Return entries to be cancelled that the engine still has."""
         rows = await self._database.fetch(query("runbook", "cancelling"), engine_id, longer_than, limit)
         return [row["entry_id"] for row in rows]
 
     async def verbs_in(self, connection: Connection, entry_id: UUID, kind: Kind) -> list[str]:
-        """The verbs that were done for an entry, or that undid something, in order."""
+        """Return the verbs completed for an entry, or that undid something, in order."""
         return [row["verb"] for row in await connection.fetch(query("runbook", "done"), entry_id, kind.value)]
 
     async def first_in(self, connection: Connection, entry_id: UUID, kind: Kind) -> Mapping[str, Any] | None:
-        """What the first event of a kind said."""
+        """Return the details of the first event of a kind."""
         detail = await connection.fetchval(query("runbook", "first"), entry_id, kind.value)
         return None if detail is None else json.loads(detail)
 
     async def take(self, entry_id: UUID, owner: UUID, lease: timedelta) -> DirectRun | None:
-        """The right to perform a direct verb, or None while somebody else has it or the entry has ended."""
+        """Return a lease to run a direct verb; None while another process has it or when the entry has ended."""
         row = await self._database.fetchrow(query("runbook", "take"), entry_id, owner, lease)
         return None if row is None else DirectRun(entry_id, owner, row["epoch"], row["now"])
 
     async def holds_in(self, connection: Connection, taken: DirectRun) -> bool:
-        """Whether the right is still ours, and stays so until this transaction ends."""
+        """Return whether the lease is still ours; if so, it stays ours until this transaction ends."""
         held = await connection.fetchval(query("runbook", "hold_taken"), taken.entry_id, taken.owner, taken.epoch)
         return held is not None
 
     async def entry(self, entry_id: UUID, *, tenant_id: str | None = None) -> Entry | None:
-        """One entry; with a tenant only when it is theirs."""
+        """Return one entry; with a tenant, only if it is that tenant's."""
         row = await self._database.fetchrow(query("runbook", "entry"), entry_id, tenant_id)
         return None if row is None else _entry(row)
 
     async def entries(
         self, tenant_id: str, *, status: Status | None = None, verb: str | None = None, limit: int = 100
     ) -> list[Entry]:
-        """A tenant's entries, newest first."""
+        """Return a tenant's entries, newest first."""
         state = None if status is None else status.value
         rows = await self._database.fetch(query("runbook", "list"), tenant_id, state, verb, limit)
         return [_entry(row) for row in rows]
 
     async def count_parked(self, tenant_id: str, *, most: int) -> int:
-        """How many of a tenant's entries wait for something; not more than `most` are counted."""
+        """Return how many of a tenant's entries wait for something, counting at most `most`."""
         row = await self._database.fetchrow(query("runbook", "count_parked"), tenant_id, most)
         assert row is not None
         counted: int = row["parked"]
         return counted
 
     async def stuck(self, tenant_id: str, *, longer_than: timedelta, limit: int = 100) -> list[Entry]:
-        """Entries that stand still for long, the longest first."""
+        """Return entries without progress for long, longest first."""
         rows = await self._database.fetch(query("runbook", "stuck"), tenant_id, longer_than, limit)
         return [_entry(row) for row in rows]
 
     async def events(self, entry_id: UUID, *, after: int = 0, limit: int = 10_000) -> list[Event]:
-        """What happened to an entry, in order."""
+        """Return the events of an entry, in order."""
         rows = await self._database.fetch(query("runbook", "events"), entry_id, after, limit)
         return [_event(row) for row in rows]
 
     async def moved(self, tenant_id: str, *, since: datetime | None) -> list[Moved]:
-        """A tenant's entries of which something was told since a moment, or ever, the latest last."""
+        """Return a tenant's entries with events since a moment, or ever, latest last."""
         rows = await self._database.fetch(query("runbook", "moved"), tenant_id, since)
         return [Moved(row["entry_id"], row["sentence"], row["last_seq"], row["updated_at"]) for row in rows]
 
     async def waits(self, entry_id: UUID) -> list[Open]:
-        """What an entry waits for now."""
+        """Return what an entry waits for now."""
         rows = await self._database.fetch(query("runbook", "open_tokens"), entry_id)
         return [
             Open(row["token_id"], Wait(row["kind"]), row["reason"], row["opened_at"], row["gate"], row["message_name"])
@@ -312,7 +312,7 @@ class Runbook:
         ]
 
     async def verify(self, tenant_id: str, entry_id: UUID | None = None) -> ChainCheck:
-        """Recompute the chains of a tenant, or of one entry."""
+        """Verify the chains of a tenant, or of one entry."""
         broken = await self._database.fetch(query("runbook", "broken"), tenant_id, entry_id)
         seen = await self._database.fetchrow(query("runbook", "count_events"), tenant_id, entry_id)
         assert seen is not None

@@ -1,4 +1,4 @@
-"""Standstills: entries that nothing of ours holds up and that do not go on, and what was said of them."""
+"""Stalls: entries that make no progress though nothing of ours holds them up, and their diagnoses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from verbworker.stores.sql import query
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """One thing that stands still, as the database sees it; `what` is the verb in backoff or the wait that is late."""
+    """One stall as the database sees it; `what` is the verb in backoff or the overdue wait."""
 
     entry_id: UUID
     kind: StallKind
@@ -25,7 +25,7 @@ class Standstill:
 
 @dataclass(frozen=True, slots=True)
 class LastStep:
-    """The last step that was done for an entry, and the error it ended with."""
+    """The last completed step of an entry, and the error it ended with."""
 
     verb: str
     error_code: str | None
@@ -34,7 +34,7 @@ class LastStep:
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """How many stand still for one reason, and what was said of the one that does so for longest."""
+    """The number of stalls of one kind, and the diagnosis of the longest."""
 
     number: int
     longest: timedelta
@@ -45,41 +45,41 @@ class Worst:
 
 @dataclass(frozen=True, slots=True)
 class InEngine:
-    """Something the embedded engine's tables hold of an instance."""
+    """Something the embedded engine's tables contain about an instance."""
 
     words: str
     is_incident: bool
 
 
 class Stalls:
-    """What stands still in one database."""
+    """The stalls of one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def find(self, engine_id: str, *, after: timedelta, gates_after: timedelta, limit: int) -> list[Standstill]:
-        """What stands still for longer than `after` and was not named; a process with gates is given `gates_after`."""
+        """Return unrecorded stalls longer than `after`, or `gates_after` for a process with gates."""
         rows = await self._database.fetch(query("stalls", "find"), engine_id, after, gates_after, limit)
         return [Standstill(**{**row, "kind": StallKind(row["kind"])}) for row in rows]
 
     async def note_in(self, connection: Connection, still: Standstill, reason: str, remedy: str) -> int | None:
-        """Name a standstill; None when it moved or was named meanwhile. The caller's next event must tell of it."""
+        """Record a stall; None when it moved or was recorded meanwhile. The caller's next event must report it."""
         args = (still.entry_id, still.kind.value, still.place, still.since, reason, remedy)
         seq: int | None = await connection.fetchval(query("stalls", "note"), *args)
         return seq
 
     async def clear(self, engine_id: str) -> None:
-        """Stop naming what moves again."""
+        """Delete records of stalls that moved on."""
         await self._database.execute(query("stalls", "clear"), engine_id)
 
     async def counts(self, engine_id: str) -> dict[StallKind, int]:
-        """How many of each kind are named now."""
+        """Return the number of recorded stalls of each kind."""
         rows = await self._database.fetch(query("stalls", "counts"), engine_id)
         found = {StallKind(row["kind"]): row["number"] for row in rows}
         return {kind: found.get(kind, 0) for kind in StallKind}
 
     async def worst(self, engine_id: str) -> Mapping[StallKind, Worst]:
-        """The worst of each kind that is named now."""
+        """Return the worst recorded stall of each kind."""
         rows = await self._database.fetch(query("stalls", "worst"), engine_id)
         return {
             StallKind(row["kind"]): Worst(row["number"], row["longest"], row["entry_id"], row["reason"], row["remedy"])
@@ -87,16 +87,16 @@ class Stalls:
         }
 
     async def of_entry(self, entry_id: UUID) -> list[Stall]:
-        """What is named of one entry."""
+        """Return the recorded stalls of one entry."""
         rows = await self._database.fetch(query("stalls", "of_entry"), entry_id)
         return [Stall(StallKind(row["kind"]), row["since"], row["reason"], row["remedy"]) for row in rows]
 
     async def last_step(self, entry_id: UUID) -> LastStep | None:
-        """The last step that was done for an entry."""
+        """Return the last completed step of an entry."""
         row = await self._database.fetchrow(query("stalls", "last_step"), entry_id)
         return None if row is None else LastStep(row["verb"], row["error_code"], row["at"])
 
     async def in_engine(self, instance_key: int) -> list[InEngine]:
-        """What the embedded engine holds of an instance."""
+        """Return what the embedded engine has on an instance."""
         rows = await self._database.fetch(query("stalls", "in_engine"), instance_key)
         return [InEngine(row["words"], row["is_incident"]) for row in rows]

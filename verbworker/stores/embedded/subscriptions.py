@@ -1,4 +1,4 @@
-"""The embedded engine's mail: who waits for which message, and messages that wait for somebody."""
+"""The embedded engine's messages: subscriptions that wait for one, and messages buffered for later."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from verbworker.stores.sql import query
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message on its way."""
+    """A message to correlate."""
 
     tenant_id: str
     name: str
@@ -30,7 +30,7 @@ class Subscriber:
 
 @dataclass(frozen=True, slots=True)
 class Starting:
-    """A start event that a message reaches."""
+    """A start event that a message triggers."""
 
     process_id: str
     element_id: str
@@ -57,30 +57,30 @@ class NextStart:
 
 
 class Subscriptions:
-    """Waits and buffered messages. All but `expire` belong into a transaction that has taken the key's turn."""
+    """Waits and buffered messages. All methods but `expire` need a transaction that has called `take_turn`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def take_turn(self, connection: Connection, tenant_id: str, keys: Sequence[tuple[str, str]]) -> None:
-        """Keep others away from these (name, key) pairs until the transaction ends."""
-        # The key alone where there is one: what it started must be seen whatever the message was called.
+        """Lock these (name, key) pairs until the transaction ends."""
+        # By key alone if there is one: what it started must be seen under any message name.
         places = [f"{tenant_id}\x1f{key}" if key else f"{tenant_id}\x1f\x1f{name}" for name, key in keys]
         await connection.fetch(query("subscriptions", "lock"), places)
 
     async def is_buffered(self, connection: Connection, letter: StoredMessage) -> bool:
-        """Whether a message of the same name, key and id is kept still."""
+        """Return whether a message with the same name, key and ID is still buffered."""
         return bool(await connection.fetchval(query("subscriptions", "is_buffered"), *_address(letter)))
 
     async def buffer(self, connection: Connection, letter: StoredMessage, ttl_ms: int) -> int:
-        """Keep a message for `ttl_ms` and return its key."""
+        """Buffer a message for `ttl_ms` and return its key."""
         key: int = await connection.fetchval(
             query("subscriptions", "buffer"), *_address(letter), letter.variables, ttl_ms
         )
         return key
 
     async def waiting(self, connection: Connection, letter: StoredMessage) -> Mapping[str, list[Subscriber]]:
-        """Who waits for a message, by process."""
+        """Return the waits for a message, by process."""
         found: dict[str, list[Subscriber]] = {}
         place = letter.tenant_id, letter.name, letter.correlation_key
         for row in await connection.fetch(query("subscriptions", "waiting"), *place):
@@ -88,14 +88,14 @@ class Subscriptions:
         return found
 
     async def starting(self, connection: Connection, letter: StoredMessage) -> list[Starting]:
-        """The start events that a message may trigger now."""
+        """Return the start events that a message may trigger now."""
         place = letter.tenant_id, letter.name, letter.correlation_key
         return [Starting(**row) for row in await connection.fetch(query("subscriptions", "starting"), *place)]
 
     async def buffered(
         self, connection: Connection, kept: Kept, waits: Mapping[int, tuple[str, str]], taken: Sequence[int]
     ) -> Met | None:
-        """The first of an instance's waits that a buffered message is for, leaving out those it took already."""
+        """Return the first of an instance's waits that has a buffered message, leaving out messages already taken."""
         row = await connection.fetchrow(
             query("subscriptions", "buffered"),
             kept.tenant_id,
@@ -108,14 +108,14 @@ class Subscriptions:
         return None if row is None else Met(**row)
 
     async def next_start(self, connection: Connection, kept: Kept) -> NextStart | None:
-        """The message that may start a process now that the instance its key started has ended."""
+        """Return the message that may start a process now that the previous instance of its key has ended."""
         row = await connection.fetchrow(
             query("subscriptions", "next_start"), kept.tenant_id, kept.process_id, kept.start_key
         )
         return None if row is None else NextStart(**row)
 
     async def expire(self, limit: int) -> int:
-        """Forget messages whose time is over and return how many."""
+        """Delete expired messages and return how many."""
         return len(await self._database.fetch(query("subscriptions", "expire"), limit))
 
 

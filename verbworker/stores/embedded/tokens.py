@@ -8,17 +8,17 @@ from verbworker.stores.database import Connection, Database, Row, columns
 from verbworker.stores.sql import query
 
 KEYS_EACH = 1 << 20
-"""How many keys an instance has: its own is a multiple of this, and every key inside it follows."""
+"""Number of keys per instance: its own key is a multiple of this, and the keys inside it follow."""
 
 
 def instance_of(key: int) -> int:
-    """The instance that a job, a wait or an incident belongs to."""
+    """Return the instance that a job, a wait or an incident belongs to."""
     return key - key % KEYS_EACH
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A place for a new instance."""
+    """Keys and version for a new instance."""
 
     instance_key: int
     definition_key: int
@@ -29,7 +29,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An instance as the database keeps it; revision 0 is one that it does not keep yet."""
+    """An instance as stored in the database; revision 0 is not stored yet."""
 
     instance_key: int
     definition_key: int
@@ -43,7 +43,7 @@ class Kept:
 
 
 def opened(opening: Opening, tenant_id: str, start_key: str | None = None) -> Kept:
-    """An instance that takes its place, and that nobody knows of yet."""
+    """Return a new instance that is not stored yet."""
     place = opening.instance_key, opening.definition_key, opening.process_id, tenant_id
     return Kept(*place, start_key, b"", b"", revision=0, now=opening.now)
 
@@ -61,7 +61,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A new job; one that is made for a `worker` who waits for it is handed out as it is made."""
+    """A new job; with a waiting `worker` it is activated as it is created."""
 
     key: int
     type: str
@@ -75,7 +75,7 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class IncidentRow:
-    """A new incident; `job` is 0 where there is none."""
+    """A new incident; `job` is 0 for none."""
 
     key: int
     job: int
@@ -86,11 +86,11 @@ class IncidentRow:
 
 @dataclass(slots=True)
 class Change:
-    """Everything one instance's step changed. With a `guard` it counts only while that job may be told about."""
+    """Everything one step of an instance changed. With a `guard` it applies only while that job may be reported on."""
 
     kept: Kept
     guard: int = 0
-    variables: bytes | None = None  # None leaves them as they are
+    variables: bytes | None = None  # None leaves them unchanged
     state: bytes = b""
     ended: str = ""
     jobs: dict[int, JobRow] = field(default_factory=dict)
@@ -101,18 +101,18 @@ class Change:
     closed: list[int] = field(default_factory=list)
     incidents: dict[int, IncidentRow] = field(default_factory=dict)
     incidents_gone: list[int] = field(default_factory=list)
-    taken: list[int] = field(default_factory=list)  # messages out of the buffer
+    taken: list[int] = field(default_factory=list)  # messages removed from the buffer
 
     @property
     def is_rich(self) -> bool:
-        """Whether more than jobs that ended and new ones has to be saved."""
+        """Return whether there is more to save than ended and new jobs."""
         waits = self.timers or self.subscriptions or self.closed or self.taken
         return bool(waits or self.jobs_set or self.incidents or self.incidents_gone)
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One worker's wish for jobs."""
+    """One worker's request for jobs."""
 
     type: str
     tenant_ids: tuple[str, ...]
@@ -123,7 +123,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """A job that was handed out, with its instance as it stood then."""
+    """An activated job, with its instance at that time."""
 
     key: int
     type: str
@@ -137,7 +137,7 @@ class Activation:
 
 @dataclass(frozen=True, slots=True)
 class JobStanding:
-    """How a job stands."""
+    """The state of a job."""
 
     is_held: bool
     is_active: bool
@@ -157,18 +157,18 @@ class Tokens:
         await self._database.execute(query("tokens", "name_engine"), engine_id)
 
     async def engine_name(self) -> str | None:
-        """Return the name of this database's engine; None before anything was deployed."""
+        """Return the name of this database's engine; None before the first deployment."""
         row = await self._database.fetchrow(query("tokens", "engine_name"))
         return None if row is None else row["engine_id"]
 
     # ---- definitions ---------------------------------------------------------------------------------------------
 
     async def lock_deployments(self, connection: Connection) -> None:
-        """Keep other deployments away until the transaction ends."""
+        """Lock out other deployments until the transaction ends."""
         await connection.fetch(query("tokens", "lock_deployments"))
 
     async def deploy(self, connection: Connection, process_id: str, resource: str, content: bytes) -> Model:
-        """The version of a process that these bytes are: the newest if it has them already, else the next."""
+        """Deploy a version of a process and return it: the newest if its bytes are the same, else a new one."""
         latest = await connection.fetchrow(query("tokens", "latest"), process_id)
         if latest is not None and latest["content"] == content:
             return Model(latest["definition_key"], process_id, latest["version"], resource, content)
@@ -177,50 +177,50 @@ class Tokens:
         return Model(key, process_id, version, resource, content)
 
     async def start_by(self, connection: Connection, model: Model, starts: Sequence[tuple[str, str]]) -> None:
-        """Have the messages named by (element, message) start this version of a process, and no others any more."""
+        """Let exactly these messages, as (element, message), start this version of a process."""
         elements, names = columns(starts, 2)
         await connection.execute(query("tokens", "start_by"), model.process_id, model.definition_key, elements, names)
 
     async def model(self, connection: Connection | Database, definition_key: int) -> Model | None:
-        """One deployed process."""
+        """Return one deployed process."""
         row = await connection.fetchrow(query("tokens", "definition"), definition_key)
         return None if row is None else Model(**row)
 
     # ---- instances -----------------------------------------------------------------------------------------------
 
     async def open_key(self, connection: Connection | Database, definition_key: int) -> Opening | None:
-        """A place for an instance of one definition."""
+        """Reserve an instance key for one definition."""
         return _opening(await connection.fetchrow(query("tokens", "open_by_key"), definition_key))
 
     async def open_version(self, process_id: str, version: int) -> Opening | None:
-        """A place for an instance of one version of a process."""
+        """Reserve an instance key for one version of a process."""
         return _opening(await self._database.fetchrow(query("tokens", "open_by_version"), process_id, version))
 
     async def open_latest(self, process_id: str) -> Opening | None:
-        """A place for an instance of the newest version of a process."""
+        """Reserve an instance key for the newest version of a process."""
         return _opening(await self._database.fetchrow(query("tokens", "open_latest"), process_id))
 
     async def load(self, keys: list[int]) -> list[Kept | None]:
-        """Instances as they stand now."""
+        """Return instances in their current state."""
         return await self.load_in(self._database, keys)
 
     async def load_in(self, connection: Connection | Database, keys: list[int]) -> list[Kept | None]:
-        """The same inside a transaction."""
+        """Return instances as seen by a transaction."""
         rows = await connection.fetch(query("tokens", "load"), keys)
         found = {row["instance_key"]: _kept(row, row["now"]) for row in rows}
         return [found.get(key) for key in keys]
 
     async def hold(self, connection: Connection, key: int) -> Kept | None:
-        """One instance that nobody else changes until the transaction ends."""
+        """Return one instance, locked until the transaction ends."""
         row = await connection.fetchrow(query("tokens", "load_locked"), key)
         return None if row is None else _kept(row, row["now"])
 
     async def save(self, changes: list[Change]) -> list[int]:
-        """Save steps, each whole or not at all: when, in ms, or 0 for one whose instance or job is not as it was."""
+        """Save steps atomically; return each one's time in ms, or 0 if its instance or job has changed meanwhile."""
         return await self.save_in(self._database, changes)
 
     async def save_in(self, connection: Connection | Database, changes: list[Change]) -> list[int]:
-        """The same inside a transaction."""
+        """Save steps inside a transaction."""
         if any(change.is_rich for change in changes):
             rows = await connection.fetch(query("tokens", "save"), *_plain_rows(changes), *_rich_rows(changes))
         else:
@@ -229,22 +229,22 @@ class Tokens:
         return [saved.get(change.kept.instance_key, 0) for change in changes]
 
     async def is_there(self, instance_key: int) -> bool:
-        """Whether an instance has not ended."""
+        """Return whether an instance has not ended."""
         row = await self._database.fetchrow(query("tokens", "is_there"), instance_key)
         return row is not None and bool(row["is_there"])
 
     async def incidents(self, instance_key: int) -> list[IncidentRow]:
-        """What a person is needed for at an instance."""
+        """Return the incidents of an instance."""
         return [IncidentRow(*row) for row in await self._database.fetch(query("tokens", "incidents"), instance_key)]
 
     async def purge(self, *, older_than: timedelta, limit: int) -> int:
-        """Forget instances that ended `older_than` ago and return how many."""
+        """Delete instances that ended `older_than` ago and return how many."""
         return len(await self._database.fetch(query("tokens", "purge"), older_than, limit))
 
     # ---- jobs ----------------------------------------------------------------------------------------------------
 
     async def activate(self, wishes: list[Wish]) -> list[list[Activation]]:
-        """Hand out jobs. No two wishes may be for the same type: they would be given the same jobs."""
+        """Activate jobs. No two wishes may be for the same type: they would get the same jobs."""
         asked = [
             (number, wish.type, tenant, wish.most, wish.timeout_ms, wish.worker)
             for number, wish in enumerate(wishes)
@@ -256,41 +256,41 @@ class Tokens:
         return given
 
     async def due_types(self, wanted: Sequence[tuple[str, str]]) -> set[str]:
-        """The types, of these with their tenants, that have a job to hand out."""
+        """Return those of the wanted (type, tenant) types that have a job to activate."""
         rows = await self._database.fetch(query("tokens", "due_types"), *columns(wanted, 2))
         return {row["type"] for row in rows}
 
     async def give_back(self, unread: Sequence[tuple[int, int]]) -> None:
-        """Let jobs, by key and `activated_ms`, be handed out again that nobody was there to take."""
+        """Make jobs, by key and `activated_ms`, available again after the requesting worker has gone."""
         await self._database.execute(query("tokens", "give_back"), *columns(unread, 2))
 
     async def fail(self, job_key: int, *, retries: int, backoff_ms: int) -> str | None:
-        """Have a job rest and return its type; None when it is not there or may not be told about."""
+        """Put a job into backoff and return its type; None when it does not exist or may not be reported on."""
         row = await self._database.fetchrow(query("tokens", "fail"), job_key, retries, backoff_ms)
         return None if row is None else row["type"]
 
     async def extend(self, job_key: int, timeout_ms: int) -> bool:
-        """Give the worker who has a job more time; False when nobody has it."""
+        """Extend the timeout of a worker's job; False when no worker has it."""
         return await self._database.fetchrow(query("tokens", "extend"), job_key, timeout_ms) is not None
 
     async def job(self, connection: Connection | Database, job_key: int) -> JobStanding | None:
-        """How a job stands; None when there is no such job."""
+        """Return the state of a job; None when it does not exist."""
         row = await connection.fetchrow(query("tokens", "job"), job_key)
         return None if row is None else JobStanding(*row)
 
     async def set_retries(self, connection: Connection, job_key: int, retries: int) -> bool:
-        """Give a job new retries; False when there is no such job."""
+        """Set a job's retries; False when it does not exist."""
         return await connection.fetchrow(query("tokens", "set_retries"), job_key, retries) is not None
 
     # ---- timers --------------------------------------------------------------------------------------------------
 
     async def due_timers(self, connection: Connection, limit: int, *, but: Collection[int]) -> list[tuple[int, Kept]]:
-        """Timers that are due, with their instances, held until the transaction ends; busy instances are left out."""
+        """Return due timers with their instances, locked until the transaction ends; busy instances are skipped."""
         rows = await connection.fetch(query("tokens", "due_timers"), limit, list(but))
         return [(row["wait_key"], _kept(row, row["now"])) for row in rows]
 
     async def next_timer(self) -> float | None:
-        """How many seconds until the next timer is due; None when there is no timer."""
+        """Return the seconds until the next timer is due; None when there is no timer."""
         row = await self._database.fetchrow(query("tokens", "next_timer"))
         return None if row is None else row["seconds"]
 
@@ -329,7 +329,7 @@ def _activation(row: Row) -> Activation:
 
 
 def _plain_rows(changes: list[Change]) -> list[list[object]]:
-    """The columns that every way of saving takes."""
+    """Return the columns that both `save` and `save_plain` take."""
     kept = [
         (
             *(c.kept.instance_key, c.kept.definition_key, c.kept.process_id, c.kept.tenant_id, c.kept.start_key),
@@ -349,7 +349,7 @@ def _plain_rows(changes: list[Change]) -> list[list[object]]:
 
 
 def _rich_rows(changes: list[Change]) -> list[list[object]]:
-    """The columns that `save` takes beside them."""
+    """Return the columns that only `save` takes."""
     jobs_set = [(key, held, retries) for c in changes for key, (held, retries) in c.jobs_set.items()]
     incidents = [(i.key, i.job, i.element_id, i.kind, i.message) for c in changes for i in c.incidents.values()]
     subscriptions = [(key, name, wanted) for c in changes for key, (name, wanted) in c.subscriptions.items()]

@@ -1,7 +1,7 @@
-"""Jobs without a frame (listeners, gates, compensation) while this process handles them: one light row each.
+"""Jobs without a frame (listeners, gates, compensation) that this process is handling: one small row each.
 
-The row is all that Postgres knows of such a job. When its worker dies, the sweep of another finds the row with its
-lease over and has the engine hand the job out again, whether or not the engine's own timeout still works.
+The row is all that Postgres knows of such a job. When its worker dies, another worker's sweep finds the expired row and
+has the engine deliver the job again, whether or not the engine's own timeout still works.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class _Write:
 
 @dataclass(frozen=True, slots=True)
 class Lapsed:
-    """A row whose owner was not heard of any more, now held by this process until `lease_until`."""
+    """A row whose owner's lease expired, now leased to this process until `lease_until`."""
 
     job_key: int
     type: str
@@ -40,7 +40,7 @@ class Lapsed:
 
 
 class Deliveries:
-    """The rows of one process. One writer keeps the order of each job's writes, so no row outlives its job."""
+    """The rows of one process. A single writer keeps each job's writes in order, so no row outlives its job."""
 
     def __init__(
         self, database: Database, *, engine_id: str, owner: UUID, lease: timedelta = timedelta(seconds=30)
@@ -56,11 +56,11 @@ class Deliveries:
         self._beating: dict[int, _Write] = {}
 
     async def run(self) -> None:
-        """Write the gathered rows, and keep them alive in the rhythm of the frames' heartbeat, until cancelled."""
+        """Write batched rows, and renew their leases as often as the frames' heartbeat does, until cancelled."""
         await run_all(self.services)
 
     async def begin(self, job: Job, instance_uid: UUID | None) -> None:
-        """Write the row of a job before it is handled. Two deliveries of one job share it."""
+        """Write a job's row before the job is handled. Two deliveries of one job share it."""
         self._handled[job.key] += 1
         self._beating[job.key] = _Write(job, instance_uid)
         try:
@@ -70,20 +70,20 @@ class Deliveries:
             raise
 
     def leave(self, job: Job) -> None:
-        """Stop keeping a row alive: its job is not answered for, and the sweep hands it out again."""
+        """Stop renewing a row: its job was not answered, and the sweep has it delivered again."""
         self._handled[job.key] -= 1
         if self._handled[job.key] <= 0:
             del self._handled[job.key]
             del self._beating[job.key]
 
     async def end(self, job: Job) -> None:
-        """Remove the row of a job that is answered for, unless another delivery of it is being handled here."""
+        """Remove the row of an answered job, unless this process is handling another delivery of it."""
         self.leave(job)
         if job.key not in self._handled:
             await self._rows.add(_Write(job, is_end=True))
 
     async def beat(self) -> int:
-        """Extend the lease of every row, and write those anew that another delivery removed."""
+        """Renew the lease of every row, and rewrite rows that another delivery removed."""
         beats = [self._rows.add(write) for write in self._beating.values()]
         for failed in await asyncio.gather(*beats, return_exceptions=True):
             if isinstance(failed, BaseException):
@@ -91,7 +91,7 @@ class Deliveries:
         return 0
 
     async def _write_many(self, writes: list[_Write]) -> list[None]:
-        # A job may have ended, or come again, since its write was queued.
+        # A job may have ended, or been delivered again, since its write was queued.
         alive = [one for one in writes if not one.is_end and one.job.key in self._handled]
         ended = [one.job.key for one in writes if one.is_end and one.job.key not in self._handled]
         await self._database.execute(
@@ -111,20 +111,20 @@ class Deliveries:
     # ---- the sweep ------------------------------------------------------------------------------------------------
 
     async def take(self, *, grace: timedelta, limit: int) -> Sequence[Lapsed]:
-        """Take rows whose lease has been over for the grace, for the length of a lease."""
+        """Claim, for one lease, rows whose lease expired at least `grace` ago."""
         rows = await self._database.fetch(
             query("deliveries", "take"), self._engine_id, self._owner, self._lease, grace, limit
         )
         return [Lapsed(**row) for row in rows]
 
     async def remove(self, lapsed: Lapsed) -> None:
-        """Remove a row that was taken, unless a worker got the job meanwhile."""
+        """Remove a claimed row, unless a worker received the job meanwhile."""
         await self._database.execute(
             query("deliveries", "remove"), self._engine_id, lapsed.job_key, self._owner, lapsed.lease_until
         )
 
     async def postpone(self, lapsed: Lapsed, *, grace: timedelta, pause: timedelta) -> None:
-        """Have a row taken again after the pause, by any worker."""
+        """Let any worker claim a row again after the pause."""
         await self._database.execute(
             query("deliveries", "postpone"),
             *(self._engine_id, lapsed.job_key, self._owner, lapsed.lease_until, grace, pause),

@@ -1,4 +1,4 @@
-"""Frames on their way to Postgres and back: deliveries and verdicts as columns, rows as values."""
+"""Conversions of frames: deliveries and verdicts to columns, rows to values."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ _NOTHING = "{}"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A completed run on its way into the frame: what it was based on and what came out."""
+    """A completed run to store in the frame: the payload it was based on, and its output."""
 
     claim: Claim
     instance_uid: UUID
@@ -42,7 +42,7 @@ class Unacknowledged:
 
 
 def opening(deliveries: Iterable[Delivery]) -> tuple[Sequence[object], ...]:
-    """The columns `open` takes, for deliveries in key order: nine per job, then ten per kind of job."""
+    """Return the columns for `open`, given deliveries in key order: nine per job, then ten per kind of job."""
     kinds: dict[object, int] = {}
     rows = []
     for delivery in deliveries:
@@ -76,12 +76,12 @@ def opening(deliveries: Iterable[Delivery]) -> tuple[Sequence[object], ...]:
 
 
 def pushing(deliveries: Sequence[Delivery]) -> list[tuple[object, ...]]:
-    """The columns `push` takes."""
+    """Return the columns for `push`."""
     return list(zip(*map(_delivery_row, deliveries), strict=True))
 
 
 def popping(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
-    """The columns `pop_completed` takes, for verdicts in key order."""
+    """Return the columns for `pop_completed`, given verdicts in key order."""
     return list(zip(*map(_verdict_row, verdicts), strict=True))
 
 
@@ -124,12 +124,12 @@ def _verdict_row(verdict: Verdict) -> tuple[object, ...]:
 
 
 def text_of(values: Mapping[str, object]) -> str:
-    """Flags or correlation keys as the text that becomes `jsonb`."""
+    """Return flags or correlation keys as text for a `jsonb` column."""
     return json.dumps(dict(values)) if values else _NOTHING
 
 
 def opened(row: Row, delivery: Delivery, owner: UUID) -> Claim:
-    """The claim on a frame that `open` made: whatever the row does not tell is what a new frame has."""
+    """Return the claim on a frame that `open` created; fields missing in the row have a new frame's values."""
     return Claim(
         job_key=row["job_key"],
         epoch=1,
@@ -152,7 +152,7 @@ def opened(row: Row, delivery: Delivery, owner: UUID) -> Claim:
 
 
 def mark_twins(claims: dict[int, Claim], deliveries: Iterable[Delivery]) -> dict[int, Claim]:
-    """Mark the claims of one statement, which does not see its own rows: of an element's jobs all but one look."""
+    """Mark possible twins within one statement, which does not see its own rows: all but one job of an element."""
     groups: dict[object, list[Delivery]] = {}
     for delivery in deliveries:
         if delivery.instance_uid is not None and delivery.job.key in claims:
@@ -175,7 +175,7 @@ def _marked(claims: Mapping[int, Claim], group: list[Delivery]) -> Iterator[Clai
 
 
 def claim_of(row: Row) -> Claim:
-    """The claim on a frame that stood before."""
+    """Return the claim on a frame that already existed."""
     return Claim(
         job_key=row["job_key"],
         epoch=row["epoch"],
@@ -214,7 +214,7 @@ def _instance(row: Row) -> InstanceFacts | None:
 
 
 def frame_of(row: Row) -> Frame:
-    """A frame as it stands."""
+    """Return a frame in its current state."""
     values = {name: row[name] for name in _FRAME_FIELDS}
     values["state"] = FrameState(values["state"])
     values["flags"] = json.loads(values["flags"] or _NOTHING)
@@ -223,7 +223,7 @@ def frame_of(row: Row) -> Frame:
 
 
 def unacknowledged_of(row: Row) -> Unacknowledged:
-    """A verdict to send again."""
+    """Return a verdict to send again."""
     return Unacknowledged(
         job_key=row["job_key"],
         verb=row["verb"],

@@ -1,4 +1,4 @@
-"""Job frames: push, pop, replay. Every write is one compare-and-set on epoch and owner."""
+"""Job frames: push, pop, replay. Every write is a compare-and-set on epoch and owner."""
 
 import json
 from collections.abc import Mapping
@@ -30,13 +30,13 @@ from verbworker.stores.sql import query
 
 MAX_INFRASTRUCTURE_RUNS = 100
 _ACK_INTERVAL = 0.1
-# Longer than any statement may take: after this nobody looks at a snapshot from before the copy. `open` counts on it.
+# Longer than any statement may run: no snapshot from before the copy is left after this. `open` relies on it.
 _SETTLED = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldFrame:
-    """How much waits, and for how long at most."""
+    """How many frames wait for a person or for the engine, and the longest wait for the engine."""
 
     held: int
     unacknowledged: int
@@ -73,7 +73,7 @@ class Frames:
         await run_all(self.services)
 
     async def push(self, delivery: Delivery) -> Claim | None:
-        """Claim a delivery (T1, T2, T3, T12), or return None when the frame that stands must decide."""
+        """Claim a delivery (T1, T2, T3, T12), or return None when the existing frame must decide."""
         return await self._open.add(delivery) or await self._push.add(delivery)
 
     async def _open_many(self, deliveries: list[Delivery]) -> list[Claim | None]:
@@ -103,31 +103,31 @@ class Frames:
         return [claims.get(delivery.job.key) for delivery in deliveries]
 
     async def resume(self, job_key: int) -> Claim | None:
-        """Our own claim on a job, when the answer to its push was lost."""
+        """Return our own claim on a job after the answer to its push was lost."""
         row = await self._database.fetchrow(query("frames", "resume"), self.engine_id, job_key, self.owner)
         return None if row is None else claim_of(row)
 
     async def observe(self, job_key: int) -> Frame | None:
-        """Count an unclaimed delivery and read the frame that stands, in the archive too."""
+        """Count an unclaimed delivery and return the existing frame, also from the archive."""
         row = await self._database.fetchrow(query("frames", "observe"), self.engine_id, job_key)
         if row is None:
             row = await self._database.fetchrow(query("frames", "read_archived"), self.engine_id, job_key)
         return None if row is None else frame_of(row)
 
     async def read(self, job_key: int) -> Frame | None:
-        """The frame of a job as it stands."""
+        """Return the current frame of a job."""
         row = await self._database.fetchrow(query("frames", "read"), self.engine_id, job_key)
         return None if row is None else frame_of(row)
 
     async def settle(self, claim: Claim) -> FrameState:
-        """After a lost connection: wait until our own write has ended and say what it left (C5)."""
+        """Wait, after a lost connection, until our own write has ended, and return the resulting state (C5)."""
         row = await self._database.fetchrow(query("frames", "settle"), self.engine_id, claim.job_key)
         if row is None or (row["epoch"], row["owner"]) != (claim.epoch, claim.owner):
             raise Fenced(f"job {claim.job_key} was claimed by another worker")
         return FrameState(row["state"])
 
     async def heartbeat(self, running: Mapping[int, int]) -> set[int]:
-        """Extend the leases of `running` (job key -> epoch) and return the keys that are ours no more."""
+        """Renew the leases of `running` (job key -> epoch) and return the keys that are no longer ours."""
         keys, epochs = list(running), list(running.values())
         rows = await self._database.fetch(
             query("frames", "heartbeat"), self.engine_id, self.owner, self.lease, keys, epochs
@@ -145,12 +145,12 @@ class Frames:
         return _popped(verdict, await self._pop.add(verdict))
 
     async def pop_completed_in(self, connection: Connection, verdict: Verdict) -> bool:
-        """The same as the last statement of the verb's own transaction."""
+        """Store a verdict as the last statement of the verb's own transaction."""
         (popped,) = await self._pop_on(connection, [verdict])
         return _popped(verdict, popped)
 
     async def _pop_many(self, verdicts: list[Verdict]) -> list[bool | None]:
-        # Correlation keys are written once in a while: only then is it worth a second statement, and a transaction.
+        # Correlation keys are rare: only they need a second statement, and therefore a transaction.
         whole = self._database.transaction if any(one.correlation for one in verdicts) else self._database.acquire
         async with whole() as connection:
             return await self._pop_on(connection, verdicts)
@@ -174,7 +174,7 @@ class Frames:
         return await self._fenced("pop_failed", claim, delay, retry.kind, retry.code, retry.message)
 
     async def pop_yielded(self, claim: Claim, yielded: Yielded) -> int | None:
-        """Give a run back without spending a retry (T14). None when that happened too often already."""
+        """Hand a run back without spending a retry (T14). None when that has happened too often."""
         try:
             return await self._fenced(
                 "pop_yielded",
@@ -205,12 +205,12 @@ class Frames:
         return left
 
     async def close(self, job_key: int, epoch: int, *, code: str, message: str, engine_id: str | None = None) -> bool:
-        """End a frame whose job the engine does not have any more; False when it is not as it was seen."""
+        """End a frame whose job the engine no longer has; False when the frame has changed since it was read."""
         place = engine_id or self.engine_id, job_key, epoch, self.owner
         return await self._database.fetchrow(query("frames", "close"), *place, code, message) is not None
 
     async def hold(self, frame: Frame, activated_ms: int, *, code: str, message: str) -> int | None:
-        """Stop a frame whose owner vanished (T8, T9); its new epoch, or None when somebody was quicker."""
+        """Hold a frame whose owner vanished (T8, T9); return its new epoch, or None when another worker was faster."""
         row = await self._database.fetchrow(
             query("frames", "hold"),
             self.engine_id,
@@ -224,23 +224,23 @@ class Frames:
         return None if row is None else row["epoch"]
 
     async def reported(self, job_key: int, epoch: int) -> None:
-        """The engine accepted our report of this epoch (T10)."""
+        """Record that the engine accepted our report of this epoch (T10)."""
         await self._database.execute(query("frames", "reported"), self.engine_id, job_key, epoch, self.owner)
 
     def acknowledge(self, job_key: int, result: str) -> None:
-        """The engine has the verdict (T11). Written soon; if the process dies first, the relay asks again."""
+        """Queue that the engine has the verdict (T11). If the process dies before the write, the relay asks again."""
         self._acks[job_key] = result
 
     async def acknowledge_in(self, connection: Connection | Database, acks: Mapping[int, str]) -> None:
-        """The same now, for one inside the transaction that told the engine."""
+        """Write acknowledgements now, also inside the transaction that informed the engine."""
         for result in sorted(set(acks.values())):
             keys = sorted(key for key, said in acks.items() if said == result)
             await connection.execute(query("frames", "acknowledge"), self.engine_id, keys, result)
 
     async def flush(self) -> int:
-        """Write the acknowledgements gathered so far and return 0; what cannot be written is kept for the next time.
+        """Write the queued acknowledgements and return 0; those that cannot be written are kept for the next time.
 
-        It asks for no second call: what comes meanwhile shares the statement of the next tick.
+        It requests no second call: acknowledgements that arrive meanwhile share the statement of the next tick.
         """
         acks, self._acks = self._acks, {}
         try:
@@ -251,14 +251,14 @@ class Frames:
         return 0
 
     async def unacknowledged(self, *, older_than: timedelta, hold: timedelta, limit: int) -> list[Unacknowledged]:
-        """Verdicts to send again; each is offered to nobody else for `hold`."""
+        """Return verdicts to send again; no other caller gets them for `hold`."""
         rows = await self._database.fetch(query("frames", "relay"), self.engine_id, older_than, hold, limit)
         return [unacknowledged_of(row) for row in rows]
 
     async def release(
         self, frame: Frame, *, retries: int, new_key: str | None = None, by: str = "", reason: str = ""
     ) -> tuple[int, int] | None:
-        """Let a held frame run again (T12), as new with `new_key` (T13). None when it is not held any more."""
+        """Let a held frame run again (T12), as new with `new_key` (T13). None when it is no longer held."""
         row = await self._database.fetchrow(
             query("frames", "release"),
             self.engine_id,
@@ -273,7 +273,7 @@ class Frames:
         return None if row is None else (row["retries_left"], row["generation"])
 
     async def archive(self, *, older_than: timedelta, settled: timedelta = _SETTLED, limit: int = 5000) -> int:
-        """Copy acknowledged frames into the archive and return how many; after `settled` they leave the hot table."""
+        """Copy acknowledged frames to the archive and return how many; after `settled` they leave the hot table."""
         async with self._database.acquire() as connection:
             await connection.fetch(query("frames", "prune"), settled, limit)
             await connection.fetch(query("frames", "archive_months"), older_than)
@@ -281,26 +281,26 @@ class Frames:
         return copied
 
     async def waiting(self) -> HeldFrame:
-        """What waits for a person and what waits for the engine."""
+        """Return how much waits for a person and for the engine."""
         row = await self._database.fetchrow(query("frames", "held"), self.engine_id)
         return (
             HeldFrame(row["held"], row["unacknowledged"], row["oldest_unacknowledged"]) if row else HeldFrame(0, 0, 0.0)
         )
 
     async def note(self, job_key: int, kind: str, *, epoch: int | None = None, detail: str = "") -> None:
-        """Keep something out of the ordinary for `frames explain`."""
+        """Record something unusual for `frames explain`."""
         await self._database.execute(query("frames", "note"), self.engine_id, job_key, kind, epoch, self.owner, detail)
 
     async def quarantine(self, job_key: int, delivery: Mapping[str, object]) -> None:
-        """Keep a delivery that carries another job's key; nothing of the frame is replayed."""
+        """Store a delivery that carries another job's key; nothing of the frame is replayed."""
         seen = json.dumps(delivery, default=str)
         await self._database.execute(query("frames", "quarantine"), self.engine_id, job_key, seen)
 
     async def displace(self, frame: Frame, delivery: Delivery) -> bool:
-        """Make room for a job that the engine gave this frame's key to; False when the delivery is not vouched for.
+        """Archive a frame whose key the engine gave to another job; False when the delivery is not proven genuine.
 
-        A broker that lost its last records gives keys out again, and a recreated one too. Its instance vouches for a
-        delivery with a payload of its own.
+        A broker that lost its last records reuses keys, and so does a recreated one. A delivery is genuine when its
+        payload is one of its instance's own.
         """
         if frame.archived or delivery.instance_uid is None:
             return False
@@ -323,7 +323,7 @@ class Frames:
         return True
 
     async def boot(self, *, name: str, host: str, pid: int) -> None:
-        """Give this process boot a name."""
+        """Record a name for this process boot."""
         await self._database.execute(query("frames", "boot"), self.owner, name, host, pid)
 
 

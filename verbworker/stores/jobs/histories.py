@@ -1,4 +1,4 @@
-"""Histories: everything the database knows of one job, read for a person."""
+"""Histories: everything the database knows about one job, for people to read."""
 
 import json
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from verbworker.stores.sql import query
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A frame without its payload, as it stood at `now`."""
+    """A frame without its payload, as of `now`."""
 
     job_key: int
     process_id: str
@@ -58,7 +58,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class FrameEvent:
-    """One thing that happened; `facts` are its details by name, `detail` its words where it has no facts."""
+    """One thing that happened; `facts` are its details by name, `detail` its text when it has no facts."""
 
     at: datetime
     kind: str
@@ -89,7 +89,7 @@ class Histories:
         self._engine_id = engine_id
 
     async def read(self, job_key: int) -> History | None:
-        """Everything known of a job, or None when it never had a frame."""
+        """Return everything known about a job, or None when it never had a frame."""
         row = await self._database.fetchrow(query("histories", "frame"), self._engine_id, job_key)
         if row is None:
             return None
@@ -105,7 +105,7 @@ class Histories:
         return {row["owner"]: f"{row['name']} (host {row['host']}, pid {row['pid']})" for row in rows}
 
     async def list(self, state: FrameState, *, limit: int) -> "list[dict[str, object]]":
-        """The frames in one state, those that wait longest first."""
+        """Return the frames in one state, longest waiting first."""
         rows = await self._database.fetch(query("histories", "list"), self._engine_id, state.value, limit)
         return [dict(row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Frames whose owner's lease is over: the sweep takes them, decides, and closes those whose job is gone."""
+"""Frames with an expired lease: the sweep claims them, decides, and closes those whose job is gone."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from verbworker.stores.sql import query
 
 @dataclass(frozen=True, slots=True)
 class SweptFrame:
-    """A frame the sweep took: as it stood, with its old owner and lease, but under the new epoch."""
+    """A frame the sweep claimed: with its previous state, owner and lease, but the new epoch."""
 
     frame: Frame
     entry_id: UUID | None
@@ -24,7 +24,7 @@ class SweptFrame:
 
 @dataclass(frozen=True, slots=True)
 class Doubtful:
-    """A frame that the engine was told of, and the engine's job to ask for: its own, or the one that walks an undo."""
+    """A frame reported to the engine, and the engine job to ask about: its own, or the one that walks an undo."""
 
     engine_id: str
     job_key: int
@@ -36,7 +36,7 @@ class Doubtful:
 
 
 class ExpiredLeases:
-    """What the sweep of one process does to frames. Every write is one compare-and-set on the epoch it took."""
+    """The sweep's writes to frames. Every write is a compare-and-set on the epoch it claimed."""
 
     def __init__(self, database: Database, frames: Frames, *, grace: timedelta) -> None:
         self._database = database
@@ -46,19 +46,19 @@ class ExpiredLeases:
         self.grace = grace
 
     async def open(self, limit: int) -> list[int]:
-        """The keys of the frames that may have to be taken one day, the oldest lease first."""
+        """Return the keys of frames that the sweep may have to claim later, oldest lease first."""
         rows = await self._database.fetch(query("leases", "open"), self._engine_id, limit)
         return [row["job_key"] for row in rows]
 
     async def take(self, keys: Sequence[int], limit: int) -> list[SweptFrame]:
-        """Take those of `keys` whose lease has been over for the grace; no other worker takes them for a lease."""
+        """Claim those of `keys` whose lease expired at least `grace` ago; other workers skip them for one lease."""
         rows = await self._database.fetch(
             query("leases", "take"),
             self._engine_id,
             self._owner,
             self._lease,
             self.grace,
-            # A failure that is due this long and was not claimed went to a worker that died before it could.
+            # A failure due for this long without a claim went to a worker that died before claiming it.
             self._lease * 2,
             limit,
             keys,
@@ -66,7 +66,7 @@ class ExpiredLeases:
         return [SweptFrame(frame_of(row), row["entry_id"]) for row in rows]
 
     async def run_again(self, abandoned: Sequence[SweptFrame]) -> set[int]:
-        """Give abandoned runs to their next delivery; returns the keys of those that were still ours."""
+        """Leave abandoned runs to their next delivery; return the keys that were still ours."""
         ordered = sorted((one.frame for one in abandoned), key=lambda frame: frame.job_key)
         rows = await self._database.fetch(
             query("leases", "run_again"),
@@ -79,7 +79,7 @@ class ExpiredLeases:
         return {row["job_key"] for row in rows}
 
     async def hold(self, taken: SweptFrame, step: FrameStep, incident: Incident) -> bool:
-        """Stop an abandoned run for a person; False when it is not ours any more."""
+        """Hold an abandoned run for a person; False when it is no longer ours."""
         frame = taken.frame
         row = await self._database.fetchrow(
             query("leases", "hold"),
@@ -95,7 +95,7 @@ class ExpiredLeases:
         return row is not None
 
     async def note(self, taken: SweptFrame, step: FrameStep) -> None:
-        """Keep for `frames explain` that the sweep repeated a report."""
+        """Record for `frames explain` that the sweep repeated a report."""
         frame = taken.frame
         await self._database.execute(
             query("frames", "note"),
@@ -103,14 +103,14 @@ class ExpiredLeases:
         )
 
     async def postpone(self, taken: SweptFrame, pause: timedelta) -> None:
-        """Have a frame whose report was not accepted taken again after the pause, by any worker."""
+        """Let any worker claim a frame again after the pause; its report was not accepted."""
         frame = taken.frame
         await self._database.execute(
             query("leases", "postpone"), self._engine_id, frame.job_key, self._owner, frame.epoch, self.grace, pause
         )
 
     async def ask(self, *, ended_every: timedelta, held_every: timedelta, limit: int) -> list[Doubtful]:
-        """Frames whose job may be gone: of ended entries, and after a while every one that waits for a person."""
+        """Return frames whose job may be gone: of ended entries and, after `held_every`, all that wait for a person."""
         rows = await self._database.fetch(
             query("leases", "ask"), self._engine_id, self.grace, ended_every, held_every, limit
         )
@@ -118,6 +118,6 @@ class ExpiredLeases:
 
 
 def _detail(step: FrameStep, frame: Frame, **more: str) -> str:
-    """What `frames explain` tells of a sweep."""
+    """Return the details of a sweep for `frames explain`."""
     known = {"from": frame.owner, "lease_until": frame.lease_until.isoformat(), "runs": frame.runs}
     return json.dumps({"decision": step.value, **known, **more}, default=str)

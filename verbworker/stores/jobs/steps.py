@@ -1,4 +1,4 @@
-"""Steps: the frames of one step of one instance, under whatever job keys the engine handed it out."""
+"""Steps: the frames of one step of one instance, under all job keys the engine delivered it with."""
 
 import json
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Twin:
     acked_at: datetime | None
     process_instance_key: int
     activated_ms: int
-    is_heard: bool  # whether what it made, or something later, came with the job
+    is_heard: bool  # whether its output, or a later one, came with the job
 
 
 class Steps:
@@ -41,19 +41,19 @@ class Steps:
         self._engine_id = engine_id
 
     async def twins(self, job: Job, instance_uid: UUID, input_hash: bytes, *, is_once: bool) -> list[Twin]:
-        """Return the frames of other jobs of this job's step; of an element entered once, whatever their input."""
+        """Return the frames of other jobs of this job's step; for an element entered once, with any input."""
         return await self.twins_in(self._database, job, instance_uid, input_hash, is_once=is_once)
 
     async def twins_in(
         self, connection: Connection | Database, job: Job, instance_uid: UUID, input_hash: bytes, *, is_once: bool
     ) -> list[Twin]:
-        """Return them as a transaction sees them."""
+        """Return the same, as seen by a transaction."""
         place = self._engine_id, instance_uid, job.key, job.element_id, input_hash, is_once
         rows = await connection.fetch(query("steps", "twins"), *place)
         return [Twin(**{**row, "state": FrameState(row["state"])}) for row in rows]
 
     async def repeat(self, claim: Claim, twin: Twin) -> Completed:
-        """Store a completed twin's verdict as this claim's own and return it; raises `Fenced`."""
+        """Store a completed twin's verdict as this claim's own and return it; raise `Fenced` when the claim is lost."""
         row = await self._database.fetchrow(query("steps", "repeat"), *self._of(claim), twin.job_key)
         if row is None:
             raise Fenced(f"job {claim.job_key} was claimed by another worker")
@@ -61,12 +61,12 @@ class Steps:
         return Completed(row["output"], row["output_seal"], flags, correlation)
 
     async def succeed(self, claim: Claim, twin: Twin) -> str | None:
-        """Close a twin that stopped and take its idempotency key over; None when it moved on meanwhile."""
+        """Close a twin that stopped and take over its idempotency key; None when the twin moved on meanwhile."""
         row = await self._database.fetchrow(query("steps", "succeed"), *self._of(claim), twin.job_key, twin.epoch)
         return None if row is None else row["idempotency_key"]
 
     async def is_cleared(self, claim: Claim) -> bool:
-        """Return whether a person has released this claim's frame after it was held as ambiguous."""
+        """Return whether a person released this claim's frame after it was held as ambiguous."""
         row = await self._database.fetchrow(query("steps", "is_cleared"), self._engine_id, claim.job_key)
         return row is not None and bool(row["is_cleared"])
 

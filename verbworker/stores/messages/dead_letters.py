@@ -1,4 +1,4 @@
-"""Dead letters: messages that could not be delivered, until a person redelivers or discards each."""
+"""Dead letters: undeliverable messages, until a person redelivers or discards each."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +18,7 @@ _MOST_OF_A_BODY: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One letter as people see it: why, of which message, and what became of it. Never what is inside."""
+    """One dead letter for display: reason, message and resolution. Never the payload."""
 
     letter_id: UUID
     tenant_id: str
@@ -38,14 +38,14 @@ class DeadLetter:
 
 
 class DeadLetters:
-    """The letters in their database."""
+    """The dead letters of one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._runbook = Runbook(database)
 
     async def bury(self, inbox: Inbox, claimed: Claimed, why: Undeliverable) -> UUID | None:
-        """Give a message up and tell its entry, in one commit; None when the claim is lost."""
+        """Give up on a message and record that in its entry, in one commit; None when the claim is lost."""
         async with self._database.transaction() as connection:
             if not await inbox.bury_in(connection, claimed, why.reason):
                 return None
@@ -73,32 +73,32 @@ class DeadLetters:
             return letter_id
 
     async def bury_unreadable(self, tenant_id: str, body: bytes, reason: str, *, sent_by: str) -> None:
-        """Keep what was sent and could not be read, as far as it is worth keeping."""
+        """Store the start of a body that could not be parsed."""
         await self._database.execute(
             query("dead_letters", "write_unreadable"), tenant_id, reason[:1000], body[:_MOST_OF_A_BODY], sent_by
         )
 
     async def list(self, tenant_id: str, *, resolved: bool = False, limit: int = 100) -> list[DeadLetter]:
-        """A tenant's letters, the oldest first; with `resolved` also those that need nobody any more."""
+        """Return a tenant's letters, oldest first; with `resolved` also those already resolved."""
         rows = await self._database.fetch(query("dead_letters", "list"), tenant_id, resolved, limit)
         return [DeadLetter(**row) for row in rows]
 
     async def read(self, letter_id: UUID, tenant_id: str) -> DeadLetter:
-        """One letter; `NotFound` when there is none, or it is another tenant's."""
+        """Return one letter; raise `NotFound` when it does not exist or is another tenant's."""
         row = await self._database.fetchrow(query("dead_letters", "read"), letter_id, tenant_id)
         if row is None:
             raise NotFound(f"there is no dead letter {letter_id}")
         return DeadLetter(**row)
 
     async def open_of(self, tenant_id: str, message_id: str) -> UUID | None:
-        """The letter of a message that waits for somebody to decide."""
+        """Return the letter of a message that still waits for a decision."""
         row = await self._database.fetchrow(query("dead_letters", "open_of"), tenant_id, message_id)
         return None if row is None else row["letter_id"]
 
     async def redeliver(
         self, letter_id: UUID, tenant_id: str, *, by: str, reason: str, key: str | None = None
     ) -> DeadLetter:
-        """Have a message delivered again, once; `RequestConflict` says who decided otherwise and when."""
+        """Deliver a message again, once; `RequestConflict` reports who decided otherwise and when."""
         if key is not None and not key.strip():
             raise MessageInvalid("the correlation key is blank: give the one of the case, or none to keep the old one")
         letter = await self.read(letter_id, tenant_id)
@@ -114,7 +114,7 @@ class DeadLetters:
         raise await self._decided(letter_id, tenant_id)
 
     async def discard(self, letter_id: UUID, tenant_id: str, *, by: str, reason: str) -> DeadLetter:
-        """Give a message up for good, once; `RequestConflict` says who decided otherwise and when."""
+        """Give up on a message for good, once; `RequestConflict` reports who decided otherwise and when."""
         letter = await self.read(letter_id, tenant_id)
         async with self._database.transaction() as connection:
             if letter.message_id is not None:

@@ -1,4 +1,4 @@
-"""Handing off: a step of one case sends a message to another case, in its own transaction."""
+"""Hand-off: a step of one case sends a message to another case, in its own transaction."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -23,10 +23,10 @@ async def hand_off(
     message_id: str | None = None,
     ttl: timedelta = DEFAULT_TTL,
 ) -> str:
-    """Send a message to another case of the same tenant; it is sent exactly when this step is done.
+    """Send a message to another case of the same tenant, exactly when this step completes.
 
-    For transactional verbs. The message waits for its case as long as `ttl`. Returns its id, which is the same in
-    every run of the step unless you give one.
+    For transactional verbs. The message waits for its case up to `ttl`. Returns the message's ID, which is the same in
+    every run of the step unless you pass one.
     """
     fields = {
         "message_name": message_name,
@@ -60,7 +60,7 @@ async def hand_off(
 
 
 async def _require_same(call: Call, message_id: str, body_hash: bytes) -> None:
-    """Nothing was written: fine when the same message was sent before, and a mistake otherwise."""
+    """Check, when nothing was written, that the same message was sent before."""
     earlier = await call.db.fetchval(query("handoff", "sent"), call.tenant_id, message_id)
     if earlier is None:
         raise PermanentContract(f"{call.verb} hands off outside of a process", code="NoProcess")

@@ -1,4 +1,4 @@
-"""The inbox: messages from outside, kept from before their sender hears of it until a case has read them."""
+"""The inbox: messages from outside, stored before their sender gets an answer and kept until a case has read them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from verbworker.stores.database import Connection, Database, Row
 from verbworker.stores.sql import query
 
 SLACK = timedelta(minutes=1)
-"""How much later than the engine we give a message up: it may have been read, and we hear of it late."""
+"""How much later than the engine we give up on a message: it may have been read, and we learn of that late."""
 
 _NOW = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What the inbox made of a message: whether it is new, and where it stands."""
+    """The result of receiving a message: whether it is new, and its state."""
 
     is_new: bool
     state: str
@@ -32,7 +32,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A claimed message on its way: what the engine will be told, and nothing of what is inside."""
+    """A claimed message to deliver: what the engine will receive, without the payload."""
 
     tenant_id: str
     message_id: str
@@ -51,7 +51,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class EndedWait:
-    """A wait by its element and the payload it was reached with, where these name one visit."""
+    """A wait, by its element and the payload it was reached with, where these identify one visit."""
 
     element_id: str | None
     input_hash: bytes | None
@@ -61,7 +61,7 @@ UNNAMED = EndedWait(None, None)
 
 
 class Inbox:
-    """The messages for one engine. Every write of a delivery holds only while the claim is ours."""
+    """The messages for one engine. Every write of a delivery applies only while the claim is ours."""
 
     def __init__(self, database: Database, *, engine_id: str, owner: UUID) -> None:
         self._database = database
@@ -72,9 +72,9 @@ class Inbox:
     async def receive(
         self, message: Message, *, sent_by: str, ttl: timedelta, keep_for: timedelta | None = None
     ) -> Receipt:
-        """Keep a message; a repetition is accepted again. `RequestConflict` when its id has another body.
+        """Store a message; a repetition is accepted again. `RequestConflict` when its ID has another body.
 
-        With `keep_for` nobody else delivers it for so long.
+        With `keep_for`, only this process may deliver it for that long.
         """
         body_hash = message.body_hash()
         async with self._database.transaction() as connection:
@@ -108,17 +108,17 @@ class Inbox:
         return Receipt(is_new=False, state=row["state"])
 
     async def claim(self, limit: int, *, patience: timedelta) -> list[Claimed]:
-        """Take what is due. Whoever dies with it loses it after `patience`."""
+        """Claim due messages. The claim of a process that dies expires after the timeout."""
         rows = await self._database.fetch(query("inbox", "claim"), self._engine_id, self._owner, limit, patience)
         return [Claimed(**row) for row in rows]
 
     async def seize(self, tenant_id: str, message_id: str, *, patience: timedelta) -> Claimed | None:
-        """Take one message to deliver it now; None when somebody else is at it or it needs no delivery."""
+        """Claim one message to deliver it now; None when it is claimed already or needs no delivery."""
         row = await self._database.fetchrow(query("inbox", "seize"), tenant_id, message_id, self._owner, patience)
         return None if row is None else Claimed(**row)
 
     async def candidates(self, claimed: Claimed, declared: Mapping[str, str]) -> list[Candidate]:
-        """The instances a message could mean, given the workflow verbs that take it and the keys they take it by."""
+        """Return the instances a message may be for, given the workflow verbs that take it and their key names."""
         rows = await self._database.fetch(
             query("inbox", "candidates"),
             self._engine_id,
@@ -129,23 +129,23 @@ class Inbox:
         return [Candidate(**row) for row in rows]
 
     async def aim(self, claimed: Claimed, instance_uid: UUID) -> bool:
-        """Note whom a message is for, before the engine hears of it; False when the claim is lost."""
+        """Record the instance a message is for, before the engine receives it; False when the claim is lost."""
         return await self._fenced("aim", claimed, instance_uid)
 
     async def sent(self, claimed: Claimed, *, slack: timedelta = SLACK) -> bool:
-        """The engine has it; False when a case has read it already."""
+        """Record that the engine has it; False when a case has already read it."""
         return await self._fenced("sent", claimed, slack)
 
     async def postpone(self, claimed: Claimed, *, by: timedelta, reason: str) -> None:
-        """Look again later, and remember why."""
+        """Retry later, and record why."""
         await self._database.execute(query("inbox", "postpone"), *self._key(claimed), by, reason[:1000])
 
     async def bury_in(self, connection: Connection, claimed: Claimed, reason: str) -> bool:
-        """Give a message up, inside the transaction that writes its dead letter; False when the claim is lost."""
+        """Give up on a message, in the transaction that writes its dead letter; False when the claim is lost."""
         return await connection.fetchval(query("inbox", "bury"), *self._key(claimed), reason) is not None
 
     async def strand(self) -> None:
-        """Make due whatever the engine still keeps for a case that has ended."""
+        """Make messages due that the engine still holds for an ended case."""
         await self._database.execute(query("inbox", "strand"), self._engine_id)
 
     async def consume_in(
@@ -157,17 +157,17 @@ class Inbox:
         *,
         ended: EndedWait = UNNAMED,
     ) -> ReceivedMessage | None:
-        """A wait of an instance has ended: the message that ended it, told to its entry once.
+        """Return the message that ended a wait of an instance, and record it in the entry once.
 
-        None when no message of ours was under way, or when one had ended this very wait before; of a wait without a
-        name the caller makes sure that it asks once.
+        None when no message of ours was under way, or when one already ended this very wait. For a wait without a name
+        the caller must ensure that it asks only once.
         """
         what = instance_uid, message_name, correlation_key, ended.element_id, ended.input_hash
         row = await connection.fetchrow(query("inbox", "consume"), *what)
         if row is None:
             return None
         if row["was_dead"]:
-            # Given up, and read all the same: there is nothing left for a person to do.
+            # Given up, but read after all: a person has nothing left to do.
             await connection.execute(query("inbox", "lift"), row["tenant_id"], row["message_id"], row["generation"])
         entry_id = await connection.fetchval(query("inbox", "entry_of"), instance_uid)
         if entry_id is not None:
@@ -179,30 +179,30 @@ class Inbox:
     async def has_ended_in(
         self, connection: Connection, instance_uid: UUID, message_name: str, ended: EndedWait
     ) -> bool:
-        """Return whether a message ended this very wait before."""
+        """Return whether a message already ended this very wait."""
         what = instance_uid, message_name, ended.element_id, ended.input_hash
         return bool(await connection.fetchval(query("inbox", "has_ended"), *what))
 
     async def forget_in(self, connection: Connection, instance_uid: UUID, message_name: str, ended: EndedWait) -> None:
-        """The engine waits again where a message ended the wait: have that message sent once more."""
+        """Have a message sent again: the engine waits again where it had ended the wait."""
         what = instance_uid, message_name, ended.element_id, ended.input_hash
         await connection.execute(query("inbox", "forget"), *what)
 
     async def claim_forgotten(self, limit: int, *, patience: timedelta) -> list[Claimed]:
-        """Take the messages that the engine forgot and waits for."""
+        """Claim messages that the engine forgot and waits for."""
         rows = await self._database.fetch(query("inbox", "claim_forgotten"), self._engine_id, limit, patience)
         return [Claimed(**row) for row in rows if not row["is_over"]]
 
     async def resent(self, claimed: Claimed) -> None:
-        """The engine has a message again that it had forgotten."""
+        """Record that the engine again has a message it had forgotten."""
         await self._database.execute(query("inbox", "resent"), claimed.tenant_id, claimed.message_id)
 
     async def received(self, instance_uid: UUID) -> list[ReceivedMessage]:
-        """The messages that an instance has read, in the order in which it read them."""
+        """Return the messages an instance has read, in that order."""
         return [_received(row) for row in await self._database.fetch(query("inbox", "received"), instance_uid)]
 
     async def backlog(self) -> tuple[int, float]:
-        """How many messages wait to be delivered, and since how many seconds the oldest does."""
+        """Return how many messages wait for delivery, and for how many seconds the oldest has."""
         row = await self._database.fetchrow(query("inbox", "backlog"), self._engine_id)
         assert row is not None
         return row["waiting"], row["oldest"] or 0.0
@@ -226,7 +226,7 @@ def _received(row: Row) -> ReceivedMessage:
 
 
 def _told(row: Row) -> dict[str, Any]:
-    """What the runbook says of a message: everything that finds it again, nothing of what is inside."""
+    """Return a message's details for the runbook: everything needed to find it, nothing of its payload."""
     names = ("message_name", "message_id", "correlation_key", "correlation_id", "causation_id", "traceparent")
     return {name: row[name] for name in names if row[name] is not None} | {
         "received_at": row["received_at"].isoformat()

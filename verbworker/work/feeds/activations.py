@@ -1,8 +1,8 @@
 """Keep the engine's activation of every delivered job alive until the job is done.
 
-The engine hands a job out for a few seconds only, so that a worker that stops reading holds up nothing for long:
-Zeebe 8.6 pushes also to a stopped process, and pushes there again what timed out. A job that is done quickly costs no
-further command. One that takes longer gets its whole timeout by one command, also while it still waits to be claimed.
+The engine hands a job out for a few seconds only, so that a worker that stops reading blocks nothing for long: Zeebe
+8.6 pushes even to a stopped process, and pushes timed-out jobs there again. A job that finishes quickly costs no
+further command. One that takes longer gets its whole timeout by one command, even while it still waits to be claimed.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ from verbworker.work.jobs.job_commands import WaitingJobs
 _log = logging.getLogger(__name__)
 
 FIRST_TIMEOUT_MS = 5_000
-"""How long a job is handed out for. A stopped worker holds it that long, plus the second in which Zeebe looks again."""
+"""The timeout of a new activation. A stopped worker holds a job that long, plus the second until Zeebe looks again."""
 
-# Two of five seconds: quick jobs are done by then, and three seconds are left for a slow loop and a slow engine.
+# Two of five seconds: quick jobs are done by then, and three seconds remain for a slow loop and a slow engine.
 _EXTEND_AFTER = 0.4
 _LOOK_EVERY = 0.25
-# Zeebe answers one UpdateJobTimeout in 2-5 ms; sixteen at a time keep a batch of 500 jobs under 200 ms.
+# One UpdateJobTimeout takes Zeebe 2-5 ms: with sixteen concurrent calls, 500 jobs take less than 200 ms.
 _CONCURRENT_EXTENSIONS = 16
 
 
 def first_timeout_ms(timeout_ms: int) -> int:
-    """For how long a job is asked that may take `timeout_ms`."""
+    """Return the first timeout to request for a job that may take `timeout_ms`."""
     return min(timeout_ms, FIRST_TIMEOUT_MS)
 
 
 class _Activation:
-    """One delivery under way: when its timeout must be extended, and whether it is done."""
+    """One delivery in progress: when its timeout must be extended, and whether it is done."""
 
     def __init__(self, job: Job, due_at: float) -> None:
         self.job = job
@@ -45,7 +45,7 @@ class _Activation:
 class Activations:
     """Extends jobs that outlive their first timeout to the timeout of their kind, each once.
 
-    Whoever runs a job beyond that timeout extends it further: the heart for verbs, the desk of compensation for itself.
+    Beyond that timeout, `Leases` extends verbs, and the compensation handler extends its own jobs.
     """
 
     def __init__(self, engine: WaitingJobs) -> None:
@@ -55,7 +55,7 @@ class Activations:
 
     @contextmanager
     def held(self, job: Job) -> Iterator[None]:
-        """Keep a job's activation while it is worked on."""
+        """Keep a job's activation alive while it is worked on."""
         after = first_timeout_ms(job.timeout_ms) / 1000 * _EXTEND_AFTER
         activation = _Activation(job, asyncio.get_running_loop().time() + after)
         self._waiting.add(activation)
@@ -79,7 +79,7 @@ class Activations:
         try:
             await self._engine.extend(job.key, job.timeout_ms)
         except (JobGone, JobNotActive) as error:
-            # Too late, or ended in the engine. The frame or the desk finds out what that means for the job.
+            # Too late, or ended in the engine. The frame or the handler finds out what that means for the job.
             _log.info("engine timeout not extended", extra={"job_key": job.key, "reason": str(error)})
         except EngineError:
             if not activation.is_done:

@@ -1,4 +1,4 @@
-"""The feed of one verb: jobs pushed while little happens, polled in batches while much does."""
+"""The feed of one verb: jobs are pushed under light load, and polled in batches under heavy load."""
 
 import asyncio
 import logging
@@ -27,24 +27,24 @@ _CALM = 5.0
 _SHORT_LIVED = 1.0
 _BRISK_PAUSE = 0.5
 _LATELY = 30.0
-# The engine ends a stream that nobody renewed, so a stopped worker gets no jobs for longer than that (12 s on Zeebe).
+# The engine ends a stream that is not renewed, so a stopped worker gets no jobs after that (12 s on Zeebe).
 _RENEW_AFTER = 9.0
-# Zeebe's streams end by themselves after 10 s, drained within 1.3 s more; until then both bring jobs. Closing one
-# sooner would give back what the gateway still pushes to it, and such a job comes again some tenths of a second later.
+# Zeebe's streams end by themselves after 10 s and drain within 1.3 s more; until then both bring jobs. Closing one
+# sooner would return what the gateway still pushes to it, and such a job is redelivered some tenths of a second later.
 _OVERLAP = 2.5
 _CLOSE_WITHIN = 1.0
 
 
 class Feed:
-    """Takes jobs of one verb, never more than there are slots, and hands each with its slot to `start`.
+    """Takes jobs of one verb, never more than there are slots, and passes each with its slot to `start`.
 
-    Jobs are asked for with a short first timeout: `Activations` extends those that take longer. A stream is renewed
-    every few seconds for the same reason: a worker that stops loses its streams and holds up nothing for long.
+    Jobs are requested with a short first timeout: `Activations` extends those that take longer. A stream is renewed
+    every few seconds for the same reason: a worker that stops loses its streams and blocks nothing for long.
 
-    Polling never stops. Which jobs an engine pushes differs: Zeebe 8.6 pushes timed-out jobs again, to any stream that
-    is open; 8.10 does not; none pushes what was there before the stream.
+    Polling never stops. Engines differ in what they push: Zeebe 8.6 pushes timed-out jobs again, to any open stream;
+    8.10 does not; none pushes jobs that are older than the stream.
 
-    A bug in one of its loops ends none of them: it is logged, counted and shown by `troubles`, and the loop goes on.
+    A bug does not end a loop: it is logged, counted and shown by `troubles`, and the loop continues.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Feed:
         self._troubles: dict[str, str] = {}
 
     async def run(self) -> None:
-        """Feed until stopped. Cancelled, it ends at once, and what a poll would have brought stays locked."""
+        """Feed until stopped. When cancelled it ends immediately, and jobs of an open poll stay locked."""
         self._load = replace(self._load, at=asyncio.get_running_loop().time())
         async with asyncio.TaskGroup() as tasks:
             others = [tasks.create_task(self._keep_going("load", self._watch_load))]
@@ -95,38 +95,38 @@ class Feed:
                 polling.cancel()
 
     def stop(self) -> None:
-        """Ask for no more. A poll under way is waited for and what it brings is handed over: it is locked for us."""
+        """Stop asking for jobs. A poll in progress is awaited and its jobs are started: they are locked for us."""
         self._stopping.set()
 
     def silence(self, now: float) -> float:
-        """How long the engine has owed an answer; a feed whose slots are all at work asks for nothing."""
+        """Return how long an answer of the engine has been overdue; a feed without a free slot asks for nothing."""
         is_full = not self._is_owed and self._slots.free == 0
         return 0.0 if is_full else now - self._heard_at
 
     def caught_up_for(self, now: float) -> float:
-        """How long every poll was answered; 0 unless the engine lately had fewer jobs than there were slots."""
+        """Return how long every poll was answered; 0 unless the engine lately had fewer jobs than there were slots."""
         lately = max(_LATELY, 3 * self._wait_ms / 1000)
         if self._answered_since is None or now - self._emptied_at > lately:
             return 0.0
         return now - self._answered_since
 
     def troubles(self) -> list[str]:
-        """The loops of this feed whose last pass ended with a bug, each with what and where."""
+        """Return the loops of this feed whose last pass ended with a bug, each with its error and place."""
         return [f"{loop} of {self._ask.type}: {trouble}" for loop, trouble in self._troubles.items()]
 
     # ---- loops -------------------------------------------------------------------------------------------------
 
     async def _keep_going(self, loop: str, step: Callable[[], Awaitable[None]]) -> None:
-        """Repeat a step until stopped. After an unexpected error the loop goes on, later and later."""
+        """Repeat a step until stopped. After an unexpected error the loop continues, with growing pauses."""
         failures = 0
         while not self._stopping.is_set():
             try:
                 await step()
             except (Exception, asyncio.CancelledError) as error:
                 if _is_being_cancelled():
-                    # An error on the way out must not keep a cancelled loop alive.
+                    # An error during cancellation must not keep a cancelled loop alive.
                     raise asyncio.CancelledError from error
-                # A cancellation that is none of ours leaked out of a library: the loop would end without a word.
+                # A cancellation that is not ours leaked out of a library: the loop would end silently.
                 failures += 1
                 self._report(loop, error)
                 await self._pause(backoff(failures, random.random()))
@@ -135,7 +135,7 @@ class Feed:
                 self._troubles.pop(loop, None)
 
     def _report(self, loop: str, error: BaseException) -> None:
-        """Say what went wrong and where; a group is as good as its first error."""
+        """Report what failed and where; a group is represented by its first error."""
         cause = error
         while isinstance(cause, BaseExceptionGroup):
             cause = cause.exceptions[0]
@@ -157,7 +157,7 @@ class Feed:
                 await self._stopping.wait()
 
     def _hand_over(self, job: Job, reservation: Reservation) -> None:
-        """Start a job in a slot of its own. What cannot be started keeps no slot, and the engine delivers it again."""
+        """Start a job in its own slot. A job that cannot be started keeps no slot, and the engine redelivers it."""
         slot = reservation.assign()
         self._arrived += 1
         try:
@@ -192,7 +192,7 @@ class Feed:
             await self._pause(pause)
 
     async def _poll_once(self, in_vain: int) -> float:
-        """Ask once, after `in_vain` times in vain; returns how many seconds to wait before the next time."""
+        """Poll once, after `in_vain` polls without success; return how many seconds to wait before the next."""
         with await self._slots.reserve(most=self._poll_size(), patience=_LINGER) as reservation:
             began = asyncio.get_running_loop().time()
             if not self._is_owed:
@@ -207,12 +207,12 @@ class Feed:
         self._slots.praise(len(jobs))
         if jobs or self._heard_at - began >= self._wait_ms / 2000:
             return 0.0
-        # A gateway that does not wait for jobs, as it was asked to, is not asked again at once.
+        # A gateway that ignores the requested wait for jobs is not polled again immediately.
         return backoff(in_vain, random.random(), cap=_BRISK_PAUSE)
 
     def _poll_size(self) -> int:
         if self._streaming and self._idle.is_set():
-            # The stream brings what is new; a few slots suffice for what only a poll can get.
+            # The stream brings new jobs; a few slots suffice for those that only a poll can get.
             return max(1, min(self._most, self._slots.free // 4))
         return self._most
 
@@ -231,7 +231,7 @@ class Feed:
         return jobs
 
     def _complain(self, error: EngineError, failures: int) -> float:
-        """Adapt to what the engine said; returns how many seconds to wait."""
+        """Adapt to the engine's error; return how many seconds to wait."""
         self._answered_since = None
         cap, level = 5.0, logging.WARNING
         match error:
@@ -243,7 +243,7 @@ class Feed:
             case EngineUnavailable():
                 pass
             case _:
-                cap, level = 15.0, logging.ERROR  # patience does not help here: a person must do something
+                cap, level = 15.0, logging.ERROR  # waiting does not help here: a person must act
         if failures == 1 or failures % 20 == 0:
             said = {"verb": self._ask.type, "failures": failures, "reason": str(error)}
             _log.log(level, "poll failed", extra=said)
@@ -252,7 +252,7 @@ class Feed:
     # ---- push --------------------------------------------------------------------------------------------------
 
     async def _stream(self) -> None:
-        """Have jobs pushed until there are too many for that, or the engine ends it."""
+        """Receive pushed jobs until the load is too high for that, or the engine ends the stream."""
         if self._busy.is_set():
             await self._calm_down()
         loop = asyncio.get_running_loop()
@@ -265,7 +265,7 @@ class Feed:
             _log.info("stream ended", extra={"verb": self._ask.type, "reason": str(error)})
         finally:
             gauge.set(0)
-        # One that the other side ends at once is no better than one that it refuses.
+        # A stream that the engine ends immediately counts like one that it refuses.
         is_short = self._idle.is_set() and loop.time() - opened_at < _SHORT_LIVED
         self._streams_in_vain = self._streams_in_vain + 1 if is_short else 0
         if self._streams_in_vain:
@@ -275,7 +275,7 @@ class Feed:
         await self._busy.wait()
 
     async def _calm_down(self) -> None:
-        """Return when little has happened for a while: a job that is on its way to a stream as it closes is locked."""
+        """Return after a quiet period: a job that is in transit while its stream closes stays locked."""
         while True:
             await self._idle.wait()
             with suppress(TimeoutError):
@@ -354,6 +354,6 @@ class _Reader:
 
 
 async def _first_done(*tasks: "asyncio.Task[object]", within: float) -> bool:
-    """Wait for one of the tasks to end; False when none did in time."""
+    """Wait for one of the tasks to end; return False if none did in time."""
     done, _ = await asyncio.wait(tasks, timeout=max(within, 0.0), return_when=asyncio.FIRST_COMPLETED)
     return bool(done)

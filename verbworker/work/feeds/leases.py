@@ -1,4 +1,4 @@
-"""The heart: extends the leases of everything this process runs, and ends what is ours no more."""
+"""Extend the leases of this process's claims, and stop verbs whose job is no longer ours."""
 
 import asyncio
 import logging
@@ -15,20 +15,20 @@ from verbworker.work.jobs.job_commands import WaitingJobs
 
 _log = logging.getLogger(__name__)
 _AT_ONCE = 16
-# With the spread of a tick, two beats are never more than a third of a lease apart.
+# With the jitter of a tick, two beats are never more than a third of a lease apart.
 _BEATS_PER_LEASE = 4
 
 
 class StopReason(StrEnum):
-    """Why a running verb is ended from outside."""
+    """Why a verb was stopped before it ended."""
 
     LOST = "lost"  # another claim owns the frame
-    GONE = "gone"  # the engine has no such job any more
-    SHUTDOWN = "shutdown"  # the process must go
+    GONE = "gone"  # the engine dropped the job
+    SHUTDOWN = "shutdown"  # the process shuts down
 
 
 class RunningJob:
-    """One running claim: how long it is surely ours, and the way to end its verb."""
+    """One running claim: the loop time until which it is certainly ours, and the scope of its verb."""
 
     def __init__(self, claim: Claim, job: Job, sure_until: float) -> None:
         self.claim = claim
@@ -39,17 +39,17 @@ class RunningJob:
         self._scope: asyncio.Timeout | None = None
 
     def renew(self, sure_until: float) -> None:
-        """The lease was extended."""
+        """Record that the lease was extended."""
         self._sure_until = sure_until
 
     def is_sure(self, margin: float = 2.0) -> bool:
-        """Whether the frame is ours beyond doubt for `margin` seconds: only then may a job be failed."""
+        """Return whether the lease is certain for another `margin` seconds. Never fail a job without that."""
         is_ours = self.ended in (None, StopReason.SHUTDOWN)
         return is_ours and asyncio.get_running_loop().time() < self._sure_until - margin
 
     @contextmanager
     def inside(self, scope: asyncio.Timeout) -> Iterator[None]:
-        """The verb runs inside `scope`; ending this life ends the scope at once."""
+        """Run the verb inside `scope`; `end` expires the scope immediately."""
         self._scope = scope
         try:
             yield
@@ -57,14 +57,14 @@ class RunningJob:
             self._scope = None
 
     def end(self, reason: StopReason) -> None:
-        """End the verb. The first reason counts."""
+        """Stop the verb. The first reason counts."""
         self.ended = self.ended or reason
         if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(asyncio.get_running_loop().time())
 
 
 class Leases:
-    """Beats for every running claim, in one statement per beat."""
+    """Extends the lease of every running claim, with a single statement per beat."""
 
     def __init__(self, frames: Frames, engine: WaitingJobs, *, engine_timeout_ms: int, prefix: str = "") -> None:
         self._frames = frames
@@ -75,7 +75,7 @@ class Leases:
         self._ending: StopReason | None = None
         beat = frames.lease.total_seconds() / _BEATS_PER_LEASE
         renewing = PollLoop(f"{prefix}leases", self._renew, every=beat)
-        # A service of its own: an engine that is away must not cost us the frames.
+        # A separate service, so that an outage of the engine does not lose us the frames.
         self._extending = PollLoop(f"{prefix}engine-timeouts", self._extend, every=None)
         self.services = (renewing, self._extending)
 
@@ -84,7 +84,7 @@ class Leases:
         """Keep a claim alive; `claimed_at` is the loop's time before the claim was written."""
         life = RunningJob(claim, job, claimed_at + self._frames.lease.total_seconds())
         if (older := self._lives.get(job.key)) is not None:
-            # Our own lease had run out, and the engine gave the job back to us: the newer epoch owns the frame.
+            # Our own lease had expired, and the engine delivered the job to us again: the newer epoch owns the frame.
             older.end(StopReason.LOST)
         self._lives[job.key] = life
         if self._ending is not None:
@@ -96,18 +96,18 @@ class Leases:
                 del self._lives[job.key]
 
     def end_all(self, reason: StopReason) -> None:
-        """End every running verb, and every one that would still begin."""
+        """Stop every running verb, and every one that would still start."""
         self._ending = reason
         for life in self._lives.values():
             life.end(reason)
 
     async def beat(self) -> None:
-        """Extend every lease once, then the engine's timeouts of those that are still ours."""
+        """Extend every lease once, then the engine's timeouts of the jobs that are still ours."""
         await self._renew()
         await self._extend()
 
     async def _renew(self) -> int:
-        """Extend every lease, end what is ours no more, and have the engine's timeouts of the rest extended."""
+        """Extend every lease, stop jobs that are no longer ours, and schedule the engine's timeouts of the rest."""
         lives = dict(self._lives)
         if not lives:
             self._unextended = []
@@ -124,7 +124,7 @@ class Leases:
         return 0
 
     async def _extend(self) -> int:
-        """Extend the engine's timeouts since the last beat; those that failed are tried again until the next."""
+        """Extend the engine's timeouts since the last beat; retry those that failed until the next beat."""
         lives, self._unextended = self._unextended, []
         await self._extending.for_each(lives, _AT_ONCE, self._extend_one)
         return 0

@@ -1,4 +1,4 @@
-"""The adaptive limit: how many jobs may be in flight, grown by one at a time and cut when the engine asks for less."""
+"""The adaptive limit of jobs in flight: it grows by one at a time and is cut when the engine asks for less."""
 
 from dataclasses import dataclass, replace
 
@@ -12,17 +12,17 @@ class Limit:
 
     @classmethod
     def of(cls, ceiling: int) -> "Limit":
-        """Begin at the ceiling: an engine that is well needs no warm-up."""
+        """Start at the ceiling: a healthy engine needs no warm-up."""
         return cls(ceiling, float(ceiling))
 
     def granted(self) -> int:
-        """The limit as a whole number."""
+        """Return the limit as a whole number."""
         return max(1, int(self.value))
 
     def raised(self, jobs: int) -> "Limit":
-        """After `jobs` were taken without complaint: about one more per full round."""
+        """Return the limit after `jobs` were taken without complaint: about one more per full round."""
         return replace(self, value=min(float(self.ceiling), self.value + jobs / max(self.value, 1.0)))
 
     def cut(self) -> "Limit":
-        """After the engine asked for less."""
+        """Return the limit after the engine asked for less."""
         return replace(self, value=max(1.0, self.value / 2))

@@ -1,4 +1,4 @@
-"""Load decides between push and pull: pushed jobs arrive soonest, polled jobs cost the engine half as much."""
+"""The load decides between push and pull: pushed jobs arrive soonest, polled jobs cost the engine half as much."""
 
 from dataclasses import dataclass, replace
 
@@ -9,14 +9,14 @@ _HALF_LIFE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class FeedLoad:
-    """The arrival rate of one verb's jobs, smoothed, and whether it is high enough to poll."""
+    """The smoothed arrival rate of one verb's jobs, and whether it is high enough to poll."""
 
     rate: float = 0.0
     at: float = 0.0
     is_busy: bool = False
 
     def after(self, jobs: int, now: float) -> "FeedLoad":
-        """The load after `jobs` arrived since the last look."""
+        """Return the load after `jobs` arrived since the last update."""
         elapsed = max(now - self.at, 1e-3)
         weight = 0.5 ** (elapsed / _HALF_LIFE)
         rate = self.rate * weight + (jobs / elapsed) * (1 - weight)

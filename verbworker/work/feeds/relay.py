@@ -1,4 +1,4 @@
-"""The relay: sends verdicts again that the engine has not acknowledged, whichever worker reached them."""
+"""The relay: resends verdicts that the engine has not acknowledged, from any worker."""
 
 import logging
 from datetime import timedelta
@@ -26,7 +26,7 @@ class Relay:
         self.service = PollLoop("relay", self.sweep, every=every.total_seconds(), first_after=every.total_seconds())
 
     async def sweep(self) -> int:
-        """Send what is due once and return how many verdicts the engine took."""
+        """Send each due verdict once and return how many the engine accepted."""
         due = await self._frames.unacknowledged(older_than=self._every, hold=self._every * 3, limit=_BATCH)
         return sum(await self.service.for_each(due, _CONCURRENT_CALLS, self._send))
 

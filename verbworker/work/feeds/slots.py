@@ -1,4 +1,4 @@
-"""Slots: a job is asked for only when there is a place to work on it, and every place comes back exactly once."""
+"""Slots: a job is requested only if a slot is free for it, and every slot is released exactly once."""
 
 import asyncio
 from contextlib import suppress
@@ -10,20 +10,20 @@ from verbworker.work.feeds.limit import Limit
 
 
 class Slot:
-    """The slot of one job. It belongs to the job from `Reservation.assign` on; releasing it twice releases it once."""
+    """The slot of one job. It belongs to the job after `Reservation.assign`; a second release has no effect."""
 
     def __init__(self, slots: "Slots") -> None:
         self._slots: Slots | None = slots
 
     def release(self) -> None:
-        """Give the slot back."""
+        """Release the slot."""
         slots, self._slots = self._slots, None
         if slots is not None:
             slots._change(assigned=-1)
 
 
 class Reservation:
-    """Slots held by one request for jobs. Leaving the context gives back those that no job got."""
+    """Slots held by one request for jobs. Leaving the context releases those that no job got."""
 
     def __init__(self, slots: "Slots", count: int) -> None:
         self._slots = slots
@@ -31,11 +31,11 @@ class Reservation:
 
     @property
     def count(self) -> int:
-        """How many slots no job got yet."""
+        """Return how many slots no job got yet."""
         return self._count
 
     def assign(self) -> Slot:
-        """Hand one slot over to a job."""
+        """Assign one slot to a job."""
         if self._count < 1:
             raise ValueError("no slot is left in this reservation")
         self._count -= 1
@@ -43,26 +43,26 @@ class Reservation:
         return Slot(self._slots)
 
     def release(self) -> None:
-        """Give back what no job got."""
+        """Release the slots that no job got."""
         count, self._count = self._count, 0
         if count:
             self._slots._change(reserved=-count)
 
     def __enter__(self) -> Self:
-        """Hold the slots."""
+        """Return the reservation, which already holds its slots."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give back what no job got, whatever ended the request."""
+        """Release the slots that no job got, however the request ended."""
         self.release()
 
 
 class Slots:
     """The slots of one verb. Each is free, reserved by a request for jobs, or assigned to one job.
 
-    There is no call that gives back a bare number: a slot is given back by the one object that holds it.
+    No method releases a bare number: a slot is released by the one object that holds it.
     """
 
     def __init__(self, verb: str, concurrency: int) -> None:
@@ -75,16 +75,16 @@ class Slots:
 
     @property
     def free(self) -> int:
-        """How many more jobs may be asked for now."""
+        """Return how many more jobs may be requested now."""
         return max(0, self._limit.granted() - self._reserved - self._assigned)
 
     @property
     def room(self) -> int:
-        """How many slots no job works in: free ones and those reserved by requests for jobs."""
+        """Return how many slots no job works in: free ones and those reserved by requests for jobs."""
         return self._limit.granted() - self._assigned
 
     async def reserve(self, *, most: int, patience: float = 0.0) -> Reservation:
-        """Reserve up to `most` slots: waits for the first, and up to `patience` seconds for a third of them.
+        """Reserve up to `most` slots: wait for the first, and up to `patience` seconds for a third of them.
 
         One request for many jobs costs the engine hardly more than one for a single job.
         """
@@ -105,11 +105,11 @@ class Slots:
             await self._changed.wait()
 
     def praise(self, jobs: int) -> None:
-        """The engine gave `jobs` without complaint."""
+        """Raise the limit: the engine delivered `jobs` without complaint."""
         self._adapt(self._limit.raised(jobs))
 
     def blame(self) -> None:
-        """The engine asked for less."""
+        """Cut the limit: the engine asked for less."""
         self._adapt(self._limit.cut())
 
     def _adapt(self, limit: Limit) -> None:
@@ -123,6 +123,6 @@ class Slots:
         self._wake()
 
     def _wake(self) -> None:
-        """Have every waiter look again."""
+        """Wake every waiter to check again."""
         self._changed.set()
         self._changed = asyncio.Event()

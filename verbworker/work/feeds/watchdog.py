@@ -1,8 +1,8 @@
-"""A thread that notices when the event loop stands still, and cuts the engine off until it runs again.
+"""A thread that notices when the event loop is blocked, and disconnects the engine until it runs again.
 
 While the loop is blocked nothing reads the streams, and every job that the engine pushes is locked for a worker that
-does not work. Closing the connection leaves those jobs to other workers. When the loop runs again its feeds connect
-anew; what it had begun is decided by its leases as after any pause.
+does not work. Closing the connection leaves those jobs to other workers. When the loop runs again its feeds reconnect;
+the leases decide about jobs it had started, as after any pause.
 """
 
 import logging
@@ -22,7 +22,7 @@ _JOIN_WITHIN = 1.0
 
 
 class Watchdog:
-    """Watches the loop of the thread that enters it. `tick` says that the loop runs."""
+    """Watches the loop of the thread that enters it. `tick` reports that the loop runs."""
 
     def __init__(self, interrupt: Callable[[], int] | None, *, patience: float) -> None:
         self._interrupt = interrupt
@@ -34,11 +34,11 @@ class Watchdog:
         self._is_stalled = False
 
     def tick(self) -> None:
-        """Say that the event loop runs."""
+        """Report that the event loop runs."""
         self._ticked_at = time.monotonic()
 
     def __enter__(self) -> Self:
-        """Begin to watch."""
+        """Start watching."""
         self._watched = threading.get_ident()
         self.tick()
         self._ended.clear()
@@ -49,7 +49,7 @@ class Watchdog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join(_JOIN_WITHIN)
@@ -58,7 +58,7 @@ class Watchdog:
         while not self._ended.wait(self._patience / _LOOKS_PER_PATIENCE):
             try:
                 self._look(time.monotonic() - self._ticked_at)
-            except Exception:  # a thread that ends here would watch nothing any more
+            except Exception:  # a thread that ends here would no longer watch anything
                 _log.exception("the watchdog failed with an unexpected error; it goes on")
 
     def _look(self, age: float) -> None:
@@ -78,5 +78,5 @@ class Watchdog:
 
 
 def _place(frame: FrameType | None) -> str:
-    """Where a thread is: the innermost line of Python."""
+    """Return where a thread is: the innermost line of Python."""
     return "unknown" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

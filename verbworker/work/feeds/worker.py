@@ -1,4 +1,4 @@
-"""Many jobs: feeds, slots, heartbeats, relay; and the drain that loses none of them."""
+"""The worker: feeds, slots, heartbeats, relay, and a drain that loses no job."""
 
 import asyncio
 import logging
@@ -42,7 +42,7 @@ _LEAST_PATIENCE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a worker takes jobs and how it ends."""
+    """How a worker takes jobs and how it shuts down."""
 
     name: str
     engine_timeout: timedelta = timedelta(seconds=60)
@@ -53,19 +53,19 @@ class Pace:
 
 
 def start_in(slot: Slot, jobs: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-    """Start the task of a job. It holds the slot until it ends; when it cannot be started the caller still has it."""
+    """Start the task of a job. It holds the slot until it ends; if it cannot be started the caller still holds it."""
     try:
         task = jobs.create_task(work)
     except BaseException:
-        work.close()  # a group that is ending takes no task
+        work.close()  # a group that is ending accepts no task
         raise
-    # Not by the task itself: one that is cancelled before its first step runs no `finally`.
+    # Not in the task itself: one that is cancelled before its first step runs no `finally`.
     task.add_done_callback(lambda _: slot.release())
     return task
 
 
 class Worker:
-    """Works for every verb of a registry until it is told to stop."""
+    """Takes and runs the jobs of all verbs and handlers of one process."""
 
     def __init__(
         self,
@@ -102,36 +102,36 @@ class Worker:
         self._bug: EndedByBug | None = None
         self._tick_due = float("inf")
         interrupt = engine.interrupt if isinstance(engine, Interruptible) else None
-        # A loop that stands still for one beat of the heart will not keep its leases for long.
+        # A loop that is blocked for one heartbeat will not keep its leases for long.
         self._watchdog = Watchdog(interrupt, patience=max(_LEAST_PATIENCE, frames.lease.total_seconds() / 3))
         self.ticked_at = float("-inf")
 
     @property
     def is_draining(self) -> bool:
-        """Whether no more jobs are taken."""
+        """Return whether the worker has stopped taking jobs."""
         return self._draining
 
     @property
     def in_flight(self) -> int:
-        """How many jobs are being worked on."""
+        """Return how many jobs are being worked on."""
         return len(self._running)
 
     def seconds_since_poll(self) -> float:
-        """How long the feed that waits longest has not heard from the engine; for ever before the first poll."""
+        """Return the longest time a feed has waited for the engine; infinite before the first poll."""
         now = asyncio.get_running_loop().time()
         return max((feed.silence(now) for feed in self._feeds), default=float("inf"))
 
     def caught_up_for(self) -> float:
-        """How many seconds the engine has answered every poll, with no jobs waiting there for a slot; else 0."""
+        """Return how many seconds the engine has answered every poll, with no jobs waiting there for a slot; else 0."""
         now = asyncio.get_running_loop().time()
         return min((feed.caught_up_for(now) for feed in self._feeds), default=0.0)
 
     def troubles(self) -> list[str]:
-        """The feeds' loops that met a bug in their last pass and go on, each with what and where."""
+        """Return the feed loops whose last pass hit a bug and which continue, each with its error and place."""
         return [trouble for feed in self._feeds for trouble in feed.troubles()]
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set, then give back what has not begun and finish what runs.
+        """Work until `stop` is set, then hand back jobs that have not started and finish those that run.
 
         A bug in a service or a feed sets `stop` as well; after the drain it is raised as `EndedByBug`.
         """
@@ -140,7 +140,7 @@ class Worker:
             await self._run(stop)
 
     async def _run(self, stop: asyncio.Event) -> None:
-        # Leases and engine timeouts are extended through the drain: the services end after the last job.
+        # Leases and engine timeouts are extended during the drain: the services end after the last job.
         async with running(self.services, stop):
             async with asyncio.TaskGroup() as jobs:
                 feeds = [jobs.create_task(self._keep(feed, stop)) for feed in self._open_feeds(jobs)]
@@ -164,7 +164,7 @@ class Worker:
             _log.warning("acknowledgements not written, the relay will ask again", extra={"reason": str(error)})
 
     async def _boot(self, stop: asyncio.Event) -> None:
-        """Tell the database who we are; from here on one that is away is waited for."""
+        """Register this worker in the database; an unavailable database is waited for."""
         health = ServiceHealth("boot")
         for failures in count(1):
             try:
@@ -215,7 +215,7 @@ class Worker:
             await self._executor.execute(job)
 
     async def _serve(self, desk: JobHandler, job: Job) -> None:
-        """Serve a job without a frame, with the row that lets another worker find it when this one dies."""
+        """Serve a job without a frame, with the row that lets another worker find it if this one dies."""
         if self._serving is None:
             await desk.serve(job)
         else:
@@ -239,7 +239,7 @@ class Worker:
                 desk.stop()
         await self._wait_for_running(_LAST_WORDS)
         for task in self._running:
-            # Correctness never depends on a clean end: what is cut off here is taken over by another worker.
+            # Correctness never depends on a clean end: another worker takes over what is cut off here.
             task.cancel()
 
     async def _wait_for_running(self, seconds: float) -> None:
@@ -247,7 +247,7 @@ class Worker:
             await asyncio.wait(self._running, timeout=seconds)
 
     async def _tick(self) -> int:
-        """Note that the loop turns and how late it is, and have the next tick come by the loop's own clock."""
+        """Record that the loop runs and how late it is, and schedule the next tick by the loop's own clock."""
         loop = asyncio.get_running_loop()
         self.ticked_at = loop.time()
         self._watchdog.tick()

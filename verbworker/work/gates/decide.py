@@ -1,4 +1,4 @@
-"""Human gates: a person decides once, and the decision is kept before the engine hears of it."""
+"""Human gates: a person decides once, and the decision is stored before it is sent to the engine."""
 
 import asyncio
 import logging
@@ -46,9 +46,9 @@ _CLOSED = {
 
 
 class Teller:
-    """Tells the engine what people decided, and asks it whether it still waits for them.
+    """Sends decisions to the engine, and asks it whether it still waits at a gate.
 
-    An outage goes to `report` where one is given: a relay's service says it once a minute, not once a gate.
+    An outage goes to `report` if one is given: a relay's service logs it once a minute, not once per gate.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class Teller:
 
     @property
     def engine_id(self) -> str:
-        """The engine that hears it."""
+        """Return the id of the engine that decisions are sent to."""
         return self._engine.engine_id
 
     async def again(self, token_id: UUID, job_key: int) -> str | None:
-        """Tell of a decision that an earlier telling may have lost."""
+        """Resend a decision, because an earlier attempt may have been lost."""
         await self._book.count_telling(token_id, patience=_PATIENCE)
         return await self.tell(Untold(token_id, job_key, attempts=2))
 
     async def tell(self, untold: Untold) -> str | None:
-        """Tell of a decision whose telling was counted; the engine's answer, or None when it must be told again."""
+        """Send a decision whose attempt was counted; return the engine's answer, or None if it must be sent again."""
         try:
             await self._engine.complete(untold.job_key, {})
         except JobGone:
@@ -86,7 +86,7 @@ class Teller:
         try:
             return await self._book.answered(untold.token_id, gone=gone)
         except StoreError as error:
-            # The relay tells it once more, and hears that the task is gone.
+            # The relay sends it once more, and learns that the task is gone.
             self._say("answer not noted", untold.job_key, error)
             return None
 
@@ -104,7 +104,7 @@ class Teller:
             _log.warning(words, extra={"job_key": job_key, "reason": str(error)})
 
     async def probe(self, gate: Silent, timeout_ms: int) -> bool:
-        """Ask whether the engine still waits at a gate. One whose task is gone is closed, and the runbook says so."""
+        """Ask whether the engine still waits at a gate. If its task is gone, close it and note that in the runbook."""
         try:
             await self._engine.extend(gate.job_key, timeout_ms)
         except JobGone:
@@ -113,7 +113,7 @@ class Teller:
         except EngineError as error:
             if self._report is not None and isinstance(error, EngineUnavailable):
                 self._report(error)
-            # Not active is alive as well: its next delivery is due.
+            # A job that is not active is alive as well: its next delivery is due.
             _log.debug("gate not probed", extra={"job_key": gate.job_key, "reason": str(error)})
         else:
             await self._book.seen(gate.token_id)
@@ -128,7 +128,7 @@ class Teller:
 
 
 class GateRelay:
-    """Tells the engine what it has not taken yet, and finds gates it has forgotten. Any number may run."""
+    """Sends decisions that the engine has not accepted, and finds gates it no longer has. Any number may run."""
 
     def __init__(
         self,
@@ -145,13 +145,13 @@ class GateRelay:
         self._teller = Teller(database, engine, report=self.service.report)
 
     async def drain(self) -> int:
-        """Tell the engine once of each decision that is due; returns how many those were."""
+        """Send each due decision to the engine once; return how many there were."""
         due = await self._book.due(self._teller.engine_id, _AT_ONCE, patience=_PATIENCE)
         await self.service.for_each(due, _AT_ONCE, self._teller.tell)
         return len(due)
 
     async def probe(self) -> int:
-        """Ask after the gates whose task did not come again in time; returns how many of them are gone."""
+        """Check the gates whose task was not redelivered in time; return how many of them are gone."""
         silent = await self._book.silent(self._teller.engine_id, longer_than=self._timeout * 2, limit=_PROBED)
         alive = await self.service.for_each(silent, _AT_ONCE, self._probe)
         return alive.count(False)
@@ -161,7 +161,7 @@ class GateRelay:
 
 
 class Gates:
-    """What people do at gates. With an engine it hears of a decision at once, else from the next worker's relay."""
+    """What people do at gates. With an engine a decision is sent immediately, else by the next worker's relay."""
 
     def __init__(self, database: Database, engine: Engine | None = None) -> None:
         self._database = database
@@ -172,11 +172,11 @@ class Gates:
     async def list(
         self, tenant_id: str, *, gate: str | None = None, entry_id: UUID | None = None, closed: bool = False
     ) -> list[HumanGate]:
-        """The gates that wait for somebody, the longest wait first; with `closed` also those that wait no more."""
+        """Return the gates that wait for a person, the longest wait first; with `closed` also closed ones."""
         return await self._book.gates(tenant_id, gate=gate, entry_id=entry_id, closed=closed)
 
     async def find(self, where: UUID, tenant_id: str, *, gate: str | None = None) -> HumanGate:
-        """The gate that a token or an entry names, open ones first; raises `NotFound` or `RequestConflict`."""
+        """Return the gate that a token or an entry names, open ones first; raises `NotFound` or `RequestConflict`."""
         found = await self._book.get(where, tenant_id)
         if found is not None and gate in (None, found.gate):
             return found
@@ -190,7 +190,7 @@ class Gates:
         return waiting[0] if waiting else gates[-1]
 
     async def claim(self, where: UUID, by: str, tenant_id: str, *, gate: str | None = None) -> HumanGate:
-        """Take a gate in hand; a second person is told who has it. Taking it twice is taking it once."""
+        """Claim a gate; if another person has it, the error names that person. Claiming it twice has no effect."""
         _require("the name of who takes it", by, _LONGEST_WORD)
 
         async def claim(connection: Connection, held: HumanGate) -> None:
@@ -201,7 +201,7 @@ class Gates:
         return await self._at((await self.find(where, tenant_id, gate=gate)).token_id, tenant_id, by, claim)
 
     async def release(self, where: UUID, by: str, tenant_id: str, *, gate: str | None = None) -> HumanGate:
-        """Give a gate back, whoever has it: somebody must be able to when that person is away."""
+        """Release a gate, no matter who claimed it: others must be able to when that person is away."""
         _require("the name of who gives it back", by, _LONGEST_WORD)
 
         async def release(connection: Connection, held: HumanGate) -> None:
@@ -217,8 +217,8 @@ class Gates:
     ) -> HumanGate:
         """Decide at a gate, which a token or an entry names. Each gate is decided once.
 
-        Raises `InvocationInvalid` for a word the gate does not take, `RequestConflict` when it was decided or closed
-        or is in somebody else's hand, and `NotFound`. What comes back says whether the engine knows already.
+        Raises `InvocationInvalid` for a decision the gate does not accept, `RequestConflict` if it was decided, closed
+        or claimed by another person, and `NotFound`. The returned gate shows whether the engine has the decision.
         """
         _require("the decision", decision, _LONGEST_WORD)
         _require("the name of who decides", by, _LONGEST_WORD)
@@ -250,7 +250,7 @@ class Gates:
         by: str | None,
         act: Callable[[Connection, HumanGate], Awaitable[None]],
     ) -> HumanGate:
-        """Do something at an open gate that nobody else changes meanwhile, and return how it stands after."""
+        """Act on an open gate while holding its lock, and return its state afterwards."""
         for collisions in count():
             try:
                 async with self._database.transaction() as connection:
@@ -276,7 +276,7 @@ class Gates:
 
 
 def _open(gate: HumanGate | None, token_id: UUID, by: str | None) -> HumanGate:
-    """The gate, when it still waits and is in nobody else's hand."""
+    """Return the gate if it still waits and no other person has claimed it."""
     if gate is None:
         raise NotFound(f"there is no gate {token_id}")
     if gate.verdict is not None:

@@ -1,4 +1,4 @@
-"""The desk of human gates: a user task's job says that somebody is asked, and stays until that person decided."""
+"""The handler of human gates: a user task's job parks its entry until a person has decided."""
 
 import json
 import logging
@@ -44,7 +44,7 @@ _LISTS = {"candidateGroups": "groups", "candidateUsers": "users"}
 
 
 class GateJobs:
-    """Parks entries at their gates. The job stays activated; that it comes again says that the engine still waits."""
+    """Parks entries at their gates. The job stays activated; its redelivery shows that the engine still waits."""
 
     type = USER_TASK
 
@@ -74,7 +74,7 @@ class GateJobs:
         self.variables = with_texts(registry)
 
     async def serve(self, job: Job) -> bool:
-        """Park the entry of a task, or complete a task whose decision got lost; False when it must come again."""
+        """Park the entry of a task, or complete a task whose decision was lost; return False to have it redelivered."""
         try:
             await self._serve(job)
         except (StoreUnavailable, StoreConflict, TransientInfrastructure) as error:
@@ -112,7 +112,7 @@ class GateJobs:
         await self._park(job, replace(token, due=ends, input_hash=luggage.hash))
 
     def _gate(self, job: Job, workflow: WorkflowVerb, waits: Waits) -> Gate:
-        """The gate at a task: as the contract declares it, else as its model names it, and then it takes any word."""
+        """Return a task's gate: as the contract declares it, else as the model names it, accepting any decision."""
         declared = next((gate for gate in workflow.gates.values() if gate.task == job.element_id), None)
         if declared is not None:
             return declared
@@ -120,10 +120,10 @@ class GateJobs:
         return Gate(named or f"Update_{job.element_id}", job.element_id)
 
     async def _deployed(self, definition_key: int) -> Waits:
-        """What waits in the process; nothing where the model was not deployed by us."""
+        """Return the waits of the process; empty if the model was not deployed by us."""
         if definition_key not in self._waits:
             deployment = await self._deployments.find(definition_key)
-            # What was not deployed by us may be recorded later; what is recorded never changes.
+            # A model that was not deployed by us may be recorded later; a recorded one never changes.
             if deployment is None:
                 return {}
             self._waits[definition_key] = deployment.waits
@@ -144,7 +144,7 @@ class GateJobs:
         if verdict is not None:
             await self._teller.again(token_id, job.key)
         elif is_new or is_back:
-            # Its time may have been up before we parked: whoever told so then found nothing to close.
+            # Its timer may have fired before we parked: that event found nothing to close.
             gate_now = Silent(token_id, token.entry_id, job.element_instance_key, job.key, token.gate or "")
             await self._teller.probe(gate_now, job.timeout_ms)
         else:
@@ -158,7 +158,7 @@ class GateJobs:
         await self._runbook.append_in(connection, token.entry_id, Kind.PARKED, once=once, detail=said)
 
     async def _move(self, job: Job, token: ParkedToken, earlier: Earlier) -> None:
-        """The engine lost a task and made it anew: the gate stays, and a decision counts for the task that is there."""
+        """Move a gate to a task that the engine lost and created anew; a decision applies to the new task."""
         try:
             await self._engine.extend(job.key, job.timeout_ms)
         except JobGone:
@@ -193,7 +193,7 @@ class GateJobs:
         )
 
     async def _extend(self, job: Job, timeout_ms: int) -> None:
-        """Let the task come again after so long: it was handed out for a few seconds only."""
+        """Have the task redelivered after `timeout_ms`: it was activated for a few seconds only."""
         try:
             await self._engine.extend(job.key, timeout_ms)
         except EngineError as error:
@@ -201,14 +201,14 @@ class GateJobs:
 
 
 def asked_of(job: Job) -> dict[str, object]:
-    """Whom the model asks, until when, and where the form is: what the engine put into the task's headers."""
+    """Return assignees, due dates and form, as the engine puts them into the task's headers."""
     given = {name.removeprefix("io.camunda.zeebe:"): value for name, value in job.headers.items()}
     plain: dict[str, object] = {ours: given[theirs] for theirs, ours in _PLAIN.items() if given.get(theirs)}
     return plain | {ours: _names(given[theirs]) for theirs, ours in _LISTS.items() if given.get(theirs)}
 
 
 def _names(text: str) -> object:
-    """Names as the engine writes them: a JSON list."""
+    """Parse names as the engine writes them: a JSON list."""
     try:
         names = json.loads(text)
     except ValueError:

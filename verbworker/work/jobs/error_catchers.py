@@ -1,4 +1,4 @@
-"""Error codes on their way to the engine: thrown where the deployed model catches them, an incident everywhere else."""
+"""Error codes for the engine: thrown if the deployed model catches them, otherwise an incident."""
 
 import asyncio
 import random
@@ -13,7 +13,7 @@ from verbworker.model.catches import Catches, catches_of, uncaught
 from verbworker.retrying import backoff
 from verbworker.stores.deployments import Deployments
 
-# `Deploy` records a definition within milliseconds of the engine's answer; a job of it may be quicker than that.
+# `Deploy` records a definition within milliseconds of the engine's answer; a job of it may be even faster.
 _DEPLOY_GRACE = timedelta(seconds=3)
 
 
@@ -27,7 +27,7 @@ class ErrorCatchers:
         self._known: dict[int, Catches] = {}
 
     async def judge(self, job: Job, thrown: Thrown) -> Thrown | Incident:
-        """Return the code as it is where the job's own definition catches it, else the incident that says why not.
+        """Return `thrown` if the job's own definition catches its code, else an incident that explains why not.
 
         An uncaught error would end the job, and leave an incident that only the engine knows of.
         """
@@ -44,7 +44,7 @@ class ErrorCatchers:
         return Incident(PermanentBusiness.kind, thrown.code, f"{thrown.message}; {why}")
 
     async def _catches(self, job: Job) -> Catches:
-        """What a job's definition catches; nothing when it is not known. Waits for a database that is away."""
+        """Return what a job's definition catches; empty if unknown. Waits while the database is unavailable."""
         key, clock = job.process_definition_key, asyncio.get_running_loop().time
         give_up: float | None = None
         for failures in count():
@@ -53,7 +53,7 @@ class ErrorCatchers:
             try:
                 found = await self._look_up(key, job.process_id)
                 if found is None and len(asked := await self._deployments.requested(job.process_id)) == 1:
-                    return asked[0]  # the engine has the model, and whoever deployed it has not heard of that yet
+                    return asked[0]  # the engine has the model, but its deployer has not received the answer yet
             except (StoreUnavailable, StoreConflict, EngineUnavailable):
                 give_up = None
             else:

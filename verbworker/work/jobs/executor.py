@@ -1,4 +1,4 @@
-"""One job: call, push, run, pop, return. Reading these five steps tells what a crash leaves behind."""
+"""One job: call, push, run, pop, return. These five steps show what a crash leaves behind."""
 
 import asyncio
 import logging
@@ -54,20 +54,20 @@ from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
 
-# Statements of two workers that cannot see each other's frame overlap by milliseconds, not by this.
+# Concurrent statements of two workers that cannot see each other's frame overlap by milliseconds, not by this.
 _SLOW_CLAIM = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Databases:
-    """Two pools: verbs may hold every connection of theirs, and claims and heartbeats still get one."""
+    """Two pools: even if verbs hold all their connections, claims and heartbeats still get one."""
 
     control: Database
     verbs: Database
 
 
 class Executor:
-    """Takes one job from delivery to the engine's acknowledgement. Never raises for a job's sake."""
+    """Takes one job from delivery to the engine's acknowledgement. Never raises because of a job."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class Executor:
         self._tracer = tracer
         self._judge = judge
         self._terms = TaskProfiles(TaskProfileStore(databases.control, engine_id=frames.engine_id))
-        # Keys of our own making are never given to another job, so only the engine's need the guard.
+        # Keys that we create are never reused for another job, so only the engine's keys need the guard.
         self._guard = StepGuard.of(databases.control, frames.engine_id) if has_engine_keys else None
         self._error_catchers = ErrorCatchers(Deployments(databases.control, engine_id=frames.engine_id), engine)
         self._popping = Verdicts(frames, self._guard)
@@ -104,7 +104,7 @@ class Executor:
         self._redelivery = Redelivery(frames, engine, self._returns)
 
     async def execute(self, job: Job) -> None:
-        """Work one delivery off. What it cannot finish is delivered again, by its sweep if not by the engine."""
+        """Execute one delivery. A job it cannot finish is redelivered, by its sweep if not by the engine."""
         with self._tracer.job(job) as span:
             await self._execute(job, span)
 
@@ -149,25 +149,25 @@ class Executor:
             metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)
 
     async def _close(self, claim: Claim | None, error: VerbworkerError) -> None:
-        """End the frame of a job that the engine has dropped; the sweep ends it when the database is away."""
+        """Close the frame of a job that the engine has dropped; if the database is unavailable, the sweep closes it."""
         assert claim is not None, "only a claimed job is run"
         code = error.code if isinstance(error, DuplicateInstance | StepMovedOn) else "JobGone"
         await self._quietly(self._frames.close(claim.job_key, claim.epoch, code=code, message=str(error)))
 
     async def give_back(self, job: Job, reason: str = "the worker is shutting down") -> None:
-        """Return a job that was not begun; it costs no retry."""
+        """Hand a job that was not started back to the engine; it costs no retry."""
         await self._returns.unbegun(job, reason)
 
     # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
 
     async def _claim(self, job: Job, luggage: JobVariables, began: float) -> Claim | None:
-        """Push until the database answers or the delivery is half over; a claim whose answer was lost is found (C1)."""
+        """Push until the database answers or half the timeout is over; find a claim whose answer was lost (C1)."""
         clock = asyncio.get_running_loop().time
         give_up = clock() + job.timeout_ms / 2000
         for failures in count():
             try:
                 claim = await self._push(job, luggage)
-                # A claim that took long may have crossed one of another worker for the same step.
+                # A claim that took long may have overlapped one of another worker for the same step.
                 is_slow = clock() - began > _SLOW_CLAIM
                 return replace(claim, may_have_twin=True) if claim is not None and is_slow else claim
             except (StoreUnavailable, StoreConflict):
@@ -211,7 +211,7 @@ class Executor:
     # ---- run: check, perform, check -----------------------------------------------------------------------------
 
     async def _run(self, job: Job, luggage: JobVariables, claim: Claim, life: RunningJob) -> Completed | Failed:
-        """Run the verb. What comes back as `Completed` is stored already, in the verb's transaction if it has one."""
+        """Run the verb. A `Completed` that it returns is stored already, in the verb's transaction if it has one."""
         policy = self._policy(job, await self._terms.of(job))
         try:
             terms = await self._terms.require(job)
@@ -252,7 +252,7 @@ class Executor:
             return await self._error_catchers.judge(job, failed) if isinstance(failed, Thrown) else failed
 
     async def _informed(self, entered: AdmittedJob) -> AdmittedJob:
-        """The job with what people decided and what came from outside; no statement for processes that have neither."""
+        """Return the job with its decisions and messages; runs no statement for processes that have neither."""
         gates, messages = bool(entered.workflow.gates), bool(entered.workflow.messages)
         if not gates and not messages:
             return entered
@@ -260,7 +260,7 @@ class Executor:
         return replace(entered, decisions=made, messages=came)
 
     async def _run_external(self, entered: AdmittedJob, claim: Claim, life: RunningJob, policy: Policy) -> Completed:
-        """The frame was durable before the call; the verdict is stored as soon as the call is back."""
+        """Call an external verb, whose frame is durable already, and store the verdict as soon as the call returns."""
         limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
         answer = await self._performance.perform(entered, claim, life, limit, None)
         reach(Point.PERFORMED)
@@ -280,7 +280,7 @@ class Executor:
             raise OutcomeUnknown("the call is done, but its answer cannot be stored", code="NotStored") from error
         return merged[-1] if merged else completed
 
-    # ---- POP: the outcome is durable before the engine hears of it ------------------------------------------------
+    # ---- POP: the outcome is durable before it is sent to the engine ----------------------------------------------
 
     async def _pop(self, life: RunningJob, outcome: Completed | Failed) -> Completed | Failed:
         """Store how a run ended, unless its own transaction did so."""
@@ -292,7 +292,7 @@ class Executor:
         return failed
 
     async def _write(self, claim: Claim, failed: Failed) -> bool:
-        """Store one outcome; False when a run was given back too often to be given back once more."""
+        """Store one outcome; return False if the run was handed back too often to be handed back once more."""
         match failed:
             case Thrown():
                 await self._frames.pop_thrown(claim, failed)
@@ -315,7 +315,7 @@ class Executor:
                 return True
         raise AssertionError("counting never ends")
 
-    # ---- RET: the engine is told what the frame says ---------------------------------------------------------------
+    # ---- RET: send the frame's outcome to the engine ---------------------------------------------------------------
 
     async def _return(self, life: RunningJob, outcome: Completed | Failed) -> None:
         job, claim = life.job, life.claim
@@ -341,7 +341,7 @@ class Executor:
         return told(kind, code, text, verb=life.job.type, entry_id=entry_id, job_key=life.job.key)
 
     async def _quietly(self, work: Awaitable[object]) -> None:
-        """Do something that may fail without harm."""
+        """Await work that may fail without harm."""
         try:
             await work
         except (EngineError, StoreError) as error:

@@ -1,4 +1,4 @@
-"""What a job's life asks of an engine: no more than this, so that something else may stand in an engine's place."""
+"""The engine commands that running a job needs, and no more, so that a substitute can replace an engine."""
 
 from typing import Protocol
 
@@ -9,17 +9,17 @@ class WaitingJobs(Protocol):
     """Gives jobs more time."""
 
     async def extend(self, job_key: int, timeout_ms: int) -> None:
-        """A job takes longer."""
+        """Extend the timeout of a job that takes longer."""
 
 
 class JobCommands(Protocol):
-    """Hears how jobs go. Raises `EngineError`s only; every engine does this."""
+    """Receives the results of jobs. Raises only `EngineError`s; every engine implements it."""
 
     async def complete(self, job_key: int, variables: Variables) -> None:
-        """A job is done, with these variables."""
+        """Complete a job with these variables."""
 
     async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
-        """A job failed and has `retries` left; with none a person is needed."""
+        """Fail a job that has `retries` left; with 0 a person is needed."""
 
     async def throw(self, job_key: int, *, code: str, message: str) -> None:
-        """A job ended by a business error."""
+        """End a job with a business error."""

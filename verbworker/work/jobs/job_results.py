@@ -1,4 +1,4 @@
-"""RET: tells the engine what the frames already say, and remembers that it heard."""
+"""RET: sends stored outcomes to the engine, and records its acknowledgements."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 
 
 class JobResults:
-    """Sends verdicts until the engine answers, and failures only while the frame is surely ours."""
+    """Sends verdicts until the engine answers, and failures only while the lease is certain."""
 
     def __init__(self, engine: JobCommands, frames: Frames, *, patience: timedelta = timedelta(seconds=30)) -> None:
         self._engine = engine
@@ -32,7 +32,7 @@ class JobResults:
         self._patience = patience
 
     async def verdict(self, job_key: int, verdict: Verdict) -> bool:
-        """Tell a final verdict. True when the engine has it; what it does not take now the relay sends again."""
+        """Send a final verdict. Return True if the engine has it; otherwise the relay sends it again."""
         command = "throw" if isinstance(verdict, Thrown) else "complete"
         try:
             await self._insist(lambda: self._send(job_key, verdict))
@@ -67,20 +67,20 @@ class JobResults:
         await self._note(job_key, f"verdict {answer}", reason)
 
     async def failure(self, life: RunningJob, *, retries: int, delay: float, message: str) -> None:
-        """Give a failed job back. A late word could end another worker's run, so a doubtful lease says nothing."""
+        """Report a failed job, but only while its lease is certain: a late report could stop another worker's run."""
         await self._fail(life.job.key, life.claim.epoch, retries, delay, message, sure=life.is_sure)
 
     async def report(self, job_key: int, epoch: int, *, retries: int, delay: float, message: str) -> None:
-        """Repeat a report that never reached the engine; the delivery at hand is ours right now."""
+        """Repeat a report that never reached the engine; the current delivery is ours right now."""
         await self._fail(job_key, epoch, retries, delay, message, sure=lambda: True)
 
     async def unbegun(self, job: Job, reason: str) -> None:
-        """Give a job back that was not begun: it costs no retry, and there is nothing to write down."""
+        """Hand a job that was not started back to the engine: it costs no retry, and there is nothing to store."""
         message = f"given back: {reason}"
         try:
             await self._insist(lambda: self._engine.fail(job.key, retries=job.retries, message=message))
         except EngineError as error:
-            # The engine delivers it again after its timeout.
+            # The engine redelivers it after its timeout.
             _log.info("job not given back", extra={"job_key": job.key, "reason": str(error)})
 
     async def _fail(
@@ -98,16 +98,16 @@ class JobResults:
             metrics.ANSWERS.labels("fail", "ok").inc()
             await self._frames.reported(job_key, epoch)
         except JobGone:
-            # The sweep closes the frame, and asks whether its instance has ended as well.
+            # The sweep closes the frame, and checks whether its instance has ended as well.
             metrics.ANSWERS.labels("fail", "gone").inc()
             await self._note(job_key, "failure gone", "the engine has no such job any more")
         except (EngineError, StoreError) as error:
-            # Unreported is safe: the sweep reports it once the lease is over, or the next delivery does.
+            # An unreported failure is safe: the sweep reports it once the lease is over, or the next delivery does.
             metrics.ANSWERS.labels("fail", "unavailable").inc()
             _log.warning("failure not reported", extra={"job_key": job_key, "reason": str(error)})
 
     async def _insist(self, send: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Send a command until the engine answers, or patience ends."""
+        """Send a command until the engine answers or the timeout is over."""
         clock = asyncio.get_running_loop().time
         give_up = clock() + self._patience.total_seconds()
         for failures in count():

@@ -1,4 +1,4 @@
-"""One performance of a verb: its function called with its case, within its time, ended from outside when it must."""
+"""One run of a verb: call its function with its case, within its timeout, and stop it from outside if needed."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ _log = logging.getLogger("verbworker.verb")
 
 
 class Abandoned(VerbworkerError):
-    """The run was ended from outside while its effect may be under way; its frame stays as it is."""
+    """The run was stopped from outside while its effect may be in progress; its frame stays as it is."""
 
 
 class JobVanished(VerbworkerError):
@@ -29,7 +29,7 @@ class JobVanished(VerbworkerError):
 
 
 class VerbRun:
-    """Performs verbs: async ones on the loop, sync ones on a thread each."""
+    """Runs verbs: async ones on the loop, sync ones on a thread each."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -37,7 +37,7 @@ class VerbRun:
     async def perform(
         self, entered: AdmittedJob, claim: Claim, life: RunningJob, limit: timedelta, connection: Db | None
     ) -> object:
-        """Call the verb and return what it answers. A life that has ended begins nothing."""
+        """Call the verb and return its answer. A job that has been stopped starts nothing."""
         if life.ended is not None:
             raise _interrupted(life.ended, entered, begun=False)
         call = _call(entered, claim, limit, connection)
@@ -58,7 +58,7 @@ class VerbRun:
             raise TransientExternal("the verb cancelled itself", code="Cancelled") from error
 
     async def _ask_and_act(self, entered: AdmittedJob, claim: Claim, call: Call) -> object:
-        # Runs are counted anew when a job is released; epochs never are, and any earlier one may have got through.
+        # Runs are counted anew when a job is released; epochs never are, and any earlier run may have taken effect.
         if entered.verb.probe is not None and (claim.epoch > 1 or claim.follows_twin):
             answer = await self.invoke(entered.verb.probe, afresh(entered).case, call)
             if answer is not None:
@@ -66,9 +66,9 @@ class VerbRun:
         return await self.invoke(entered.verb.act, entered.case, call)
 
     async def invoke(self, act: Act, case: BaseModel, call: Call) -> object:
-        """Call one function of a verb's author, on a thread when it is not async.
+        """Call one function of a verb's author, on a thread if it is not async.
 
-        Whatever it raises concerns its job alone: what would end a process becomes `TransientExternal`.
+        Its exceptions affect only its own job: one that would end the process becomes `TransientExternal`.
         """
         with performing(call.verb):
             try:
@@ -77,7 +77,7 @@ class VerbRun:
                 raise
             except BaseException as error:
                 if not _is_running():
-                    raise  # the loop is gone, and this coroutine is being taken apart
+                    raise  # the loop is gone, and this coroutine is being torn down
                 name = type(error).__name__
                 raise TransientExternal(f"the verb raised {name}, which ends a process", code=name) from error
 
@@ -100,12 +100,12 @@ def _on_thread(function: Callable[..., object], arguments: dict[str, object]) ->
     try:
         return function(**arguments)
     except StopIteration as error:
-        # A future refuses to hold this one, and whoever waits for it would wait for ever.
+        # A future cannot hold StopIteration, and its awaiter would wait forever.
         raise RuntimeError("the verb raised StopIteration") from error
 
 
 def _hear(thread: "asyncio.Future[object]") -> None:
-    """Take note of how a thread ended. What nobody hears the loop would log, with the words of a stranger in it."""
+    """Retrieve a thread's exception. The loop would log an unretrieved one, including text that is not ours."""
     if not thread.cancelled():
         thread.exception()
 
@@ -135,7 +135,7 @@ def _is_running() -> bool:
 
 
 def _is_cancelled() -> bool:
-    """Whether somebody outside cancelled this task, as opposed to an error that leaked out of the verb."""
+    """Return whether this task was cancelled from outside, as opposed to an error that leaked out of the verb."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -1,4 +1,4 @@
-"""Redelivery: what is done with a delivery whose frame stands already."""
+"""Redelivery: handles a delivery whose frame already exists."""
 
 import logging
 from dataclasses import asdict
@@ -25,7 +25,7 @@ class Redelivery:
         self._returns = returns
 
     async def settle(self, delivery: Delivery, luggage: JobVariables) -> Claim | None:
-        """Do what the standing frame asks for; a claim when the job is ours to run after all."""
+        """Do what the existing frame requires; return a claim if the job is ours to run after all."""
         job = delivery.job
         for _ in range(_TRIES):
             frame = await self._frames.observe(job.key)
@@ -50,7 +50,7 @@ class Redelivery:
             case FrameStep.REPLAY:
                 await self._replay(frame, delivery)
             case FrameStep.BUSY:
-                # Nothing is asked of the engine: a rival that dies leaves its frame to the sweep of every worker.
+                # The engine is not asked: if the other worker dies, any worker's sweep finds its frame.
                 await self._frames.note(job.key, "busy", epoch=frame.epoch, detail="another worker holds a live lease")
             case FrameStep.REPORT_RETRY:
                 rest = (frame.next_retry_at - frame.now).total_seconds() if frame.next_retry_at else 0.0
@@ -68,7 +68,7 @@ class Redelivery:
         if frame.input_hash != delivery.input_hash:
             metrics.DRIFTS.labels(frame.verb).inc()
             await self._frames.note(frame.job_key, "input drift", detail="the variables changed after the verdict")
-        # A delivery from before the acknowledgement only lay about, in the socket of a frozen worker for one.
+        # A delivery from before the acknowledgement was merely late, for example in the socket of a frozen worker.
         if frame.acked_at is not None and delivery.job.activated_ms > frame.acked_at.timestamp() * 1000:
             _log.error("an acknowledged job came back; was the engine restored?", extra={"job_key": frame.job_key})
         metrics.REPLAYS.labels(frame.verb).inc()
@@ -88,7 +88,7 @@ class Redelivery:
             await self._returns.report(frame.job_key, epoch, retries=0, delay=0.0, message=message)
 
     async def _displace(self, frame: Frame, delivery: Delivery, luggage: JobVariables) -> bool:
-        """Make room for a job under a key that the engine gave out again; the next push claims it."""
+        """Displace the frame of a job key that the engine reused; the next push claims the new job."""
         is_another = not is_same_job(frame, delivery.job, delivery.instance_uid)
         if not is_another or not await self._frames.displace(frame, delivery):
             return False
@@ -120,7 +120,7 @@ def _message(delivery: Delivery, kind: str, code: str, text: str) -> str:
 
 
 def verdict_of(frame: Frame | Unacknowledged) -> Verdict:
-    """The verdict a completed frame holds."""
+    """Return the verdict that a completed frame holds."""
     if frame.outcome == "bpmn_error":
         return Thrown(frame.error_code or "", frame.fail_text or "")
     return Completed(frame.output or b"", frame.output_seal or "", frame.flags, frame.correlation)

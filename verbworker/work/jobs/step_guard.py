@@ -1,9 +1,9 @@
 """Keep a step from running twice when the engine hands it out under another job key.
 
-A broker that lost its last records (camunda #59177) creates a job again with a new key. Where an instance can enter an
-element once only, a step is its instance and its element: branches that the engine completes again in another order
-bring it another input. Elsewhere the input belongs to the step: a completed step has moved the payload on, so the same
-input at the same element is the same step unless the element can hold two tokens at once.
+A broker that lost its last records (camunda #59177) creates a job again with a new key. If an instance can enter an
+element only once, a step is its instance and its element: branches that the engine completes again in another order
+give it another input. Otherwise the input belongs to the step: a completed step has changed the payload, so the same
+input at the same element is the same step unless the element can hold two tokens simultaneously.
 """
 
 import asyncio
@@ -27,25 +27,25 @@ from verbworker.work.jobs.perform import JobVanished
 
 _log = logging.getLogger(__name__)
 
-# A model is put on record when it is deployed; one that is not there yet is not asked for with every job.
+# A model is recorded when it is deployed; a missing one is not looked up again for every job.
 _LOOK_AGAIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What a model says of an element; of one that is not on record nothing is sure."""
+    """What a model states about an element; for a model that is not recorded nothing is certain."""
 
     is_known: bool = False
-    is_shared: bool = True  # two tokens may stand there at once
+    is_shared: bool = True  # it may hold two tokens simultaneously
     is_once: bool = False  # an instance enters it once
-    is_concurrent: bool = False  # another element may be busy meanwhile
+    is_concurrent: bool = False  # another element may be active meanwhile
 
 
 _UNKNOWN = _Place()
 
 
 class StepMovedOn(VerbworkerError):
-    """A delivery lay about while the engine lost its job and handed the step out under another key; nothing was run."""
+    """A delivery was late: the engine lost its job and handed the step out under another key; nothing was run."""
 
     code = "StepMovedOn"
 
@@ -70,7 +70,7 @@ class StepGuard:
 
     @classmethod
     def of(cls, database: Database, engine_id: str) -> "StepGuard":
-        """The guard of one engine's steps."""
+        """Return the guard of one engine's steps."""
         return cls(Steps(database, engine_id=engine_id), Deployments(database, engine_id=engine_id))
 
     async def admit(self, job: Job, claim: Claim, instance_uid: UUID, input_hash: bytes) -> Claim | Completed:
@@ -88,7 +88,7 @@ class StepGuard:
             return claim
         pinned = claim.instance.instance_key if claim.instance is not None else None
         if pinned not in (None, job.process_instance_key):
-            # Such a job is refused as soon as it is read; what the pinned instance has stays as it is.
+            # Such a job is refused as soon as it is read; the pinned instance's state stays as it is.
             _check_late(job, claim, twins, pinned)
             return claim
         completed = [twin for twin in twins if twin.state is FrameState.COMPLETED]
@@ -100,12 +100,12 @@ class StepGuard:
         stopped = [twin for twin in twins if twin.state is not FrameState.COMPLETED]
         _check_late(job, claim, stopped, job.process_instance_key)
         for twin in sorted(stopped, key=lambda twin: twin.keyed_at, reverse=True):
-            # The oldest comes last: its idempotency key is the one the outside saw first.
+            # The oldest comes last: its idempotency key is the one that external systems saw first.
             claim = await self._succeed(job, claim, twin)
         return claim
 
     async def check_in(self, connection: Connection, job: Job, instance_uid: UUID, input_hash: bytes) -> None:
-        """Raise `StepDone` when the step was completed while it ran. The caller holds the payload's head."""
+        """Raise `StepDone` if the step was completed while it ran. The caller holds the payload's head."""
         place = await self._place_of(job)
         if place.is_shared:
             return
@@ -123,10 +123,10 @@ class StepGuard:
         return await self._steps.repeat(claim, twin)
 
     async def _succeed(self, job: Job, claim: Claim, twin: Twin) -> Claim:
-        """Go on where another job of the step stopped."""
+        """Continue where another job of the step stopped."""
         if twin.state is FrameState.STARTED and twin.is_live:
             raise TransientInfrastructure(f"the step is running under job {twin.job_key}", code="StepBusy")
-        # A run that failed said so; one that vanished, or whose job was dropped while it ran, may have got through.
+        # A failed run reported so; one that vanished, or whose job was dropped while it ran, may have taken effect.
         is_unknown = twin.state is FrameState.STARTED or twin.fail_code == "JobGone"
         if is_unknown and twin.mode == "external" and (twin.on_unknown == "hold" or not twin.is_remembered):
             raise PermanentContract(
@@ -143,9 +143,9 @@ class StepGuard:
         return replace(claim, idempotency_key=key, follows_twin=twin.runs > 0)
 
     async def _check_shared(self, job: Job, claim: Claim, twins: list[Twin], *, is_known: bool) -> None:
-        """Hold a job whose element can hold two tokens, unless it is surely another token's or a person let it go.
+        """Hold a job whose element can hold two tokens, unless it is certainly another token's or a person released it.
 
-        Of a model that is not on record nothing is sure.
+        For a model that is not recorded nothing is certain.
         """
         for twin in twins:
             if twin.state is not FrameState.COMPLETED or twin.acked_at is None:
@@ -160,9 +160,9 @@ class StepGuard:
                 )
 
     async def _check_visited(self, job: Job, claim: Claim, twin: Twin) -> None:
-        """Hold a job that brought what its step made before, unless a person let it go.
+        """Hold a job whose input is what its step produced before, unless a person released it.
 
-        A person moved the token back in the engine, or the engine lost records and then took another way.
+        A person moved the token back in the engine, or the engine lost records and then took another path.
         """
         if not await self._steps.is_cleared(claim):
             raise PermanentContract(
@@ -172,7 +172,7 @@ class StepGuard:
             )
 
     async def _place_of(self, job: Job) -> _Place:
-        """Return what the deployed model says of a job's element."""
+        """Return what the deployed model states about a job's element."""
         key, now = job.process_definition_key, asyncio.get_running_loop().time()
         if key not in self._models and now >= self._missing_until.get(key, now):
             content = await self._deployments.content(key)
@@ -184,33 +184,32 @@ class StepGuard:
 
 
 def _may_be_visited(place: _Place, claim: Claim) -> bool:
-    """Whether a job that came with the payload of record may be of an element that was entered before.
+    """Return whether a job with the payload of record may belong to an element that was entered before.
 
-    Only what another branch wrote can bring the payload of record to a step that is done, so elsewhere the archive is
-    spared.
+    Only another branch's write can bring that payload to a completed step; otherwise the archive is not read.
     """
     return place.is_once and (claim.is_element_visited or (claim.may_have_archived and place.is_concurrent))
 
 
 def _check_late(job: Job, claim: Claim, twins: list[Twin], pinned: int | None) -> None:
-    """Refuse a delivery that is older than one of another job of its step: the engine has that job now.
+    """Reject a delivery older than one of another job of its step: the engine has that job now.
 
-    A job that the engine has all the same is handed out again later, and then it is the latest.
+    If the engine still has this job too, it hands it out again later, and then it is the latest.
     """
     for twin in twins:
         if twin.process_instance_key == pinned and twin.activated_ms > job.activated_ms:
             words = f"the engine has handed the step out under job {twin.job_key} since"
-            # An earlier run of this job may have reached the outside; the job that goes on has to know.
+            # An earlier run of this job may have had external effects; the job that continues has to know.
             raise StepMovedOn(words) if claim.claimed_from == "new" else JobVanished(words)
 
 
 def _is_other_visit(place: _Place, twin: Twin) -> bool:
-    """Whether the engine must have heard a twin's verdict, because nothing else could bring what it made."""
+    """Return whether the engine must have received a twin's verdict: nothing else could bring its output."""
     return twin.is_heard and not place.is_concurrent
 
 
 def _places_in(content: bytes, process_id: str) -> dict[str, _Place]:
-    """What a model says of its elements; that all may be shared when it is too hard to tell."""
+    """Return what a model states about its elements; all may be shared if the analysis is too complex."""
     try:
         model = assemble(read(content))
         process = next(process for process in model.processes if process.id == process_id)

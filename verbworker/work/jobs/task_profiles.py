@@ -1,4 +1,4 @@
-"""The desk of terms: what the profile of a job's model says about the job, and whether the job still fits it."""
+"""Task profiles: what the profile of a job's model requires of the job, and whether the job still fits it."""
 
 from verbworker.errors import Failure, PermanentContract
 from verbworker.job.frame import InstanceFacts
@@ -11,20 +11,20 @@ from verbworker.stores.task_profiles import TaskProfileStore
 
 
 class TaskProfiles:
-    """Looks terms up for the executor. Only jobs of models with a profile cost anything here."""
+    """Looks up task profiles for the executor. Only jobs of models with a profile cost anything here."""
 
     def __init__(self, book: TaskProfileStore) -> None:
         self._book = book
 
     async def of(self, job: Job) -> TaskProfile:
-        """The terms of a job's task; those of a task without a profile say nothing."""
+        """Return the terms of a job's task; empty terms for a task without a profile."""
         terms = await self._book.of(job)
         return NO_TERMS if terms is None else terms.task(job.element_id)
 
     async def key(self, job: Job, luggage: JobVariables) -> str | None:
-        """The idempotency key that the task's template makes; None where there is none, or none can be made.
+        """Return the idempotency key from the task's template; None if there is no template or it cannot be filled.
 
-        A frame needs a key before anything may fail. Why none could be made is `check`'s to say.
+        A frame needs a key before anything may fail. `check` reports why none could be made.
         """
         try:
             return await self._key(job, luggage)
@@ -32,7 +32,7 @@ class TaskProfiles:
             return None
 
     async def require(self, job: Job) -> TaskProfile:
-        """The same, for a job that is about to run; raises `PermanentContract` when nobody knows the terms it names."""
+        """Return the terms of a job that is about to run; raises `PermanentContract` if they are unknown here."""
         if HEADER in job.headers and await self._book.of(job) is None:
             raise PermanentContract(
                 "the model was deployed with terms that this database does not know", code="TermsUnknown"
@@ -40,7 +40,7 @@ class TaskProfiles:
         return await self.of(job)
 
     async def check(self, job: Job, luggage: JobVariables, instance: InstanceFacts) -> None:
-        """Return when a job, its payload checked, fits the terms it names; raises `PermanentContract`."""
+        """Check that a job with a checked payload fits the terms it names; raises `PermanentContract`."""
         terms = await self._book.of(job)
         if terms is None:
             return
@@ -64,7 +64,7 @@ class TaskProfiles:
 
 
 def _state(luggage: JobVariables) -> dict[str, object]:
-    """The case as the job brought it: the same in every run of the job, whatever other branches wrote since."""
+    """Return the case as the job brought it: the same in every run of the job, regardless of other branches' writes."""
     envelope = parse(luggage.content, limit=HARD_LIMIT)
     data = envelope.get("data") if isinstance(envelope, dict) else None
     return data if isinstance(data, dict) else {}

@@ -1,4 +1,4 @@
-"""A transactional verb's run: its writes and its verdict are one commit, and the token's move where that can be."""
+"""Runs of transactional verbs: the writes, the verdict and, if possible, the token's move are one commit."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ _COLLISIONS = 5
 
 
 class Transactional:
-    """Runs verbs in a transaction of their own. With an engine in the same database nothing is left to tell it."""
+    """Runs verbs in a transaction of their own. An engine in the same database needs no further command."""
 
     def __init__(
         self, database: Database, frames: Frames, performance: VerbRun, engine: object, popping: Verdicts
@@ -41,7 +41,7 @@ class Transactional:
         self._engine = engine if isinstance(engine, SameDatabase) and is_here else None
 
     async def run(self, entered: AdmittedJob, claim: Claim, life: RunningJob, policy: Policy) -> Completed:
-        """The verb's writes and its verdict are one commit: both happen or neither does."""
+        """Run a verb so that its writes and its verdict are one commit: both happen or neither does."""
         limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
         for collisions in range(_COLLISIONS):
             completed: Completed | None = None
@@ -69,7 +69,7 @@ class Transactional:
         raise StoreConflict("the verb's transaction collided with others again and again")
 
     async def _move(self, connection: Connection, claim: Claim, completed: Completed) -> Callable[[], None] | None:
-        """Move the token and acknowledge the frame, where the engine is here; what it refuses is told to it later."""
+        """Move the token and acknowledge the frame if the engine shares the database; a refused move is sent later."""
         if self._engine is None:
             return None
         try:

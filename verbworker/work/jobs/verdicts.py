@@ -1,4 +1,4 @@
-"""POP: what a verb answered becomes the frame's verdict, on whatever the payload of record is by then."""
+"""POP: a verb's answer becomes the frame's verdict, on top of the current payload of record."""
 
 import asyncio
 import random
@@ -25,16 +25,16 @@ class Verdicts:
         self._guard = guard
 
     async def pop_in(self, connection: Connection, entered: AdmittedJob, claim: Claim, answer: object) -> Completed:
-        """Store what a verb answered; merged, when the payload moved on."""
+        """Store a verb's answer, merged if the payload has changed."""
         completed = leave(entered, answer)
         if await self._frames.pop_completed_in(connection, verdict(entered, claim, completed, entered.base_hash)):
             return completed
         return await self.merge_in(connection, entered, claim, answer)
 
     async def merge_in(self, connection: Connection, entered: AdmittedJob, claim: Claim, answer: object) -> Completed:
-        """Put our changes onto the version that a parallel branch made, or fail.
+        """Merge our changes into the version that a parallel branch wrote, or fail.
 
-        Raises `StepDone` when it was no branch but another job of the same step that moved the payload on.
+        Raises `StepDone` if the payload was changed not by a branch but by another job of the same step.
         """
         head = await payloads.hold_head(connection, entered.instance_uid)
         if self._guard is not None:
@@ -46,7 +46,7 @@ class Verdicts:
         return completed
 
     async def settled(self, claim: Claim) -> FrameState:
-        """What our last write left, as soon as the database can be asked again."""
+        """Return the state that our last write left, as soon as the database answers again."""
         for failures in count():
             try:
                 return await self._frames.settle(claim)
@@ -56,7 +56,7 @@ class Verdicts:
 
 
 def verdict(entered: AdmittedJob, claim: Claim, completed: Completed, base_hash: bytes) -> Verdict:
-    """A completed run as its frame keeps it."""
+    """Return a completed run as its frame stores it."""
     return Verdict(
         claim=claim,
         instance_uid=entered.instance_uid,

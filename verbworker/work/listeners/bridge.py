@@ -1,4 +1,4 @@
-"""The event bridge: what the engine's listeners report becomes waits and events of the runbook."""
+"""The event bridge: turns reports of the engine's listeners into waits and events of the runbook."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ from verbworker.work.listeners.visit_identity import VisitIdentity
 
 
 class Bridge:
-    """Opens a wait when the engine begins to wait, closes it when the engine goes on, and tells both once."""
+    """Opens a wait when the engine starts to wait, closes it when the engine continues, and records both once."""
 
     def __init__(
         self, registry: Registry, database: Database, deployments: Deployments, inbox: Inbox, reception: ListenerJobs
@@ -35,13 +35,13 @@ class Bridge:
         self._visits = VisitIdentity(deployments)
 
     def desks(self) -> list[JobHandler]:
-        """The desks of all listeners but the last one, which ends an entry."""
+        """Return the handlers of all listeners except the last one, which ends an entry."""
         served = {UNPARK: self.unpark, FIRED: self.fired, START: self.start}
         parking = ListenerKind(PARK, self._reception, self.park, variables=with_texts(self._registry))
         return [parking, *(ListenerKind(kind, self._reception, act) for kind, act in served.items())]
 
     async def park(self, connection: Connection, visit: ListenerVisit) -> bool:
-        """The engine is about to wait."""
+        """Record that the engine is about to wait."""
         waits = await self._waits(visit)
         here = waits[visit.job.element_id]
         reason, key = f"Awaiting {here.name}", self._key(here, visit.instance)
@@ -56,7 +56,7 @@ class Bridge:
         return True
 
     async def _wait_again(self, connection: Connection, visit: ListenerVisit, token: ParkedToken) -> bool:
-        """See whether the engine forgot the message that ended this wait, and have it sent once more."""
+        """Return whether the engine forgot the message that ended this wait, and have it sent once more if so."""
         uid, name, ended = visit.instance_uid, token.message_name or "", EndedWait(token.element_id, token.input_hash)
         # A late delivery of a listener job that is gone opens nothing.
         if not await self._inbox.has_ended_in(connection, uid, name, ended) or not await self._reception.has(visit.job):
@@ -65,7 +65,7 @@ class Bridge:
         return await self._runbook.reopen_in(connection, token)
 
     async def unpark(self, connection: Connection, visit: ListenerVisit) -> bool:
-        """What was waited for has come."""
+        """Record that the awaited event has arrived."""
         waits = await self._waits(visit)
         here = waits[visit.job.element_id]
         is_told = await self._runbook.is_told_in(connection, visit.instance.entry_id, _once(visit, Kind.RESUMED))
@@ -85,12 +85,12 @@ class Bridge:
         return True
 
     async def fired(self, connection: Connection, visit: ListenerVisit) -> bool:
-        """An event at the edge of an activity has come; one that interrupts ends every wait inside."""
+        """Record that a boundary event has fired; an interrupting one ends every wait inside its activity."""
         waits = await self._waits(visit)
         element_id = visit.job.element_id
         here = waits[element_id]
         if here.kind in (Wait.TIMER, Wait.EXTERNAL_SIGNAL):
-            # Its own wait was never told. It is kept closed, so that a second delivery is known as one.
+            # Its own wait was never recorded. It is stored as closed, so that a second delivery is recognized.
             _, is_new = await self._runbook.park_in(connection, visit.token(_kind(here), here.name))
             await self._runbook.unpark_in(
                 connection, visit.instance.engine_id, visit.job.element_instance_key, closed_as="fired"
@@ -111,10 +111,10 @@ class Bridge:
         return True
 
     async def start(self, connection: Connection, visit: ListenerVisit) -> bool:
-        """A message started an instance that was awaited; the reception has pinned it."""
+        """Accept an awaited instance that a message started; `ListenerJobs` has pinned it."""
         return True
 
-    # ---- what came ------------------------------------------------------------------------------------------------
+    # ---- events that arrived --------------------------------------------------------------------------------------
 
     async def _came(
         self, connection: Connection, visit: ListenerVisit, here: ModelWait, ended: EndedWait = UNNAMED
@@ -142,20 +142,20 @@ class Bridge:
         *,
         again: bool = False,
     ) -> None:
-        """Tell something once; what is so again, because the engine forgot it, once more."""
+        """Append an event once; with `again`, because the engine forgot it, once more."""
         entry_id: UUID = visit.instance.entry_id
         once = _once(visit, kind) + (f":{visit.job.activated_ms}" if again else "")
         await self._runbook.append_in(connection, entry_id, kind, once=once, detail=detail)
 
     def _key(self, here: ModelWait, instance: InstanceFacts) -> str | None:
-        """The current value of the key by which the awaited message finds its case."""
+        """Return the current correlation key of the awaited message."""
         workflow = self._registry.workflows.get(instance.verb)
         if workflow is None or here.message is None:
             return None
         return instance.correlation.get(workflow.messages.get(here.message, ""))
 
     async def _waits(self, visit: ListenerVisit) -> Waits:
-        """What waits in the process; a definition never changes, so it is read once."""
+        """Return the waits of the process; a definition never changes, so it is read once."""
         definition_key = visit.job.process_definition_key
         if definition_key not in self._known:
             deployment = await self._deployments.find(definition_key)
@@ -185,7 +185,7 @@ def _once(visit: ListenerVisit, kind: Kind) -> str:
 
 
 def _detail(visit: ListenerVisit, here: ModelWait, **more: object) -> dict[str, object]:
-    """What an event says of an element: its name for people, its keys for whoever looks into the engine."""
+    """Return the details of an event: the element's name for people, its keys for finding it in the engine."""
     said = {"name": here.name, "message_name": here.message, **more}
     keys = {"instance_key": visit.job.process_instance_key, "element_instance_key": visit.job.element_instance_key}
     return {name: value for name, value in said.items() if value is not None} | keys

@@ -1,4 +1,4 @@
-"""Compensation: what a case did is undone, youngest step first, each by a frame of its own, none twice."""
+"""Compensation: undoes the steps of a case, newest first, each by a frame of its own, none twice."""
 
 import asyncio
 import logging
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 _CONCURRENT_EXTENSIONS = 16
 _SOON_MS = 2_000
 _PATIENCE = 30.0
-# With the spread of a tick, two beats are never more than a third of the engine's timeout apart.
+# With the jitter of a tick, two beats are never more than a third of the engine's timeout apart.
 _BEATS_PER_TIMEOUT = 4
 
 
@@ -60,11 +60,11 @@ class _Walk:
     """One delivery of a compensate job, while it is being served."""
 
     job: Job
-    is_gone: bool = False  # the engine dropped the job: what is being undone is finished, and no more is begun
+    is_gone: bool = False  # the engine dropped the job: finish the current undo, and start no more
 
 
 class CompensationJobs:
-    """Serves the compensate tasks of a model. Any number of workers may be at one walk: a step is undone once."""
+    """Serves the compensate tasks of a model. Any number of workers may share one walk: a step is undone once."""
 
     type = COMPENSATE
 
@@ -103,11 +103,11 @@ class CompensationJobs:
         self.services: tuple[Service, ...] = (*self._frames.services, *self._heart.services, self._beating)
 
     def stop(self) -> None:
-        """The process must go: what is being undone is given back, and the next worker goes on from there."""
+        """Stop for a shutdown: a running undo is handed back, and the next worker continues from there."""
         self._heart.end_all(StopReason.SHUTDOWN)
 
     async def serve(self, job: Job) -> bool:
-        """Undo what the case did; False when it must be delivered again, and then it goes on from there."""
+        """Undo the steps of the case; return False if the job must be redelivered, to continue from there."""
         with self._walking(job) as walk:
             try:
                 return await self._serve(walk)
@@ -135,13 +135,13 @@ class CompensationJobs:
             if walk.is_gone:
                 return True
             if not await self._undo(job, record):
-                # The engine heard of a failure, or a rival is at the step. If the engine has the job back, the sweep
-                # finds nothing to do; if the rival dies, the sweep hands the job out again and frees its frame so.
+                # The engine has a failure, or another worker is at the step. If the engine has the job back, the sweep
+                # does nothing; if the other worker dies, the sweep hands the job out again and so frees its frame.
                 return False
         return await self._complete(job, await self._variables(job, uid, instance, workflow))
 
     async def _undo(self, job: Job, record: Record) -> bool:
-        """Deliver one record to its frame; False when the step still stands and the engine was told why, or will be."""
+        """Deliver one record to its frame; return False if it is not undone and the engine knows or will know why."""
         if record.is_held and record.job_key != job.key:
             await self._records.adopt(record)
         if not await self._records.take(record, job):
@@ -171,10 +171,10 @@ class CompensationJobs:
             has_engine_keys=False,
         )
 
-    # ---- what the engine hears -----------------------------------------------------------------------------------
+    # ---- commands to the engine ----------------------------------------------------------------------------------
 
     async def _variables(self, job: Job, uid: UUID, instance: InstanceFacts, workflow: WorkflowVerb) -> Variables:
-        """The payload as the undos left it, and what they set; nothing when nothing was undone."""
+        """Return the payload as the undos left it, and the flags they set; empty if nothing was undone."""
         returned = await self._records.returned(uid, job)
         if not returned:
             return {}
@@ -191,7 +191,7 @@ class CompensationJobs:
             try:
                 await self._engine.complete(job.key, variables)
             except JobGone:
-                return True  # our twin's word came first, or the instance was cancelled
+                return True  # our twin was first, or the instance was cancelled
             except EngineUnavailable as error:
                 if clock() >= give_up:
                     _log.warning("undone, but not told", extra={"job_key": job.key, "reason": str(error)})
@@ -216,7 +216,7 @@ class CompensationJobs:
             return False
         return True
 
-    # ---- the engine's patience -----------------------------------------------------------------------------------
+    # ---- the engine's timeout ------------------------------------------------------------------------------------
 
     @contextmanager
     def _walking(self, job: Job) -> Iterator[_Walk]:
@@ -228,7 +228,7 @@ class CompensationJobs:
             self._walks.discard(walk)
 
     async def beat(self) -> int:
-        """Ask the engine for more time for every walk and return 0; a long undo is not delivered twice."""
+        """Ask the engine for more time for every walk and return 0, so that a long undo is not delivered twice."""
         await self._beating.for_each(list(self._walks), _CONCURRENT_EXTENSIONS, self._keep)
         return 0
 
@@ -236,7 +236,7 @@ class CompensationJobs:
         walk.is_gone = not await self._extend(walk.job)
 
     async def _extend(self, job: Job, *, soon: bool = False) -> bool:
-        """Move the end of a delivery; False when the engine has no such job any more."""
+        """Change the timeout of a delivery; return False if the engine no longer has the job."""
         timeout_ms = _SOON_MS if soon else int(self.timeout / timedelta(milliseconds=1))
         try:
             await self._engine.extend(job.key, timeout_ms)
@@ -253,7 +253,7 @@ class CompensationJobs:
 def judge(
     error: Exception, verb: Verb | None, policy: Policy, *, attempt: int, retries_left: int, jitter: float
 ) -> Failed:
-    """How a failed undo ends: as any run, but it has nobody to throw to. Where a step says no, a person is asked."""
+    """Classify a failed undo like any run, except that it cannot throw: a business error becomes an incident."""
     failed = classify(error, verb, policy, attempt=attempt, retries_left=retries_left, jitter=jitter)
     if isinstance(failed, Thrown):
         return Incident(PermanentBusiness.kind, failed.code, failed.message)
@@ -261,7 +261,7 @@ def judge(
 
 
 class _Undoing:
-    """The engine of one undo: its job is a record, and its troubles are those of the compensate job."""
+    """The engine of one undo: its job is a record, and its failures are reported for the compensate job."""
 
     def __init__(self, engine: Engine, job: Job, record: Record, engine_id: str) -> None:
         self._engine = engine
@@ -270,10 +270,10 @@ class _Undoing:
         self._engine_id = engine_id
 
     async def complete(self, job_key: int, variables: Variables) -> None:
-        """The record knows it by the frame's own commit; the engine hears it when the whole walk is done."""
+        """Do nothing: the frame's commit updates the record, and the engine is informed after the whole walk."""
 
     async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
-        """The walk stops here: for a person, or until the engine delivers the compensate job again."""
+        """Stop the walk here: for a person, or until the engine redelivers the compensate job."""
         hint = f"; see frames explain {job_key} --engine-id {self._engine_id}"
         await self._engine.fail(
             self._job.key,
@@ -283,12 +283,12 @@ class _Undoing:
         )
 
     async def throw(self, job_key: int, *, code: str, message: str) -> None:
-        """An undo throws nothing: `judge` sees to that."""
+        """Raise `CommandInvalid`: an undo throws nothing, `judge` prevents it."""
         raise CommandInvalid(f"the undo {self._record.undo} cannot end with {code}")
 
 
 class _Deaf:
-    """The engine of the undo frames' heart: the desk itself asks the real one for time, between two steps too."""
+    """The engine of the undo frames' `Leases`: the handler itself extends the real job, between two steps too."""
 
     async def extend(self, job_key: int, timeout_ms: int) -> None:
-        """Nothing to do."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""Completion: the last listener of a process brings the final payload, and the entry ends with what its caller gets."""
+"""Completion: the last listener of a process brings the final payload, and the entry ends with its result."""
 
 import logging
 from datetime import timedelta
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Completion:
-    """The desk of the last listener. The engine ends the instance only when the entry has its result."""
+    """The handler of the last listener. The engine ends the instance only when the entry has its result."""
 
     type = COMPLETE
     timeout: timedelta | None = None
@@ -49,16 +49,16 @@ class Completion:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """What a job brings: the payload, and every flag that one of our processes has."""
+        """Return the variables of a job: the payload, and every flag of our processes."""
         flags = {name for workflow in self._registry.workflows.values() for name in workflow.flag_contract.flags}
         return (*RESERVED, *sorted(flags))
 
     async def serve(self, job: Job) -> bool:
-        """End the entry of an instance that came to its end; False when the job must be delivered again."""
+        """End the entry of an instance that reached its end; return False if the job must be redelivered."""
         overtaken: list[UUID] = []
 
         async def complete(connection: Connection, visit: ListenerVisit) -> bool:
-            # Whoever asked for the end first decides how it is called; the engine has not ended the instance yet.
+            # The first request to end decides how the entry ends; the engine has not ended the instance yet.
             if await self._runbook.is_cancelling_in(connection, visit.instance.entry_id):
                 overtaken.append(visit.instance.entry_id)
                 return False
@@ -74,7 +74,7 @@ class Completion:
         job, entry_id = visit.job, visit.instance.entry_id
         workflow = owner(job, visit.instance, self._registry)
         await self._check(connection, visit, workflow)
-        # Of parallel branches the engine knows the last writer only; the payload of record has them all.
+        # After parallel branches the engine has only the last writer's payload; the payload of record has all changes.
         head = await payloads.head_in(connection, visit.instance_uid)
         payload = opened(head.content, workflow, self._registry.upgrades)
         flags = {name: job.variables[name] for name in workflow.flag_contract.flags if name in job.variables}
@@ -95,7 +95,7 @@ class Completion:
         await self._runbook.end_in(connection, entry_id, outcome=outcome, detail=detail)
 
     async def _check(self, connection: Connection, visit: ListenerVisit, workflow: WorkflowVerb) -> None:
-        """What the engine carried to the end must be what the last step left, or what a step before it did."""
+        """Check that the engine's final payload is what the last step, or a step before it, left."""
         luggage, tenant_id = visit.luggage, visit.instance.tenant_id
         received(visit.job.variables.get(PAYLOAD))
         seal = seal_of(workflow, self._ring)

@@ -1,4 +1,4 @@
-"""A desk serves the jobs of one type that are no verbs: listeners, gates, the undoing of a case."""
+"""Protocols for handlers of jobs that are not verbs: listeners, gates, compensation."""
 
 from datetime import timedelta
 from typing import Protocol, runtime_checkable
@@ -9,51 +9,51 @@ from verbworker.job.job import RESERVED, Job
 
 
 class JobHandler(Protocol):
-    """Serves one type of job. Everything it does may be asked of it twice."""
+    """Serves one type of job. Every call may be repeated."""
 
     @property
     def type(self) -> str:
-        """The type of the jobs it serves."""
+        """Return the type of the jobs it serves."""
 
     @property
     def concurrency(self) -> int:
-        """How many it serves at once."""
+        """Return how many jobs it serves concurrently."""
 
     @property
     def timeout(self) -> timedelta | None:
-        """The timeout to ask the engine for; None for what the worker uses for verbs."""
+        """Return the timeout to request from the engine; None for the worker's timeout for verbs."""
 
     async def serve(self, job: Job) -> bool:
-        """Serve one delivery; False when the engine has no answer, so that the job must be delivered again.
+        """Serve one delivery; return False if the engine has no answer, so that the job must be redelivered.
 
-        Never raises for a job's sake.
+        Never raises because of a job.
         """
 
 
 @runtime_checkable
 class JobReader(Protocol):
-    """A desk whose jobs bring more than the variables that all bring."""
+    """A handler whose jobs bring more than the reserved variables."""
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of all they bring."""
+        """Return the names of all variables they bring."""
 
 
 @runtime_checkable
 class Stoppable(Protocol):
-    """A desk that can give back what it is at, so that the next worker need not wait for a lease to run out."""
+    """A handler that can hand back its running jobs, so that the next worker need not wait for a lease to expire."""
 
     def stop(self) -> None:
-        """The process must go: end what runs."""
+        """Stop running jobs, because the process shuts down."""
 
 
 def variables_for(desk: JobHandler) -> tuple[str, ...]:
-    """What the jobs of a desk bring."""
+    """Return the variables that the jobs of a handler bring."""
     return desk.variables if isinstance(desk, JobReader) else RESERVED
 
 
 def with_texts(registry: Registry) -> tuple[str, ...]:
-    """What a job brings whose wait may end by a timer: a flag that holds text may say when."""
+    """Return the variables of a job whose wait may end by a timer: a text flag may hold the due time."""
     contracts = [workflow.flag_contract for workflow in registry.workflows.values()]
     texts = (FlagType.STRING, FlagType.ENUM)
     return (

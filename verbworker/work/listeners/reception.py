@@ -1,4 +1,4 @@
-"""The reception of listener jobs: whose they are, what is told of them in one commit, what the engine hears."""
+"""Listener jobs: check which instance they belong to, record them in one commit, and answer the engine."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ _SOON_MS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ListenerVisit:
-    """A listener job of an instance that is known, running, and held."""
+    """A listener job of an instance that is known, running, and locked."""
 
     job: Job
     luggage: JobVariables
@@ -43,7 +43,7 @@ class ListenerVisit:
     instance_uid: UUID
 
     def token(self, kind: Wait, reason: str, *, message: str | None = None, key: str | None = None) -> ParkedToken:
-        """A wait at the element the job stands at."""
+        """Return a wait at the job's element."""
         return ParkedToken(
             tenant_id=self.instance.tenant_id,
             entry_id=self.instance.entry_id,
@@ -61,12 +61,12 @@ class ListenerVisit:
 
 
 Act = Callable[[Connection, ListenerVisit], Awaitable[bool]]
-"""What is done for a job in one transaction; False when the engine is not to go on by it."""
+"""Handles a job in one transaction; returns False if the engine must not continue because of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenerKind:
-    """The desk of one type of listener."""
+    """The handler of one type of listener."""
 
     type: str
     reception: "ListenerJobs"
@@ -76,12 +76,12 @@ class ListenerKind:
     variables: tuple[str, ...] = RESERVED
 
     async def serve(self, job: Job) -> bool:
-        """Serve one delivery; False when it must be delivered again."""
+        """Serve one delivery; return False if it must be redelivered."""
         return await self.reception.receive(job, self.act)
 
 
 class ListenerJobs:
-    """Receives listener jobs. They have no frames: what they do is one commit, and done twice it changes nothing."""
+    """Handles listener jobs. They have no frames: each is one commit, and repeating it changes nothing."""
 
     def __init__(self, database: Database, engine: Engine, identity: InstanceIdentity) -> None:
         self._database = database
@@ -91,16 +91,16 @@ class ListenerJobs:
         self._runbook = Runbook(database)
 
     async def receive(self, job: Job, act: Act) -> bool:
-        """Act on a job that is of a running instance of ours, then complete it; False when it must come again.
+        """Act on a job of a running instance of ours, then complete it; return False if it must be redelivered.
 
-        Never raises for a job's sake.
+        Never raises because of a job.
         """
         luggage = JobVariables.of(job)
         try:
             if await self._settle(job, luggage, act):
                 await self._engine.complete(job.key, {})
         except (JobGone, DuplicateInstance):
-            return True  # our twin's word came first, or the instance was cancelled
+            return True  # our twin was first, or the instance was cancelled
         except PermanentContract as error:
             return await self._refuse(job, luggage, error)
         except TransientInfrastructure as error:
@@ -118,7 +118,7 @@ class ListenerJobs:
         return await has_job(self._engine, job)
 
     async def _settle(self, job: Job, luggage: JobVariables, act: Act) -> bool:
-        """Act on a job; False when the engine is not to go on by it. Raises `DuplicateInstance`."""
+        """Act on a job; return False if the engine must not continue because of it. Raises `DuplicateInstance`."""
         uid = luggage.instance_uid
         known = None if uid is None else await self._instances.known(uid)
         _, uid = correlated(job, luggage, await self._identity.admit(job, luggage, known))
@@ -130,19 +130,19 @@ class ListenerJobs:
                 token = visit.token(Wait.INCIDENT, "")
                 await self._runbook.let_go_in(connection, token, _once(job), _about(job))
                 return await act(connection, visit)
-        # A cancelled entry has no job to complete, and `admit` cancels the instance; of a completed one the engine may
-        # not have heard that its last job was done.
+        # A cancelled entry has no job to complete, and `admit` cancels the instance; for a completed one the engine may
+        # not have received that its last job was done.
         await self._identity.admit(job, luggage, instance)
         if job.type != COMPLETE:
             await self._identity.refuse_ended(job, instance)
         return True
 
-    # ---- what stops -----------------------------------------------------------------------------------------------
+    # ---- stopping a job -------------------------------------------------------------------------------------------
 
     async def _refuse(
         self, job: Job, luggage: JobVariables, error: PermanentContract | TransientInfrastructure
     ) -> bool:
-        """Stop the job for a person: in the runbook where there is an entry, and in the engine in any case."""
+        """Stop the job for a person: in the runbook if there is an entry, and always in the engine."""
         message = told(error.kind, error.code, str(error), verb=job.type, entry_id=luggage.entry_id, job_key=job.key)
         _log.error("a listener job is refused", extra={"job_key": job.key, "reason": message})
         try:
@@ -160,7 +160,7 @@ class ListenerJobs:
         async with self._database.transaction() as connection:
             instance = None if uid is None else await self._instances.hold_in(connection, uid)
             if uid is None or instance is None or instance.instance_key != job.process_instance_key:
-                return  # nobody's entry; the engine's incident is all there is to see
+                return  # it has no entry; the engine's incident is all there is to see
             token = ListenerVisit(job, luggage, instance, uid).token(Wait.INCIDENT, f"Waiting for an operator: {error}")
             detail = {**_about(job), "class": error.kind, "code": error.code, "text": str(error)}
             await self._runbook.hold_up_in(connection, token, _once(job), detail)
@@ -176,7 +176,7 @@ class ListenerJobs:
         return True
 
     async def _come_again_soon(self, job: Job) -> bool:
-        """Ask for another delivery. Where the engine's timeout is lost, the sweep hands the job out: always False."""
+        """Ask for another delivery and return False. If the engine's timeout is lost, the sweep hands the job out."""
         try:
             await self._engine.extend(job.key, _SOON_MS)
         except EngineError as error:

@@ -1,4 +1,4 @@
-"""Serving: what surrounds the handling of a job without a frame, so that no such job hangs when its worker dies."""
+"""Serve jobs without a frame, so that none is stuck when its worker dies."""
 
 import asyncio
 import logging
@@ -16,12 +16,12 @@ from verbworker.work.listeners.job_handler import JobHandler
 
 _log = logging.getLogger(__name__)
 
-# Long enough for a Postgres that restarts; short enough that a slot is not held for the five minutes of a gate.
+# Long enough for a Postgres restart; short enough that a slot is not held for the five minutes of a gate.
 _PATIENCE_S = 30.0
 
 
 class Serving:
-    """Keeps a delivery row for each job that a desk serves, until the engine has an answer."""
+    """Keeps a delivery row for each job that a handler serves, until the engine has an answer."""
 
     def __init__(self, deliveries: Deliveries, give_back: Callable[[Job, str], Awaitable[None]]) -> None:
         self._deliveries = deliveries
@@ -33,12 +33,12 @@ class Serving:
         return self._deliveries.services
 
     async def serve(self, desk: JobHandler, job: Job) -> None:
-        """Have a desk serve a job. What it leaves undone keeps its row, and the sweep hands it out again."""
+        """Serve a job with its handler. An unfinished job keeps its row, and the sweep hands it out again."""
         try:
             has_row = await self._begin(job)
         except (StoreUnavailable, StoreConflict) as error:
-            # Every desk needs the database, so none could do anything now. Giving the job back needs the engine only,
-            # and unlike its timeout that cannot get lost. The wait behind us keeps this from going round quickly.
+            # Every handler needs the database, so none could do anything now. Returning the job needs the engine only,
+            # and unlike its timeout that cannot get lost. The wait in `_begin` keeps this from becoming a hot loop.
             _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
             await self._give_back(job, "the database is away")
             return
@@ -52,7 +52,7 @@ class Serving:
             await self._end(job)
 
     async def _begin(self, job: Job) -> bool:
-        """Write the row, waiting for a database that is away; False when it is refused for another reason."""
+        """Write the row, waiting for an unavailable database; return False if it is refused for another reason."""
         clock = asyncio.get_running_loop().time
         give_up = clock() + min(job.timeout_ms / 2000, _PATIENCE_S)
         for failures in count():
@@ -63,7 +63,7 @@ class Serving:
                     raise
                 await asyncio.sleep(backoff(failures, random.random()))
             except StoreError as error:
-                # The row only insures against our own death: without it the job is served as ever.
+                # The row only insures against our own death: without it the job is served as usual.
                 _log.error("delivery not written; the job is served all the same", extra={"reason": str(error)})
                 return False
             else:
@@ -74,5 +74,5 @@ class Serving:
         try:
             await self._deliveries.end(job)
         except StoreError as error:
-            # Its lease runs out now: the sweep asks the engine, hears that the job is gone, and removes the row.
+            # Its lease now expires: the sweep asks the engine, learns that the job is gone, and removes the row.
             _log.warning("delivery not removed", extra={"job_key": job.key, "reason": str(error)})

@@ -1,7 +1,7 @@
-"""Tell whether an element that is reached again with the same payload is reached by the same token.
+"""Detect whether an element that is reached again with the same payload is reached by the same token.
 
 A broker that lost its last records leads a token to an element again, under other keys. Every step changes the payload,
-so a token that really comes back brings another one, unless it can come back without a step, or two tokens can come.
+so a token that really returns brings another one, unless it can return without a step, or two tokens can arrive.
 """
 
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ _UNCLEAR = (NodeKind.TRANSACTION, NodeKind.AD_HOC_SUB_PROCESS, NodeKind.CALL_ACT
 
 
 class VisitIdentity:
-    """Knows of which elements of the deployed models the payload names the visit."""
+    """Knows for which elements of the deployed models the payload identifies the visit."""
 
     def __init__(self, deployments: Deployments) -> None:
         self._deployments = deployments
         self._known: dict[int, frozenset[str]] = {}
 
     async def is_certain(self, job: Job) -> bool:
-        """Return whether the same payload at a job's element is the same visit; False where that is not known."""
+        """Return whether the same payload at a job's element is the same visit; False if that is unknown."""
         key = job.process_definition_key
         if key not in self._known:
             content = await self._deployments.content(key)
@@ -35,7 +35,7 @@ class VisitIdentity:
 
 
 def certain_in(content: bytes, process_id: str) -> frozenset[str]:
-    """The elements of a model that no token reaches twice with the same payload, and that no two tokens reach."""
+    """Return the elements that no token reaches twice with the same payload, and that no two tokens reach."""
     try:
         model = assemble(read(content))
         process = next(process for process in model.processes if process.id == process_id)
@@ -60,7 +60,7 @@ def _certain(process: Process) -> Iterator[str]:
 
 
 def _comes_back(scope: Scope, start: FlowNode) -> bool:
-    """Return whether a token may come back to a node before a step was done."""
+    """Return whether a token may return to a node before a step was done."""
     seen: set[str] = set()
     pending = list(_ways(scope, start))
     while pending:
@@ -74,7 +74,7 @@ def _comes_back(scope: Scope, start: FlowNode) -> bool:
 
 
 def _ways(scope: Scope, node: FlowNode) -> Iterator[FlowNode]:
-    """Where a token goes from a node without a step: past a verb only by an event at its edge."""
+    """Yield the nodes that a token reaches from a node without a step: past a verb only by a boundary event."""
     yield from scope.boundaries(node)
     yield from scope.link_targets(node)
     if node.kind is not NodeKind.SERVICE_TASK:

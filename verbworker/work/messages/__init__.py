@@ -1,1 +1,1 @@
-"""Messages from outside: taken in, addressed to a case, delivered to the engine."""
+"""Messages from outside: accepted, addressed to a case, delivered to the engine."""

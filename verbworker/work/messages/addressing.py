@@ -1,4 +1,4 @@
-"""Addressing: whom a message is for, by the verbs that take it and the cases that have its key."""
+"""Addressing: finds the case of a message, by the verbs that accept it and the cases that have its key."""
 
 from verbworker.contract.message import Addressee, Burial, Undeliverable, address
 from verbworker.contract.registry import Registry
@@ -8,14 +8,14 @@ _NOBODY = Undeliverable(Burial.NO_CASE, "no case waits for it")
 
 
 class Addressing:
-    """Looks up addressees. A message is for one case, for nobody, or for nobody yet."""
+    """Looks up addressees. A message is for one case, for none, or for none yet."""
 
     def __init__(self, registry: Registry, inbox: Inbox) -> None:
         self._registry = registry
         self._inbox = inbox
 
     async def find(self, claimed: Claimed, *, is_last_look: bool) -> Addressee | Undeliverable | None:
-        """Whom a message is for; None while its case may still come, unless this is the last look."""
+        """Return the addressee of a message; None while its case may still come, unless this is the last look."""
         declared = {
             workflow.name: workflow.messages[claimed.message_name]
             for workflow in self._registry.workflows.values()

@@ -1,4 +1,4 @@
-"""The messenger: brings messages from the inbox to the engine, and gives up what nobody will ever read."""
+"""Message delivery: sends messages from the inbox to the engine, and gives up those that will never be read."""
 
 import logging
 import random
@@ -27,7 +27,7 @@ _ENDED = Undeliverable(Burial.ENDED, "its case ended before it was read")
 
 
 class MessageDelivery:
-    """Publishes what is due, each delivery once under its own id. Any number of them may run beside each other."""
+    """Publishes due messages, each once under its own id. Any number of instances may run concurrently."""
 
     def __init__(
         self,
@@ -49,11 +49,11 @@ class MessageDelivery:
         self.service = PollLoop("messages", self.drain, every=every, chore=self.tidy, chore_every=_STRAND_EVERY)
 
     def poke(self) -> None:
-        """There is something new; do not wait for the next look."""
+        """Look for new messages now instead of at the next tick."""
         self.service.poke()
 
     async def tidy(self) -> None:
-        """Look for messages whose case has ended or whose end of a wait was forgotten, and say how many wait."""
+        """Find messages whose case has ended or whose wait the engine forgot to end, and count the waiting ones."""
         await self._inbox.strand()
         await self.service.for_each(
             await self._inbox.claim_forgotten(_AT_ONCE, patience=_PATIENCE), _AT_ONCE, self._send_again
@@ -63,13 +63,13 @@ class MessageDelivery:
         metrics.INBOX_AGE.set(oldest)
 
     async def drain(self) -> int:
-        """Try once to deliver each message that is due; returns how many those were."""
+        """Try once to deliver each due message; return how many there were."""
         due = await self._inbox.claim(_AT_ONCE, patience=_PATIENCE)
         await self.service.for_each(due, _AT_ONCE, self._deliver)
         return len(due)
 
     async def _deliver(self, claimed: Claimed) -> None:
-        # What the database does not take is delivered again when the claim runs out: under its id that is harmless.
+        # If a database write fails, the message is delivered again when the claim expires: harmless under the same id.
         if claimed.state == "published":
             await self.bury(claimed, _EXPIRED if claimed.is_over else _ENDED)
             return
@@ -99,8 +99,8 @@ class MessageDelivery:
             _log.info("message published", extra=_who(claimed))
 
     async def _send_again(self, claimed: Claimed) -> None:
-        """Send a message that was read once more, because the engine forgot it and waits again."""
-        # Under the id it had: an engine that has it still takes no second one.
+        """Send a message again that was already read, because the engine forgot it and waits again."""
+        # Under its old id: an engine that still has it accepts no second one.
         await self._engine.publish(self._signal(claimed))
         await self._inbox.resent(claimed)
         _log.warning("the engine had forgotten a message; it was sent again", extra=_who(claimed))
@@ -116,7 +116,7 @@ class MessageDelivery:
         )
 
     async def bury(self, claimed: Claimed, why: Undeliverable) -> None:
-        """Make a dead letter of a message, and have its entry say so."""
+        """Turn a message into a dead letter, and record that in its entry."""
         letter_id = await self._letters.bury(self._inbox, claimed, why)
         if letter_id is not None:
             metrics.MESSAGES.labels(why.code.value).inc()

@@ -1,4 +1,4 @@
-"""The ingress: one message in. It is kept before its sender hears that it arrived, whatever the engine does."""
+"""The ingress: accepts one message. It is stored before its sender gets an answer, regardless of the engine."""
 
 import logging
 from contextlib import suppress
@@ -21,7 +21,7 @@ _PATIENCE = timedelta(seconds=30)
 
 
 class Ingress:
-    """Takes messages from anybody who speaks for a tenant: by HTTP, by command, from Python."""
+    """Accepts messages from any sender that acts for a tenant: by HTTP, by command, from Python."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Ingress:
         self._messenger = messenger
 
     async def read(self, body: bytes, *, tenant_id: str, sent_by: str) -> Message:
-        """The message that a body is. One that is none is refused to its sender and kept as a dead letter."""
+        """Parse a body as a message. An invalid one is refused to its sender and stored as a dead letter."""
         try:
             return read(body, limit=self._limit)
         except MessageInvalid as error:
@@ -47,13 +47,13 @@ class Ingress:
             raise
 
     async def refuse(self, body: bytes, error: MessageInvalid, *, tenant_id: str, sent_by: str) -> None:
-        """Keep what a sender was refused, so that a person sees it too."""
+        """Store a refused message, so that a person sees it too."""
         details = "; ".join(f"{name} {words}" for name, words in error.fields.items())
         reason = f"{error}{': ' if details else ''}{details}"
         await self._letters.bury_unreadable(tenant_id, body, reason, sent_by=sent_by)
 
     async def take(self, message: Message, *, sent_by: str, ttl: timedelta | None = None) -> Receipt:
-        """Keep a message; when this returns it is committed. `RequestConflict` when its id has another body."""
+        """Store a message; it is committed on return. Raises `RequestConflict` if its id has another body."""
         receipt = await self._inbox.receive(message, sent_by=sent_by, ttl=ttl or self._ttl)
         if self._messenger is not None:
             self._messenger.poke()
@@ -62,7 +62,7 @@ class Ingress:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What came of handing a message over at once: delivered, not, or kept because the engine did not say."""
+    """The result of an immediate delivery: delivered, not, or kept because the engine did not answer."""
 
     is_delivered: bool
     is_kept: bool = False
@@ -74,7 +74,7 @@ _KEPT = Answered(is_delivered=False, is_kept=True, reason="the engine did not an
 
 
 class MessageCounter:
-    """Hands messages over at once, for senders who want to know whether a case was waiting."""
+    """Delivers messages immediately, for senders who want to know whether a case was waiting."""
 
     def __init__(
         self,
@@ -94,9 +94,9 @@ class MessageCounter:
         self._tenant = tenant
 
     async def hand_over(self, message: Message, *, sent_by: str) -> Answered:
-        """Deliver a message now or not at all; what cannot be delivered is a dead letter too.
+        """Deliver a message now or not at all; an undeliverable one becomes a dead letter too.
 
-        When the engine's answer is lost the message is kept, and the messenger sees to it unless a case reads it.
+        If the engine's answer is lost the message is kept, and `MessageDelivery` sends it unless a case reads it.
         """
         receipt = await self._inbox.receive(message, sent_by=sent_by, ttl=self._ttl, keep_for=_PATIENCE)
         if receipt.state in ("published", "consumed"):
@@ -111,7 +111,7 @@ class MessageCounter:
         return Answered(is_delivered=False, reason="it could not be delivered before, and a person discarded it")
 
     async def _send_again(self, message: Message, sent_by: str) -> None:
-        """A sender who was told that nobody waits may try again; that resolves the letter of the first time."""
+        """Let a sender retry after the answer that no case waits; that resolves the first dead letter."""
         letter_id = await self._letters.open_of(message.tenant_id, message.message_id)
         if letter_id is None:
             return
@@ -132,7 +132,7 @@ class MessageCounter:
         except CommandInvalid as error:
             return await self._bury(claimed, Undeliverable(Burial.REFUSED, f"the engine refused it: {error}"))
         except EngineError as error:
-            # No id protects it: leave time for the case to say that it read it before anybody sends it again.
+            # No id protects it: leave the case time to report that it read the message before it is sent again.
             _log.warning("whether a message was handed over is unknown", extra={"reason": str(error)})
             await self._inbox.postpone(claimed, by=_PATIENCE, reason=str(error))
             return _KEPT

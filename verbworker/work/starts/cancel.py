@@ -1,4 +1,4 @@
-"""Cancelling: somebody wants an entry to end, the engine is told, and the entry says what was done until then."""
+"""Cancellation: a person requests the end of an entry, the engine is informed, and the entry lists what was done."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -21,10 +21,10 @@ _OUTSIDE = "ended outside"
 
 
 class Cancellation:
-    """Ends entries before their time. Cancelling is not undoing: what was done stays and is told.
+    """Ends entries early. Cancelling is not undoing: completed steps stay and are listed.
 
-    The request is kept before the engine hears of it, and whichever is first, the request or the result, counts.
-    Without an engine it only keeps requests: the workers' own loops send them.
+    The request is stored before it is sent to the engine; the first of request and result counts. Without an engine it
+    only stores requests: the workers' own loops send them.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class Cancellation:
         self.service = PollLoop("cancels", self.drain, every=every)
 
     async def cancel(self, entry_id: UUID, *, tenant_id: str, by: str, reason: str) -> Entry:
-        """Ask for the end of an entry and return it: cancelled, or still open while the engine is away.
+        """Request the end of an entry and return it: cancelled, or still open while the engine is unavailable.
 
-        The same person with the same reason asks for the same cancel again and hears the same answer. Raises
-        `NotFound`, or `RequestConflict` when the entry ended otherwise or cannot be cancelled.
+        The same person with the same reason repeats the same request and gets the same answer. Raises `NotFound`, or
+        `RequestConflict` if the entry ended differently or cannot be cancelled.
         """
         entry = await self._entry(entry_id, tenant_id)
         async with self._database.transaction() as connection:
@@ -62,7 +62,7 @@ class Cancellation:
         return ended
 
     async def carry_out(self, entry_id: UUID) -> bool:
-        """Have the engine end an entry that somebody wants to end; False when nobody does or it could not be told."""
+        """Have the engine carry out a cancel request; return False if it does not exist or cannot be sent."""
         carrier = await self._instances.of_entry(entry_id)
         if self._engine is None or carrier is None:
             return False
@@ -74,7 +74,7 @@ class Cancellation:
         try:
             await self._engine.cancel(carrier.instance_key)
         except JobGone:
-            pass  # an earlier word of ours came through, or a person's
+            pass  # an earlier request of ours succeeded, or a person's
         except EngineUnavailable as error:
             self.service.report(error)
             return False
@@ -87,7 +87,7 @@ class Cancellation:
         return True
 
     async def _end_lost(self, entry_id: UUID) -> bool:
-        """End an entry whose instance has no key: the engine gave it to another. If it comes back, it is cancelled."""
+        """End an entry whose instance has no key: the engine reused it. If the instance comes back, it is cancelled."""
         async with self._database.transaction() as connection:
             carrier = await self._instances.hold_carrier_in(connection, entry_id)
             if carrier is None or carrier.instance_key is not None:
@@ -97,9 +97,9 @@ class Cancellation:
             return await self._end_in(connection, entry_id, asked or {})
 
     async def end_outside(self, entry_id: UUID, instance_key: int) -> bool:
-        """End an entry whose instance the engine has no more, though nobody here ended it.
+        """End an entry whose instance the engine no longer has, though it was not ended here.
 
-        False when it has ended before, or when the engine has the instance under another key.
+        Returns False if it ended before, or if the engine has the instance under another key.
         """
         async with self._database.transaction() as connection:
             carrier = await self._instances.hold_carrier_in(connection, entry_id)
@@ -112,7 +112,7 @@ class Cancellation:
             return await self._end_in(connection, entry_id, {**said, "instance_key": instance_key})
 
     async def drain(self, *, longer_than: timedelta = _LATER) -> int:
-        """Send each request that waits once; returns how many entries ended by that."""
+        """Send each waiting request once; return how many entries ended by that."""
         if self._engine is None:
             return 0
         waiting = await self._runbook.cancelling(self._engine.engine_id, longer_than=longer_than, limit=_BATCH)

@@ -1,6 +1,6 @@
-"""Deploying: models in, linted and woven, definitions of the engine out, each with the hashes of its bytes.
+"""Deployment: models are linted and woven, and become definitions of the engine, each with the hashes of its bytes.
 
-What is deployed is made from the very bytes that passed the linter: a file is read once and never looked at again.
+The deployed model is made from the very bytes that passed the linter: a file is read once and never again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from verbworker.stores.deployments import Deployment, Deployments
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A model that passed: its woven form, where it was authored, and the hash of the authored bytes."""
+    """A model that passed: its woven form, its source file, and the hash of the authored bytes."""
 
     woven: Woven
     name: str
@@ -26,13 +26,13 @@ class Ready:
 
     @property
     def woven_sha256(self) -> bytes:
-        """The hash of the bytes that are deployed."""
+        """Return the hash of the bytes that are deployed."""
         return sha256(self.woven.content).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What came of linting and weaving: everything is ready, or there are reasons why nothing is."""
+    """The result of linting and weaving: all models are ready, or there are reasons why none is."""
 
     report: Report
     ready: tuple[Ready, ...] = ()
@@ -48,7 +48,7 @@ class Landed:
 
 
 def prepare(models: Sequence[Resource], lint: Lint, registry: Registry) -> Prepared:
-    """Lint every model, then weave every model; one that fails keeps all from being deployed. Warnings pass."""
+    """Lint every model, then weave every model; one failure prevents all deployments. Warnings pass."""
     report = Report.of(lint(model.content, model.name) for model in models)
     if report.errors or report.problems:
         return Prepared(report)
@@ -64,7 +64,7 @@ def prepare(models: Sequence[Resource], lint: Lint, registry: Registry) -> Prepa
 
 
 def _rivals(ready: Sequence[Ready]) -> Iterator[str]:
-    """Two models of one process would take turns at being its latest version."""
+    """Yield a refusal for each process in two models: they would alternate as its latest version."""
     first: dict[str, str] = {}
     for model in ready:
         other = first.setdefault(model.woven.process_id, model.name)
@@ -73,22 +73,22 @@ def _rivals(ready: Sequence[Ready]) -> Iterator[str]:
 
 
 class Deploy:
-    """Brings prepared models to one engine and remembers what came of them."""
+    """Deploys prepared models to one engine and records the result."""
 
     def __init__(self, engine: Engine, deployments: Deployments) -> None:
         self._engine = engine
         self._deployments = deployments
 
     async def deploy(self, ready: Ready, *, by: str) -> Landed:
-        """Deploy one model and record it. Bytes that are deployed already change nothing; an `EngineError` has the
-        engine's own reason.
+        """Deploy one model and record it. Bytes that are deployed already change nothing.
 
-        Each model goes alone: in a deployment of several, one that changed gives all of them a new version.
+        Raises `EngineError` with the engine's own reason. Each model is deployed alone: in a deployment of several, one
+        that changed gives all of them a new version.
         """
         woven = ready.woven
-        # The engine tells versions apart by name and bytes, so the name must not depend on where we stand.
+        # The engine distinguishes versions by name and bytes, so the name must not depend on the working directory.
         resource = Resource(f"{woven.process_id}.bpmn", woven.content)
-        # First: from the moment the engine has the model, its jobs may come.
+        # Recorded first: its jobs may arrive as soon as the engine has the model.
         await self._deployments.record_terms(woven.compiled)
         await self._deployments.request(woven)
         answers = await self._engine.deploy([resource])

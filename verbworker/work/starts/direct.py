@@ -1,4 +1,4 @@
-"""Direct verbs, performed for a caller at once: one entry, one run, one result."""
+"""Direct verbs, run immediately for a caller: one entry, one run, one result."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ _MARGIN = timedelta(seconds=30)
 
 
 class Direct:
-    """Performs direct verbs for the router."""
+    """Runs direct verbs for the router."""
 
     def __init__(
         self, registry: Registry, control: Database, verbs: Database, performance: VerbRun, owner: UUID
@@ -42,7 +42,7 @@ class Direct:
         self._runbook = Runbook(control)
 
     def case_of(self, verb: Verb, args: Mapping[str, Any]) -> BaseModel:
-        """The verb's case made from a caller's arguments; raises `InvocationInvalid`."""
+        """Return the verb's case made from a caller's arguments; raises `InvocationInvalid`."""
         given = {name.replace("-", "_"): value for name, value in args.items()}
         unknown = [name for name in given if name not in _names(verb.model)]
         if unknown:
@@ -55,7 +55,7 @@ class Direct:
             raise InvocationInvalid(f"{verb.name}: {error}") from error
 
     async def perform(self, verb: Verb, entry_id: UUID, case: BaseModel, tenant_id: str) -> None:
-        """Perform a verb for its entry, unless that was done or is being done; the entry tells how it ended."""
+        """Run a verb for its entry, unless it ran or is running already; the entry shows how it ended."""
         limit = timedelta(seconds=self._registry.policy_of(verb).start_to_close_timeout_seconds)
         taken = await self._runbook.take(entry_id, self._owner, limit + _MARGIN)
         if taken is None:
@@ -73,7 +73,7 @@ class Direct:
         except Fenced:
             return
         except StoreUnavailable:
-            raise  # nobody can say how it ended; asking again with the same request key finds out
+            raise  # how it ended is unknown; repeating the same request key finds out
         except Exception as error:
             await self._failed(verb, taken, error)
 
@@ -145,7 +145,7 @@ def _names(model: type[BaseModel]) -> set[str]:
 
 
 def _problems(error: ValidationError) -> str:
-    """Where and what, never the value."""
+    """Return where and what the problems are, never the values."""
     return "; ".join(
         f"{'.'.join(str(part) for part in problem['loc']) or 'arguments'}: {problem['msg']}"
         for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]

@@ -1,4 +1,4 @@
-"""The dispatcher: has the engine start what was asked for, each request once, however long the engine is away."""
+"""The dispatcher: has the engine start requested cases, each once, however long the engine is unavailable."""
 
 import logging
 import random
@@ -30,7 +30,7 @@ _AT_ONCE = 16
 _PATIENCE = timedelta(seconds=30)
 _COUNT_EVERY = 10.0
 _SURE = (Backpressure, CommandInvalid, AccessDenied)
-"""Refusals that surely started nothing; after any other failure an instance may exist."""
+"""Refusals that certainly started nothing; after any other failure an instance may exist."""
 
 
 class _NotPinned(VerbworkerError):
@@ -38,7 +38,7 @@ class _NotPinned(VerbworkerError):
 
 
 class Dispatcher:
-    """Drains the dispatch table into the engine. Any number of them may run beside each other."""
+    """Drains the dispatch table into the engine. Any number of instances may run concurrently."""
 
     def __init__(
         self,
@@ -58,24 +58,24 @@ class Dispatcher:
         self.service = PollLoop("starts", self.drain, every=every, chore=self.count, chore_every=_COUNT_EVERY)
 
     def poke(self) -> None:
-        """There is something new; do not wait for the next look."""
+        """Look for new requests now instead of at the next tick."""
         self.service.poke()
 
     async def count(self) -> None:
-        """Say how many cases the engine has not begun."""
+        """Set the gauges of cases that the engine has not started."""
         waiting, oldest = await self._dispatches.backlog()
         metrics.WAITING_STARTS.set(waiting)
         metrics.WAITING_STARTS_AGE.set(oldest)
 
     async def drain(self) -> int:
-        """Ask the engine once for each request that is due; returns how many those were."""
+        """Send each due request to the engine once; return how many there were."""
         due = await self._dispatches.claim(_AT_ONCE, patience=_PATIENCE)
         if len(due) < 2 or not await self._are_started(due):
             await self.service.for_each(due, _AT_ONCE, self.start)
         return len(due)
 
     async def start(self, dispatch: Dispatch) -> None:
-        """Have the engine start one claimed request, and note what it answers."""
+        """Have the engine start one claimed request, and record its answer."""
         if self._shared is not None:
             await self._start_and_pin(self._shared, dispatch)
             return
@@ -94,7 +94,7 @@ class Dispatcher:
             if not pinned and await self._instances.key_of(dispatch.instance_uid) != started.instance_key:
                 await self._cancel_twin(dispatch, started.instance_key)
         except (StoreUnavailable, StoreConflict) as error:
-            # Its first job pins it; if none comes, we ask again, and the twin is cancelled at its first job.
+            # Its first job pins it; if none arrives, we ask again, and the twin is cancelled at its first job.
             _log.warning("started, but not noted", extra={"entry_id": str(dispatch.entry_id), "reason": str(error)})
 
     def _request(self, dispatch: Dispatch) -> Start:
@@ -103,7 +103,7 @@ class Dispatcher:
     # ---- an engine in our own database ---------------------------------------------------------------------------
 
     async def _are_started(self, due: Sequence[Dispatch]) -> bool:
-        """Start several requests by one commit; False when each has to be tried alone."""
+        """Start several requests in one commit; return False if each has to be tried alone."""
         if self._shared is None:
             return False
         try:
@@ -117,13 +117,13 @@ class Dispatcher:
         try:
             await self._start_with(engine, [dispatch])
         except _NotPinned:
-            # Pinned or cancelled meanwhile: the instance that would be one too many was never created.
+            # Pinned or cancelled meanwhile: the surplus instance was never created.
             _log.info("not wanted any more", extra={"entry_id": str(dispatch.entry_id)})
         except EngineError as error:
             await self._postpone(dispatch, error)
 
     async def _start_with(self, engine: SameDatabase, due: Sequence[Dispatch]) -> None:
-        """Start and pin by one commit: there is no moment in which an instance exists that its entry does not know."""
+        """Start and pin in one commit: an instance never exists without its entry knowing it."""
 
         async def pin(connection: Connection, started: Sequence[Started]) -> None:
             uids = [dispatch.instance_uid for dispatch in due]
@@ -139,7 +139,7 @@ class Dispatcher:
         except JobGone:
             return
         except EngineError as error:
-            # It cancels itself at its first job, which belongs to nobody.
+            # It is cancelled at its first job, which belongs to no entry.
             _log.warning("the second start is left", extra={"instance_key": instance_key, "reason": str(error)})
 
     async def _postpone(self, dispatch: Dispatch, error: EngineError) -> None:
@@ -154,4 +154,4 @@ class Dispatcher:
                 dispatch.instance_uid, by=timedelta(seconds=pause), reason=str(error), surely_unstarted=sure
             )
         except (StoreUnavailable, StoreConflict):
-            return  # the claim runs out by itself
+            return  # the claim expires by itself

@@ -1,7 +1,7 @@
-"""Decide which engine instance carries an entry out, and end the others.
+"""Decide which engine instance carries out an entry, and end the others.
 
 Exactly one engine instance belongs to an entry: the one it is pinned to. Pinning is a compare-and-set, and the instance
-that loses it is a duplicate. A duplicate never runs a verb; the engine is told to cancel it.
+that loses it is a duplicate. A duplicate never runs a verb; it is cancelled in the engine.
 """
 
 import logging
@@ -27,13 +27,13 @@ class InstanceEngine(Protocol):
     """The engine calls that identity needs; every engine has them."""
 
     async def extend(self, job_key: int, timeout_ms: int) -> None:
-        """Change the timeout of a job; `JobGone` when there is none."""
+        """Change the timeout of a job; raises `JobGone` if it does not exist."""
 
     async def cancel(self, instance_key: int) -> None:
-        """Cancel an instance; `JobGone` when it has ended."""
+        """Cancel an instance; raises `JobGone` if it has ended."""
 
     async def alive(self, instance_key: int) -> bool:
-        """Return whether an instance is still there."""
+        """Return whether an instance still exists."""
 
 
 async def has_job(engine: InstanceEngine, job: Job) -> bool:
@@ -63,11 +63,11 @@ class InstanceIdentity:
         self._dispatches = dispatches
 
     async def admit(self, job: Job, luggage: JobVariables, known: InstanceFacts | None) -> InstanceFacts | None:
-        """Return the job's instance as it stands, pinned to the engine instance of the job.
+        """Return the job's instance in its current state, pinned to the engine instance of the job.
 
-        Returns `known` unchanged where nothing can be pinned: what is wrong with such a job is the caller's to say.
-        Raises `DuplicateInstance` after its engine instance was cancelled, and `TransientInfrastructure` while the
-        engine cannot be asked.
+        Returns `known` unchanged if nothing can be pinned: the caller reports what is wrong with such a job. Raises
+        `DuplicateInstance` after its engine instance was cancelled, and `TransientInfrastructure` while the engine
+        cannot be asked.
         """
         uid = luggage.instance_uid
         for _ in range(_ROUNDS):
@@ -93,8 +93,8 @@ class InstanceIdentity:
     async def refuse_ended(self, job: Job, known: InstanceFacts) -> None:
         """Cancel the instance of a job whose entry has ended: the engine forgot its end. Raises `DuplicateInstance`.
 
-        Not for the job that ends an instance: it comes again when the engine did not hear that it was done. A late
-        delivery of any other job that was done is refused, and its instance left to end by itself.
+        Not for the job that ends an instance: it is redelivered if the engine did not receive its completion. A late
+        delivery of any other completed job is refused, and its instance is left to end by itself.
         """
         if self._engine is None or not known.has_ended:
             return
@@ -103,19 +103,19 @@ class InstanceIdentity:
         await self._refuse(job, known)
 
     async def _admit_own(self, job: Job, known: InstanceFacts) -> InstanceFacts:
-        # An entry that completed has an instance that is just ending; a cancelled entry must have none.
+        # A completed entry has an instance that is just ending; a cancelled entry must have none.
         if known.status == "cancelled":
             await self._refuse(job, known)
         return known
 
     async def _admit_ended(self, job: Job, known: InstanceFacts, uid: UUID) -> InstanceFacts:
-        """A second instance of an entry that has ended: cancel it unless its identity may be forged."""
+        """Cancel a second instance of an entry that has ended, unless its identity may be forged."""
         if known.instance_key is None or await self._is_doubtful(uid) or not await self._is_alive(known.instance_key):
             await self._refuse(job, known)
         return known
 
     async def _adopt(self, job: Job, luggage: JobVariables, known: InstanceFacts, pinned: int, uid: UUID) -> bool:
-        """Take over a job's engine instance when the pinned one is gone; False when the identity may be forged.
+        """Adopt a job's engine instance if the pinned one is gone; return False if the identity may be forged.
 
         A broker that lost its last records creates an instance again under another key.
         """

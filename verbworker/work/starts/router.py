@@ -1,4 +1,4 @@
-"""The router: the only way to have a verb performed. Nobody who calls it can tell which strategy a verb has."""
+"""The router: the only way to run a verb. It hides whether a verb is direct or a workflow."""
 
 import asyncio
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _SLOWEST_POLL = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, for whom, and under which key: the same key asks for the same thing, however often it is sent."""
+    """Who asks, for which tenant, and under which key: repeated requests with one key are one request."""
 
     tenant_id: str
     by: str
@@ -40,13 +40,13 @@ class Caller:
     traceparent: str | None = None
 
     def __post_init__(self) -> None:
-        # As a key a blank text would make one request of all that come with it; as no key it would be done twice.
+        # As a key, a blank text would merge all requests that bring it; as no key, the request would run twice.
         if self.request_key is not None and not self.request_key.strip():
             raise InvocationInvalid("the request key is blank: give one of your own, or none at all")
 
 
 class Router:
-    """Turns an invocation into an entry of the runbook that is carried out."""
+    """Turns an invocation into a runbook entry that is carried out."""
 
     def __init__(
         self,
@@ -77,10 +77,10 @@ class Router:
         caller: Caller,
         timeout: timedelta = timedelta(seconds=30),
     ) -> Entry:
-        """Have a verb performed: `(kyc.open-case :entity "Allianz GmbH")`, or its name and arguments.
+        """Run a verb: `(kyc.open-case :entity "Allianz GmbH")`, or its name and arguments.
 
-        A direct verb has ended when this returns, a workflow verb is under way; one that asks for it is waited for,
-        `timeout` long. Raises `InvocationInvalid` or `RequestConflict` before anything happens.
+        On return a direct verb has ended and a workflow verb is in progress; a blocking one is awaited for up to
+        `timeout`. Raises `InvocationInvalid` or `RequestConflict` before anything happens.
         """
         asked = parse(what) if args is None else Invocation(what, args)
         verb = self._registry.find(asked.verb)
@@ -96,7 +96,7 @@ class Router:
         return await self._entry(entry_id)
 
     async def wait(self, entry_id: UUID, *, timeout: timedelta) -> Entry:
-        """The entry when it has ended, or as it stands after `timeout`."""
+        """Return the entry when it has ended, or in its current state after `timeout`."""
         pause = _POLL
         try:
             async with asyncio.timeout(timeout.total_seconds()):

@@ -1,1 +1,1 @@
-"""Background services that keep the whole sound: reconciliation, sweep, stalls, retention, archiving and releases."""
+"""Background services for upkeep: reconciliation, sweep, stalls, retention, archiving and releases."""

@@ -1,4 +1,4 @@
-"""The reaper: moves acknowledged frames into the archive, forgets what has ended, counts what waits for a person."""
+"""The archiver: moves acknowledged frames into the archive, drops ended visits, counts what waits for a person."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ _BATCH = 2000
 
 
 class Archiver:
-    """Keeps the hot table small. Any number of workers may reap at once."""
+    """Keeps the hot table small. Any number of workers may archive concurrently."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Archiver:
         return await self._frames.archive(older_than=self._after, limit=_BATCH)
 
     async def tidy(self) -> None:
-        """Forget visits of steps that ended, and refresh the gauges."""
+        """Drop visits of steps that ended, and refresh the gauges."""
         if self._terms is not None:
             await self._terms.forget_visits(ended_before=self._after, limit=_BATCH)
         waiting = await self._frames.waiting()
@@ -43,7 +43,7 @@ class Archiver:
         metrics.UNACKNOWLEDGED_AGE.set(waiting.oldest_unacknowledged)
 
     async def sweep(self) -> int:
-        """Archive all that is due, tidy up, and return how many frames moved."""
+        """Archive all due frames, tidy up, and return how many frames moved."""
         moved = 0
         while (batch := await self.archive()) > 0:
             moved += batch

@@ -1,10 +1,10 @@
-"""The reconciler: what ended in the engine without a word to us is found and told, never left standing.
+"""The reconciler: finds and records instances that ended in the engine without a report to us.
 
-And the other way round: an engine that lost its last records may have forgotten the end of an instance. Each is asked
-for once more after its entry ended, and cancelled if it is there. An engine in our own database forgets nothing alone.
+The reverse as well: an engine that lost its last records may have forgotten the end of an instance. Each is checked
+once more after its entry ended, and cancelled if it exists. An engine in our own database cannot lose records alone.
 
-Plain gRPC has no search, so it asks for each quiet instance whether it is still there. A cluster with the search of
-REST could be asked for many at once, and for the waits of each; gates are looked after by their own relay.
+Plain gRPC has no search, so each quiet instance is checked separately. A cluster with REST search could be asked for
+many together, and for the waits of each; gates are checked by their own relay.
 """
 
 import logging
@@ -27,7 +27,7 @@ _CONCURRENT_CALLS = 8
 
 
 class Reconciler:
-    """Looks after instances of which nothing was heard for `after`. Any number may run beside each other."""
+    """Checks instances without news for `after`. Any number may run concurrently."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Reconciler:
         self.service = PollLoop("reconciler", self.look, every=every)
 
     async def look(self) -> int:
-        """Ask once for each quiet instance and for each that should have ended; returns how many there were."""
+        """Check each quiet instance and each that should have ended once; return how many there were."""
         engine_id = self._engine.engine_id
         quiet = await self._instances.quiet(
             engine_id, longer_than=self._after, limit=_BATCH, missed_for=self._missed_for
@@ -61,10 +61,9 @@ class Reconciler:
         return len(quiet) + len(ended)
 
     async def check(self, instance_uid: UUID) -> None:
-        """Look at one instance soon, because a job of it is gone.
+        """Check one instance soon, because a job of it is gone.
 
-        Not at once: a broker that lost its last records hands the instance out again under another key, and then it
-        is adopted.
+        Not immediately: a broker that lost its last records may bring it back under another key, to be adopted.
         """
         known = await self._instances.known(instance_uid)
         if known is None or known.has_ended or known.instance_key is None:
@@ -73,9 +72,9 @@ class Reconciler:
             await self._instances.miss(instance_uid, known.instance_key)
 
     async def _ask(self, instance: Quiet) -> None:
-        """End an entry whose instance the engine did not have twice, a while apart, and of which it has no other.
+        """End an entry whose instance was missing from the engine twice, some time apart, and which has no other.
 
-        Once is enough where the engine is in our own database.
+        Once is enough if the engine is in our own database.
         """
         if await self._engine.alive(instance.instance_key):
             return

@@ -1,4 +1,4 @@
-"""Releases: a person lets a held job run again, and the engine hears of it after the frame does."""
+"""Releases: a person lets a held job run again; the frame is released before the engine's job."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from verbworker.stores.jobs.histories import Histories, History
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What a person wants: who, why, and whether the outside may see it as another job (T13) or not (T12)."""
+    """A person's request: who, why, and whether external systems may see it as another job (T13) or not (T12)."""
 
     job_key: int
     by: str
@@ -24,14 +24,14 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAnswer:
-    """Whether all was done, and a sentence on what was and what is left."""
+    """Whether everything was done, and a sentence on what was done and what is left."""
 
     done: bool
     sentence: str
 
 
 class Releases:
-    """Releases held frames of one engine; without an engine to speak to, its incident is left to a person.
+    """Releases held frames of one engine; without an engine connection, the incident is left to a person.
 
     With `records` the frames are those of undos, and the engine's job is the one that walks them.
     """
@@ -45,7 +45,7 @@ class Releases:
         self._records = records
 
     async def release(self, wanted: Release) -> ReleaseAnswer:
-        """Release a frame, then the engine's job. Asked again, it repeats only what the engine has not heard."""
+        """Release a frame, then the engine's job. A repeated call repeats only what the engine has not received."""
         history = await self._histories.read(wanted.job_key)
         if history is None:
             return ReleaseAnswer(False, f"job {wanted.job_key} has no frame on engine {self._frames.engine_id}")

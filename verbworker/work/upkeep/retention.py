@@ -16,26 +16,26 @@ from verbworker.stores.retention import RetiredCount, RetiredRows, TableSize
 
 _log = logging.getLogger(__name__)
 
-# Nothing here is urgent: rows have been due for days when they go.
+# Nothing here is urgent: rows have been due for days when they are dropped.
 _EVERY = 300.0
 # Soon enough for a worker that is replaced several times an hour.
 _FIRST_AFTER = 60.0
-# After a full batch, so that a large backlog takes one connection for at most about half of the time.
+# After a full batch, so that a large backlog uses one connection for at most about half of the time.
 _PAUSE = 0.05
-# A gauge that says "many" is enough; counting further would read rows for nothing.
+# A gauge that shows "many" is enough; counting further would read rows for nothing.
 COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """Who goes: what a row is, the tables it is in, the setting that says for how long it is kept, and a batch."""
+    """What to drop: the kind of row, its tables, the setting for how long it is kept, and a batch size."""
 
     kind: str
     tables: tuple[str, ...]
     setting: str
     words: str
     batch: int = 1000
-    # Rows that go together wait for the youngest of them.
+    # Rows that are dropped together wait for the youngest of them.
     slack: timedelta = timedelta(0)
 
 
@@ -87,7 +87,7 @@ RULES: tuple[RetentionRule, ...] = (
     RetentionRule("dead_letter", ("verbworker.dead_letter",), "keep_dead_letters", "dead letters that were resolved"),
     ENTRIES,
 )
-"""What retention drops. Entries come last: what belongs to them has gone before where it may."""
+"""What retention drops. Entries come last: the rows that belong to them are dropped first where allowed."""
 
 OTHER_OWNERS: Mapping[str, str] = {
     "verbworker.job_frame": "the reaper archives what the engine acknowledged (archive_after)",
@@ -109,7 +109,7 @@ OTHER_OWNERS: Mapping[str, str] = {
     "verbworker_engine.message": "the engine's clockwork, when the message expires (its time to live)",
     "verbworker_engine.incident": "the engine, when the incident is resolved",
 }
-"""Every other table, and what deletes from it. A test compares both lists with the tables there are."""
+"""Every other table, and what deletes from it. A test compares both lists with the existing tables."""
 
 Export = Callable[[Sequence[str]], Awaitable[None]]
 """Writes lines so that they survive a crash, or raises `CannotRun`."""
@@ -117,7 +117,7 @@ Export = Callable[[Sequence[str]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where one rule stands: for how long rows are kept (None: for ever), and what is due."""
+    """The state of one rule: for how long rows are kept (None: forever), and what is due."""
 
     rule: RetentionRule
     kept: timedelta | None
@@ -132,7 +132,7 @@ class Standing:
 
 
 class Retention:
-    """Applies the rules. Any number of workers may do so at once; a rule that fails does not stop the others."""
+    """Applies the rules. Any number of workers may do so concurrently; a failing rule does not stop the others."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class Retention:
         return dropped
 
     async def drop_batch(self) -> int:
-        """Drop one batch by each rule and return how many rows went; `failures` says which rules could not work."""
+        """Drop one batch by each rule and return how many rows were dropped; `failures` holds the rules that failed."""
         return sum([await self._drop(rule) for rule in RULES])
 
     async def _drop(self, rule: RetentionRule) -> int:
@@ -181,7 +181,7 @@ class Retention:
         except StoreUnavailable:
             raise
         except StoreConflict as error:
-            # A lock that another session holds is given up; the next round asks again.
+            # Do not wait for a lock that another session holds; the next round tries again.
             self.failures[rule.kind] = str(error)
             return 0
         except (StoreError, CannotRun) as error:
@@ -194,9 +194,9 @@ class Retention:
         return dropped
 
     async def _drop_entries(self, rule: RetentionRule, kept: timedelta) -> int:
-        """Drop a batch of entries, and commit when their export is on disk; without a destination none goes.
+        """Drop a batch of entries, and commit when their export is on disk; without a destination drop none.
 
-        When the process dies before the commit, an entry is in two files, and the later one counts.
+        If the process dies before the commit, an entry is in two files, and the later one counts.
         """
         if self._export is None:
             return 0
@@ -214,7 +214,7 @@ class Retention:
             return len(gone)
 
     async def count(self) -> None:
-        """Set the gauges: how many rows are due by each rule. Note as well that this process still runs."""
+        """Set the gauges: how many rows are due by each rule. Also record that this process still runs."""
         if self._owner is not None:
             await self._rows.note_alive(self._owner)
         for rule in RULES:
@@ -223,7 +223,7 @@ class Retention:
             metrics.RETENTION_DUE.labels(rule.kind).set(due)
 
     async def standing(self, *, most: int) -> list[Standing]:
-        """Say where each rule stands; counting stops at `most` rows."""
+        """Return the state of each rule; counting stops at `most` rows."""
         sizes = await self._rows.sizes([table for rule in RULES for table in rule.tables])
         found = []
         for rule in RULES:

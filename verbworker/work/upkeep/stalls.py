@@ -1,4 +1,4 @@
-"""Name what stands still although Postgres holds nothing of it: jobs, backoffs and timers that the engine lost."""
+"""Report entries that make no progress with nothing open in Postgres: jobs, backoffs and timers the engine lost."""
 
 import logging
 from collections.abc import Callable
@@ -15,9 +15,9 @@ from verbworker.stores.database import Database
 
 _log = logging.getLogger(__name__)
 
-# Each costs the engine one question and Postgres three statements; a round of fifty stays well under a second.
+# Each costs the engine one call and Postgres three statements; a round of fifty stays well under a second.
 _BATCH = 50
-# One look reads every open entry; what moves again is named for at most this long.
+# One pass reads every open entry; an entry that moves again is still listed for at most this long.
 _SLOWEST_LOOK = 15.0
 _GAUGES = {
     StallKind.JOB: metrics.STALLED,
@@ -27,10 +27,10 @@ _GAUGES = {
 
 
 class StallDetector:
-    """Names standstills once each, and stops naming what moves again. Any number may run beside each other.
+    """Reports each stall once, and clears it when the entry moves again. Any number may run concurrently.
 
-    It judges only while the engine's queues are surely empty: `caught_up_for` says for how many seconds every poll of
-    this process was answered, and is 0 while jobs wait in the engine because all workers are busy.
+    It judges only while the engine's queues are certainly empty: `caught_up_for` returns for how many seconds every
+    poll of this process was answered, and is 0 while jobs wait in the engine because all workers are busy.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class StallDetector:
         )
 
     async def note(self) -> int:
-        """Name one batch of what stands still; returns how many were named."""
+        """Report one batch of stalls; return how many were reported."""
         if self._caught_up_for() < self._after.total_seconds():
             return 0
         found = await self._stalls.find(
@@ -65,7 +65,7 @@ class StallDetector:
         return sum([await self._name(still, version) for still in found])
 
     async def clear(self) -> None:
-        """Stop naming what moves again, and count what is named."""
+        """Clear stalls whose entry moves again, and count the rest."""
         await self._stalls.clear(self._engine.engine_id)
         for kind, number in (await self._stalls.counts(self._engine.engine_id)).items():
             _GAUGES[kind].set(number)
@@ -83,10 +83,10 @@ class StallDetector:
         _log.warning("an entry stands still", extra=said)
         return True
 
-    # ---- what is known ----------------------------------------------------------------------------------------------
+    # ---- explanations -----------------------------------------------------------------------------------------------
 
     async def _explain(self, still: Standstill, version: str) -> tuple[str, str]:
-        """What is known of a standstill, and what an operator can do."""
+        """Return what is known of a stall, and what an operator can do."""
         key = still.instance_key
         if key is None and still.engine_id:
             so_far = _so_far(still, await self._stalls.last_step(still.entry_id))
@@ -101,7 +101,7 @@ class StallDetector:
         words = f"{late} was due at {_moment(still.since)}, and {_called(version)} has not come to it"
         remedy = overdue_remedy(version, key)
         if still.kind is StallKind.BACKOFF and not isinstance(self._engine, SameDatabase):
-            # A release gives the job its retries back; over gRPC the incident is resolved by whoever knows its key.
+            # A release restores the job's retries; over gRPC a person who knows the incident's key must resolve it.
             remedy = f"if a person released it, resolve its incident in the engine; else {remedy}"
         return words, remedy
 
@@ -128,7 +128,7 @@ class StallDetector:
 
 
 def _so_far(still: Standstill, last: LastStep | None) -> str:
-    """Where an entry stopped."""
+    """Describe where an entry stopped."""
     if last is None:
         return f"no step was done since it began at {_moment(still.since)}"
     if last.error_code:

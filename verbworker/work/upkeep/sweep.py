@@ -1,8 +1,8 @@
-"""The sweep: finds jobs whose worker died and has them run elsewhere, whatever became of the engine's timeout.
+"""The sweep: finds jobs whose worker died and has another worker run them, even if the engine lost their timeout.
 
 The engine is not the timer. A broker can lose the timeout of a job (camunda #29735); then extending it changes nothing
-and only FailJob hands the job out again. So every worker looks for leases that are over, in Postgres alone: frames of
-verbs, and delivery rows of jobs without a frame (listeners, gates, compensation).
+and only FailJob hands the job out again. So every worker looks for expired leases, in Postgres alone: frames of verbs,
+and delivery rows of jobs without a frame (listeners, gates, compensation).
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 # One batch is reported well within the lease that protects it: an engine answers in milliseconds, sixteen at a time.
 _BATCH = 100
 _CONCURRENT_REPORTS = 16
-# More than any crew has under way; beyond it the oldest leases come first.
+# More than any set of workers has in progress; beyond it the oldest leases come first.
 _MOST_OPEN = 10_000
 _ASK_EVERY_S = 60.0
 _ENGINE_AWAY = timedelta(seconds=5)
@@ -42,7 +42,7 @@ _NOT_HEARD_OF = "its worker was not heard of any more"
 
 
 class SweepAnswer(StrEnum):
-    """What the engine said to a report."""
+    """The engine's answer to a report."""
 
     OK = "ok"
     GONE = "gone"
@@ -51,7 +51,7 @@ class SweepAnswer(StrEnum):
 
 
 class Sweep:
-    """Heals leases. Any number of workers sweep beside each other; each frame and row is taken by one of them."""
+    """Recovers expired leases. Any number of workers sweep concurrently; each frame and row is taken by one of them."""
 
     def __init__(
         self,
@@ -80,17 +80,17 @@ class Sweep:
         self._look_at = float("-inf")
 
     async def work(self) -> int:
-        """Sweep once; returns 0 when less than a full batch was due, so that the next look is at the next tick."""
+        """Sweep once; return 0 if less than a full batch was due, so that the next sweep is at the next tick."""
         return await self.sweep() // _BATCH
 
     async def sweep(self) -> int:
-        """Work off one batch of frames and one of delivery rows; returns the size of the larger."""
+        """Process one batch of frames and one of delivery rows; return the size of the larger."""
         return max(await self._sweep_frames(), await self._sweep_deliveries())
 
     # ---- frames ---------------------------------------------------------------------------------------------------
 
     async def _look(self) -> None:
-        """Learn which frames are open, once per lease.
+        """Find out which frames are open, once per lease.
 
         A frame that is opened after this look is not due before the next one: its lease is as long as the pause.
         """
@@ -116,7 +116,7 @@ class Sweep:
                 is_ours = await self._leases.hold(one, step, incident_of(step, one.frame))
             else:
                 is_ours = step is not FrameStep.CLAIM_AGAIN or one.frame.job_key in freed
-            # As for any report: a late word could end another worker's run, so a doubtful lease says nothing.
+            # As for any report: a late one could stop the run of another worker, so it needs a certain lease.
             if is_ours and asyncio.get_running_loop().time() < sure_until:
                 answer = await self._report(one, step)
                 await self._note(one, step, answer, gone)
@@ -150,7 +150,7 @@ class Sweep:
                 if frame.instance_uid is not None:
                     gone.add(frame.instance_uid)
             case SweepAnswer.NOT_ACTIVE if step not in (FrameStep.CLAIM_AGAIN, FrameStep.REPORT_RETRY):
-                # The engine took the incident from a worker that died before it could note that.
+                # The engine accepted the incident from a worker that died before it could record that.
                 await self._frames.reported(frame.job_key, frame.epoch)
             case SweepAnswer.NOT_ACTIVE:
                 await self._leases.postpone(one, _NOT_ACTIVE)
@@ -158,7 +158,7 @@ class Sweep:
                 await self._leases.postpone(one, _ENGINE_AWAY)
 
     async def ask(self) -> int:
-        """Close the frames of ended entries and of held jobs that the engine has no more; returns how many.
+        """Close the frames of ended entries and of held jobs that the engine no longer has; return how many.
 
         A held job that a person released in the engine, and that was handed out but never claimed, is handed out again.
         """
@@ -167,10 +167,10 @@ class Sweep:
         gone: set[UUID] = set()
 
         async def ask(one: Doubtful) -> None:
-            # No word changes a job that is not active, and one that is active keeps its worker: this only asks.
+            # No command changes a job that is not active, and an active one keeps its worker: this only asks.
             answer = await self._tell(self._engine.extend(one.asked_key, _ASKED_TIMEOUT_MS))
             if answer is SweepAnswer.OK and one.engine_id == self._frames.engine_id:
-                # A held job is not active, unless a person released it and whoever got it then never claimed it.
+                # A held job is not active, unless a person released it and the worker that got it never claimed it.
                 metrics.SWEPT.labels(one.verb, FrameStep.CLAIM_AGAIN.value).inc()
                 await self._fail(one.job_key, max(one.retries_left, 1), f"given back: {_NOT_HEARD_OF}")
             if answer is SweepAnswer.GONE:
@@ -232,7 +232,7 @@ class Sweep:
         return SweepAnswer.OK
 
     async def _look_after(self, instances: Iterable[UUID]) -> None:
-        """A job that is gone may mean that its instance ended outside: ask now, not after ten quiet minutes."""
+        """Check now whether the instances of gone jobs ended outside, not after ten quiet minutes."""
         for instance_uid in instances:
             try:
                 await self._reconciler.check(instance_uid)

@@ -1,4 +1,4 @@
-"""What may be told to an instance, and what a step asks of the world."""
+"""The commands an instance accepts, and the effects a step produces."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class CompleteJob:
-    """A job is done."""
+    """A job was completed."""
 
     job: int
     variables: Mapping[str, Any] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class CompleteJob:
 
 @dataclass(frozen=True, slots=True)
 class ExhaustJob:
-    """A job has no retry left."""
+    """A job has no retries left."""
 
     job: int
     message: str
@@ -32,7 +32,7 @@ class ExhaustJob:
 
 @dataclass(frozen=True, slots=True)
 class ThrowError:
-    """A job ended by a business error."""
+    """A job ended with a business error."""
 
     job: int
     code: str
@@ -56,14 +56,14 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """A person says that an incident's cause is gone."""
+    """An operator resolved an incident."""
 
     incident: int
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End the instance as it stands."""
+    """End the instance in its current state."""
 
 
 Command = Begin | CompleteJob | ExhaustJob | ThrowError | Fire | Deliver | Resolve | Cancel
@@ -83,14 +83,14 @@ class JobCreated:
 
 @dataclass(frozen=True, slots=True)
 class JobEnded:
-    """Nobody may work on a job any more: done, or its token is gone."""
+    """A job may no longer be worked on: it is done, or its token is gone."""
 
     key: int
 
 
 @dataclass(frozen=True, slots=True)
 class JobHeld:
-    """A job stops until its incident is resolved."""
+    """A job is held until its incident is resolved."""
 
     key: int
 
@@ -104,7 +104,7 @@ class JobFreed:
 
 @dataclass(frozen=True, slots=True)
 class TimerSet:
-    """Fire this wait at a time; one that is set again has a new time."""
+    """Fire this wait at a time; setting it again replaces the time."""
 
     key: int
     due: datetime
@@ -123,14 +123,14 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class WaitClosed:
-    """A timer or a subscription is no more."""
+    """A timer or a subscription was closed."""
 
     key: int
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentRaised:
-    """A person is needed."""
+    """A token needs an operator."""
 
     key: int
     kind: str
@@ -141,7 +141,7 @@ class IncidentRaised:
 
 @dataclass(frozen=True, slots=True)
 class IncidentGone:
-    """A person is needed no more."""
+    """An incident no longer exists."""
 
     key: int
 
@@ -168,4 +168,4 @@ Effect = (
 
 
 class NothingThere(LookupError):
-    """The job, wait or incident a command names is not there any more: late, doubled, or never was."""
+    """The job, wait or incident of a command does not exist: the command is late, repeated or wrong."""

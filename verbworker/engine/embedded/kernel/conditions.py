@@ -1,4 +1,4 @@
-"""What variables decide: which way a gateway sends a token, when a timer is due, which key a wait has."""
+"""Decisions based on variables: a gateway's flow, a timer's due time, a subscription's key."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,7 +12,7 @@ Variables = Mapping[str, Any]
 
 
 class Stuck(Exception):
-    """A token cannot go on: a variable has no value it may have here."""
+    """A token cannot continue because a variable's value is not valid here."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -20,9 +20,9 @@ class Stuck(Exception):
 
 
 def one_way(node: Node, variables: Variables) -> list[str]:
-    """The flow an exclusive gateway takes: one whose condition holds, else its default.
+    """Return the flow an exclusive gateway takes: one whose condition holds, otherwise its default.
 
-    Zeebe looks at the flows from the last in the document to the first, and so does this.
+    Like Zeebe, checks the flows from the last in the document to the first.
     """
     for flow in reversed(node.outgoing):
         if flow.id != node.default and _holds(node, flow.test, variables):
@@ -31,7 +31,7 @@ def one_way(node: Node, variables: Variables) -> list[str]:
 
 
 def every_way(node: Node, variables: Variables) -> list[str]:
-    """The flows an inclusive gateway takes: all whose conditions hold, else its default."""
+    """Return the flows an inclusive gateway takes: all whose conditions hold, otherwise its default."""
     held = [flow.id for flow in node.outgoing if flow.id != node.default and _holds(node, flow.test, variables)]
     return held or _default(node)
 
@@ -52,7 +52,7 @@ def _holds(node: Node, test: Test | None, variables: Variables) -> bool:
 
 
 def due(timer: TimerWait, variables: Variables, now: datetime) -> tuple[schedule.DueTime, str]:
-    """When a timer that is set `now` is due, and the text that says so."""
+    """Return when a timer set `now` is due, and the text that defines it."""
     text = variables.get(timer.variable) if timer.variable else timer.text
     try:
         return schedule.first(timer.kind, text, now), str(text)
@@ -61,7 +61,7 @@ def due(timer: TimerWait, variables: Variables, now: datetime) -> tuple[schedule
 
 
 def correlation_key(variable: str, variables: Variables) -> str:
-    """The key a message must carry; of a number its whole part, as on the broker."""
+    """Return the key a message must carry; a number is truncated to an integer, as on the broker."""
     value = variables.get(variable)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise Stuck("EXTRACT_VALUE_ERROR", f"the correlation key {variable} is neither a text nor a number")

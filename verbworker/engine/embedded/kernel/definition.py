@@ -1,4 +1,4 @@
-"""A definition: the part of a BPMN model the kernel executes, with everything else refused by name and line."""
+"""Definitions: the subset of BPMN that the kernel executes; other elements are refused with name and line."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -35,11 +35,11 @@ class Action(StrEnum):
 
     PASS = "pass"  # nothing: start events, tasks without work, none events
     JOB = "job"
-    CATCH = "catch"  # waits for its timer or its message
+    CATCH = "catch"  # waits for its timer or message
     EXCLUSIVE = "exclusive"
     INCLUSIVE = "inclusive"
     PARALLEL = "parallel"
-    CHOICE = "choice"  # waits for the first of the events behind it
+    CHOICE = "choice"  # waits for the first of the events that follow it
     SCOPE = "scope"
     ERROR_END = "error end"
     TERMINATE_END = "terminate end"
@@ -48,7 +48,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """An arrow: where it leads and when it is taken."""
+    """A sequence flow: its target and its condition."""
 
     id: str
     target: str
@@ -57,7 +57,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class TimerWait:
-    """A wait for a time: a text of ISO 8601, or the flag that holds one."""
+    """A wait for a time: an ISO 8601 text, or the flag that holds one."""
 
     kind: TimerKind
     text: str = ""
@@ -82,11 +82,11 @@ class NodeListener:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One element as the kernel sees it."""
+    """An element as the kernel executes it."""
 
     id: str
     act: Action
-    scope: str  # the id of the subprocess it stands in; empty for the process itself
+    scope: str  # the id of the enclosing subprocess; empty for the process itself
     line: int
     outgoing: tuple[Flow, ...] = ()
     incoming: tuple[str, ...] = ()
@@ -104,12 +104,12 @@ class Node:
     entering: tuple[NodeListener, ...] = ()
     leaving: tuple[NodeListener, ...] = ()
     undone_by: str = ""
-    undoes: str = ""  # of a compensation throw: one activity, or empty for the scope
+    undoes: str = ""  # for a compensation throw event: one activity, or empty for the scope
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One executable process. The process itself is the node with an empty id."""
+    """An executable process. The process itself is the node with an empty id."""
 
     process_id: str
     nodes: Mapping[str, Node]
@@ -117,12 +117,12 @@ class Definition:
 
     @property
     def root(self) -> Node:
-        """The process itself, as the scope around everything."""
+        """The process itself, as the outermost scope."""
         return self.nodes[""]
 
 
 def compile_models(content: bytes, name: str) -> list[Definition]:
-    """Every executable process of a model; raises `CommandInvalid` for what this engine does not execute."""
+    """Return every executable process of a model; raises `CommandInvalid` for unsupported elements."""
     try:
         model = assemble(read(content, name))
     except ModelError as error:
@@ -134,7 +134,7 @@ def compile_models(content: bytes, name: str) -> list[Definition]:
 
 
 class _Compiling:
-    """One process while it is being read."""
+    """The compilation of one process."""
 
     def __init__(self, model: Definitions, process: Process, name: str) -> None:
         self._model = model
@@ -346,7 +346,7 @@ class _Compiling:
 
 
 def _nearest(node: FlowNode) -> str:
-    """Why a node is not executed, and the nearest way that is."""
+    """Return why a node is not executed, and the nearest supported alternative."""
     if len(node.events) > 1:
         return "waits for several things at once; draw one event each behind an event-based gateway"
     known = _NEAREST_EVENT.get(type(node.event)) or _NEAREST.get(node.kind)

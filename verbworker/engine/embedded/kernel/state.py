@@ -1,4 +1,4 @@
-"""The state of one instance: its variables, its tokens and what they wait for. All of it, and nothing else, is kept."""
+"""The complete stored state of one instance: its variables, its tokens and what they wait for."""
 
 from collections.abc import Mapping
 from copy import copy
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Phase(StrEnum):
-    """Where a token stands at its node."""
+    """A token's progress at its node."""
 
     ENTERING = "entering"  # listeners before the node
     ACTIVE = "active"
@@ -17,7 +17,7 @@ class Phase(StrEnum):
 
 
 class InstanceStatus(StrEnum):
-    """How an instance stands."""
+    """The status of an instance."""
 
     ACTIVE = "active"
     COMPLETED = "completed"
@@ -26,23 +26,23 @@ class InstanceStatus(StrEnum):
 
 @dataclass(slots=True)
 class Token:
-    """One authority to go on: at a node, inside the token of its scope. The process itself is a token too."""
+    """A point of execution at a node, inside the token of its scope. The process itself is a token too."""
 
     key: int
     node: str
     parent: int
     phase: Phase = Phase.ENTERING
-    listener: int = 0  # the listener whose turn it is
+    listener: int = 0  # the index of the current listener
     job: int = 0  # the job it waits for
     taken: list[str] = field(default_factory=list)  # the flows a gateway chose
     undo: list[str] = field(default_factory=list)  # handlers a compensation throw still has to run
-    thrower: int = 0  # the compensation throw a handler runs for
+    thrower: int = 0  # the compensation throw event that a handler runs for
     is_stuck: bool = False  # an incident holds it before its node
 
 
 @dataclass(slots=True)
 class TokenWait:
-    """A timer or a subscription: whose it is, and the event that follows when it comes."""
+    """A timer or a subscription: its token, and the event that follows when it fires."""
 
     key: int
     token: int
@@ -56,7 +56,7 @@ class TokenWait:
 
 @dataclass(slots=True)
 class TokenIncident:
-    """Why a token cannot go on without a person."""
+    """Why a token cannot continue without an operator."""
 
     key: int
     token: int
@@ -67,7 +67,7 @@ class TokenIncident:
 
 @dataclass(slots=True)
 class State:
-    """An instance. A step works on a copy, so the state before a step stays as it was."""
+    """An instance. A step works on a copy, so the previous state is unchanged."""
 
     instance_key: int
     variables: dict[str, Any] = field(default_factory=dict)
@@ -75,15 +75,15 @@ class State:
     jobs: dict[int, int] = field(default_factory=dict)  # job -> token
     waits: dict[int, TokenWait] = field(default_factory=dict)
     incidents: dict[int, TokenIncident] = field(default_factory=dict)
-    # Tokens that reached a join and wait there: scope and gateway -> flow -> how many.
+    # Tokens waiting at a join: scope and gateway -> flow -> count.
     arrivals: dict[str, dict[str, int]] = field(default_factory=dict)
-    # Completed activities that can be undone, in order: the scope they ran in, and their handler.
+    # Completed activities that can be undone, in order: their scope, the activity and its handler.
     undoable: list[tuple[int, str, str]] = field(default_factory=list)
     last_key: int = 0
     status: InstanceStatus = InstanceStatus.ACTIVE
 
     def copy(self) -> "State":
-        """A state that can change without this one. The values of variables are shared: a step replaces them whole."""
+        """Return an independent copy. Variable values are shared: a step replaces them whole."""
         return State(
             instance_key=self.instance_key,
             variables=dict(self.variables),
@@ -105,7 +105,7 @@ def _copy_token(t: Token) -> Token:
 
 
 def dumped(state: State) -> dict[str, Any]:
-    """The state as plain JSON values."""
+    """Return the state as plain JSON values."""
     return {
         "variables": state.variables,
         "tokens": [
@@ -129,7 +129,7 @@ def dumped(state: State) -> dict[str, Any]:
 
 
 def loaded(instance_key: int, value: Mapping[str, Any]) -> State:
-    """The state that `dumped` wrote."""
+    """Return the state that `dumped` wrote."""
     tokens = [
         Token(key, node, parent, Phase(phase), listener, job, taken, undo, thrower, stuck)
         for key, node, parent, phase, listener, job, taken, undo, thrower, stuck in value["tokens"]

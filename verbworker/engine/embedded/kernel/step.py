@@ -1,4 +1,4 @@
-"""The kernel: one command applied to one instance. Pure: no clock, no dice, no input or output."""
+"""The kernel: applies one command to one instance. Pure: no clock, no randomness, no I/O."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -16,14 +16,14 @@ _MOST_MOVES = 10_000
 
 
 def step(definition: Definition, state: State, command: Command, now: datetime) -> tuple[State, list[Effect]]:
-    """The state after a command, and what it asks of the world; raises `NothingThere` and leaves the state alone."""
+    """Return the state after a command, and its effects; raises `NothingThere` and leaves `state` unchanged."""
     run = _Run(definition, state.copy(), now)
     run.apply(command)
     return run.state, run.effects
 
 
 class _Run:
-    """One step while it happens."""
+    """One step in progress."""
 
     def __init__(self, definition: Definition, state: State, now: datetime) -> None:
         self.state = state
@@ -83,7 +83,7 @@ class _Run:
         token = self._worked(job)
         self._end_job(token)
         if token.phase is not Phase.ENTERING:
-            # What a listener before the node says stays with the node, and no hollow node reads it.
+            # Variables of a listener before the node stay local to the node, and no hollow node reads them.
             self.state.variables.update(variables)
         if token.phase is Phase.ACTIVE:
             self._leave(token)
@@ -130,7 +130,7 @@ class _Run:
         self._terminate(self.state.tokens[self.state.instance_key])
         self._end(InstanceStatus.TERMINATED)
 
-    # ---- a token's way through a node ------------------------------------------------------------------------------
+    # ---- a token's path through a node -------------------------------------------------------------------------------
 
     def _arrive(self, node_id: str, parent: int, *, thrower: int = 0) -> None:
         token = Token(self._key(), node_id, parent, thrower=thrower)
@@ -152,7 +152,7 @@ class _Run:
             self._act(token, node)
         except conditions.Stuck as stuck:
             self._close_waits(token)
-            # Whoever listens before the node is asked again when the incident is resolved, as on the broker.
+            # Resolving the incident runs the listeners before the node again, as on the broker.
             token.is_stuck, token.phase, token.listener = True, Phase.ENTERING, 0
             self._incident(token, stuck.kind, str(stuck))
 
@@ -234,7 +234,7 @@ class _Run:
             self._arrive(target, parent)
 
     def _settle(self, scope: int) -> None:
-        """A scope in which nothing lives any more is left; a token that waits at a join lives."""
+        """Leave a scope without active tokens; a token waiting at a join is active."""
         token = self.state.tokens.get(scope)
         if token is None or token.phase is not Phase.ACTIVE:
             return
@@ -295,7 +295,7 @@ class _Run:
         self._happen(node, gateway.parent)
 
     def _happen(self, node: Node, parent: int) -> None:
-        """An event that was waited for from elsewhere: it is left at once, nobody listens before it."""
+        """Enter an event that was awaited by another token: it is left immediately, without start listeners."""
         token = Token(self._key(), node.id, parent)
         self.state.tokens[token.key] = token
         self._moves.append(lambda: self._leave(token))
@@ -306,7 +306,7 @@ class _Run:
             raise conditions.Stuck("UNHANDLED_ERROR_EVENT", f"nothing catches the error '{node.error_code}'")
 
     def _catch(self, token: Token, code: str) -> bool:
-        """Hand an error to the nearest event that catches it; one that names the code goes first."""
+        """Pass an error to the nearest event that catches it; one with the exact code has priority."""
         host: Token | None = token
         while host is not None:
             boundaries = [self._nodes[boundary] for boundary in self._nodes[host.node].boundaries]
@@ -320,7 +320,7 @@ class _Run:
             host = self.state.tokens.get(host.parent)
         return False
 
-    # ---- undoing -----------------------------------------------------------------------------------------------------
+    # ---- compensation ------------------------------------------------------------------------------------------------
 
     def _undo(self, token: Token, node: Node) -> None:
         mine = [item for item in self.state.undoable if item[0] == token.parent and node.undoes in ("", item[1])]
@@ -335,7 +335,7 @@ class _Run:
             self._leave(token)
 
     def _hand_up(self, scope: Token) -> None:
-        """What a completed subprocess did can be undone from outside."""
+        """Make the activities of a completed subprocess undoable from outside."""
         self.state.undoable = [
             (scope.parent, node, handler) if owner == scope.key else (owner, node, handler)
             for owner, node, handler in self.state.undoable

@@ -1,4 +1,4 @@
-"""What a user task asks: whom, until when and by which form, as headers of its job."""
+"""A user task's assignment, dates and form, as headers of its job."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _DATES = ("dueDate", "followUpDate")
 
 
 def asked(task: Element) -> dict[str, str]:
-    """The headers; a value that begins with = names the variable to read. Raises `ValueError` in plain words."""
+    """Return the headers; a value starting with = names a variable to read. Raises `ValueError` with a reason."""
     found: dict[str, str] = {}
     for holder in task.children:
         if holder.local == "extensionElements" and holder.namespace == BPMN:
@@ -25,7 +25,7 @@ def asked(task: Element) -> dict[str, str]:
 
 
 def answered(headers: Mapping[str, str], variables: Mapping[str, Any]) -> Mapping[str, str]:
-    """The headers with every variable read; one that is not set leaves its header out."""
+    """Return the headers with variables resolved; an unset variable omits its header."""
     if not any(_is_read(name, text) for name, text in headers.items()):
         return headers
     read = {name: _read(text, variables) if _is_read(name, text) else text for name, text in headers.items()}
@@ -56,7 +56,7 @@ def _names(text: str) -> str:
 
 
 def _date(text: str) -> str:
-    """A date as Zeebe writes it into a header: without seconds where they are none."""
+    """Format a date as Zeebe writes it into a header: without seconds if they are zero."""
     if text.startswith("="):
         return _variable_or(text)
     try:
