@@ -65,12 +65,12 @@ def _look(context: Context, chosen: Choice) -> Inspection:
         findings, suppressed, unused = sort_out(context.root, findings, today)
         # A narrower profile leaves some rules nothing to find, but a model is not written for one profile alone.
         codes = {rule.code for rule in chosen.rules} if context.settings.profile == HOLLOW else set()
-        context = replace(context, unused=tuple(s for s in unused if _could_be_used(s, codes)))
+        context = replace(context, unused=tuple(s for s in unused if _could_match(s, codes)))
         findings += [finding for rule in chosen.rules if rule.code == _UNUSED for finding in rule.run(context)]
     return Inspection(tuple(sorted(findings, key=_place)), tuple(suppressed))
 
 
-def _could_be_used(suppression: "Suppression", codes: Set[str]) -> bool:
+def _could_match(suppression: "Suppression", codes: Set[str]) -> bool:
     """Return whether its rule ran. If it did not, the suppression may still be needed."""
     rule = find(suppression.rule)
     return rule is not None and rule.is_suppressible and rule.code in codes

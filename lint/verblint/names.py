@@ -16,7 +16,7 @@ _COMPARABLE = 1000
 _PREFIXES = {BPMN: "", ZEEBE: "zeebe:"}
 
 
-def described(element: Element) -> str:
+def describe(element: Element) -> str:
     """Describe an element in a message: its kind, and its id if it has one."""
     kind = f"{_PREFIXES.get(element.namespace, '')}{element.local}"
     return f"{kind} {element.id}" if element.id else kind

@@ -120,8 +120,8 @@ class _Reading:
 
     def run(self, table: Mapping[str, object]) -> Project:
         """Return the project that a table describes."""
-        rules = [_dashed(name) for name in fields(Settings)]
-        others = [_dashed(name) for name in fields(Project) if name not in ("settings", "folder", "file")]
+        rules = [_to_dashes(name) for name in fields(Settings)]
+        others = [_to_dashes(name) for name in fields(Project) if name not in ("settings", "folder", "file")]
         self._only(table, (*rules, *others))
         return Project(
             settings=self._settings(table),
@@ -141,9 +141,9 @@ class _Reading:
     def _settings(self, table: Mapping[str, object]) -> Settings:
         settings = Settings()
         changes = {
-            name: self._like(getattr(settings, name), table, _dashed(name))
+            name: self._like(getattr(settings, name), table, _to_dashes(name))
             for name in fields(Settings)
-            if _dashed(name) in table and name != "limits"
+            if _to_dashes(name) in table and name != "limits"
         }
         if "engine" in changes and changes["engine"] not in ENGINES:
             raise self._wrong("engine", "one of " + ", ".join(ENGINES))
@@ -207,7 +207,7 @@ class _Reading:
         return SettingError(f"{self._file}: {name} in [{_TABLE}] must be {wanted}")
 
 
-def _dashed(name: str) -> str:
+def _to_dashes(name: str) -> str:
     return name.replace("_", "-")
 
 

@@ -1,6 +1,6 @@
 """Assemble the typed model from the element tree."""
 
-from verblint.bpmn.binding import bind, written
+from verblint.bpmn.binding import bind, find_attribute
 from verblint.bpmn.element import BPMN, ZEEBE, Element
 from verblint.bpmn.event_cause import event_definitions
 from verblint.bpmn.expression import Expression
@@ -117,7 +117,7 @@ def _association(element: Element) -> Association:
 def _message(element: Element) -> MessageDeclaration:
     extensions = element.find("extensionElements")
     subscription = extensions.find("subscription", ZEEBE) if extensions is not None else None
-    key = written(subscription, "correlationKey")
+    key = find_attribute(subscription, "correlationKey")
     return MessageDeclaration(element.id, element.get("name") or "", key, element)
 
 

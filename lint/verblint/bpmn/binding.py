@@ -69,10 +69,12 @@ def bind(element: Element) -> Binding:
     definition = next(iter(found.get("taskDefinition", ())), None)
     if definition is not None and len(found) == 1:
         # Most tasks have only this.
-        return Binding(written(definition, "type"), written(definition, "retries"), (), (), (), (), False, definition)
+        return Binding(
+            find_attribute(definition, "type"), find_attribute(definition, "retries"), (), (), (), (), False, definition
+        )
     return Binding(
-        type=written(definition, "type"),
-        retries=written(definition, "retries"),
+        type=find_attribute(definition, "type"),
+        retries=find_attribute(definition, "retries"),
         headers=tuple(_headers(found.get("taskHeaders", ()))),
         execution_listeners=tuple(_listeners(found.get("executionListeners", ()), "executionListener")),
         task_listeners=tuple(_listeners(found.get("taskListeners", ()), "taskListener")),
@@ -82,7 +84,7 @@ def bind(element: Element) -> Binding:
     )
 
 
-def written(element: Element | None, local: str) -> Expression | None:
+def find_attribute(element: Element | None, local: str) -> Expression | None:
     """Return the value of an unqualified attribute with its place, or None if either is missing."""
     text = element.values.get(local) if element is not None else None
     return Expression(text, element, local) if element is not None and text is not None else None
@@ -109,11 +111,11 @@ def _listeners(groups: Iterable[Element], singular: str) -> Iterator[Listener]:
     for group in groups:
         for listener in group.find_all(singular, ZEEBE):
             event = listener.get("eventType") or ""
-            yield Listener(event, written(listener, "type"), written(listener, "retries"), listener)
+            yield Listener(event, find_attribute(listener, "type"), find_attribute(listener, "retries"), listener)
 
 
 def _mappings(groups: Iterable[Element]) -> Iterator[Mapping]:
     for group in groups:
         for entry in group.children:
             if entry.namespace == ZEEBE and entry.local in ("input", "output"):
-                yield Mapping(entry.local, written(entry, "source"), entry.get("target") or "", entry)
+                yield Mapping(entry.local, find_attribute(entry, "source"), entry.get("target") or "", entry)

@@ -196,7 +196,7 @@ class Content:
         return tuple(slot for slot in self.slots if slot.is_required)
 
     @cached_property
-    def typed(self) -> Mapping[str, str]:
+    def attribute_types(self) -> Mapping[str, str]:
         """The attributes whose values have a type."""
         return {name: kind for name, kind in self.attributes.items() if kind}
 

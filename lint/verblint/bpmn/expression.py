@@ -25,7 +25,7 @@ class Expression:
         return cls(text.strip(_BLANK), written, "", len(text) - len(text.lstrip(_BLANK)))
 
     @property
-    def written(self) -> Element | Attribute:
+    def origin(self) -> Element | Attribute:
         """The attribute with the key, or without a key the element."""
         return self.element.written(self.key) if self.key else self.element
 
@@ -47,7 +47,7 @@ class Expression:
     def part(self, start: int, end: int) -> Place:
         """Return the bytes of characters `start` to `end` of `text`: at least one, or the tag if there is no text."""
         if not self.text:
-            return self.written.place
+            return self.origin.place
         start = max(0, min(start, len(self.text) - 1))
         end = max(start + 1, min(end, len(self.text)))
-        return self.written.part(self.skipped + start, self.skipped + end)
+        return self.origin.part(self.skipped + start, self.skipped + end)

@@ -143,15 +143,15 @@ class Scope:
 
     @cached_property
     def _outgoing(self) -> dict[str, list[SequenceFlow]]:
-        return _grouped((flow.source, flow) for flow in self.flows)
+        return _group((flow.source, flow) for flow in self.flows)
 
     @cached_property
     def _incoming(self) -> dict[str, list[SequenceFlow]]:
-        return _grouped((flow.target, flow) for flow in self.flows)
+        return _group((flow.target, flow) for flow in self.flows)
 
     @cached_property
     def _boundaries(self) -> dict[str, list[FlowNode]]:
-        return _grouped((n.attached_to, n) for n in self.nodes if n.kind is NodeKind.BOUNDARY_EVENT)
+        return _group((n.attached_to, n) for n in self.nodes if n.kind is NodeKind.BOUNDARY_EVENT)
 
     def outgoing(self, node: FlowNode) -> list[SequenceFlow]:
         """Return the flows that leave a node, in document order."""
@@ -166,18 +166,18 @@ class Scope:
         return self._boundaries.get(node.id, [])
 
     @cached_property
-    def _associated(self) -> dict[str, str]:
+    def _targets_by_source(self) -> dict[str, str]:
         lines = ((line.source, line.target) for line in reversed(self.associations) if line.target in self.by_id)
         return dict(lines)
 
     @cached_property
     def _catching_links(self) -> dict[str, list[FlowNode]]:
         caught = ((n.event.name, n) for n in self.nodes if n.kind is NodeKind.CATCH_EVENT and isinstance(n.event, Link))
-        return _grouped(caught)
+        return _group(caught)
 
     def compensation_handler(self, boundary: FlowNode) -> FlowNode | None:
         """Return the activity that undoes the work of the boundary event's activity."""
-        return self.by_id.get(self._associated.get(boundary.id, ""))
+        return self.by_id.get(self._targets_by_source.get(boundary.id, ""))
 
     @cached_property
     def handlers(self) -> dict[str, FlowNode]:
@@ -228,7 +228,7 @@ class Process:
 
     @cached_property
     def _by_kind(self) -> dict[NodeKind, list[tuple[Scope, FlowNode]]]:
-        return _grouped((place[1].kind, place) for place in self._nodes)
+        return _group((place[1].kind, place) for place in self._nodes)
 
     def walk(self, *kinds: NodeKind) -> Iterator[tuple[Scope, FlowNode]]:
         """Return every node at every depth, each with its scope; with kinds, grouped by kind."""
@@ -278,7 +278,7 @@ class Definitions:
         return tuple(process for process in self.processes if process.is_executable)
 
 
-def _grouped(pairs: "Iterable[tuple[Key, Item]]") -> "dict[Key, list[Item]]":
+def _group(pairs: "Iterable[tuple[Key, Item]]") -> "dict[Key, list[Item]]":
     groups: dict[Key, list[Item]] = {}
     for key, item in pairs:
         groups.setdefault(key, []).append(item)

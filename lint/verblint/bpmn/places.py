@@ -117,11 +117,11 @@ def values_with(context: Context, wanted: Predicate, *words: str) -> Iterator[Ex
 def values_that_read(context: Context, *variables: str) -> Iterator[Expression]:
     """Yield every expression that could read one of the variables, or hides that it does."""
 
-    def wanted(text: str) -> bool:
+    def is_candidate(text: str) -> bool:
         return text.lstrip().startswith("=") and any(mentions(text, variable) for variable in variables)
 
-    yield from written_values(context, wanted)
-    yield from foreign_values(context, wanted)
+    yield from written_values(context, is_candidate)
+    yield from foreign_values(context, is_candidate)
 
 
 def written_values(context: Context, wanted: Predicate) -> Iterator[Expression]:

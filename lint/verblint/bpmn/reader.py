@@ -106,7 +106,7 @@ class _Reading:
                 parser.Parse(content[end:], True)
             else:
                 parser.Parse(content, True)
-                self._close_unwatched(roots[0])
+                self._close_without_callbacks(roots[0])
         except ExpatError as error:
             message = f"not well-formed XML: {ErrorString(error.code)}"
             self._refuse(NOT_WELL_FORMED, message, parser.ErrorByteIndex)
@@ -114,7 +114,7 @@ class _Reading:
             self._let_go()
         return roots[0]
 
-    def _close_unwatched(self, root: Element) -> None:
+    def _close_without_callbacks(self, root: Element) -> None:
         """Record the ends of the root and of a final diagram if they were parsed without callbacks."""
         if not root.close:
             chunks = len(self._document.chunks)

@@ -31,7 +31,7 @@ def check(options: Options) -> int:
         _write(settings_text(project))
         return 0
     linter = _linter(project)
-    files, problems = _expanded(options)
+    files, problems = _expand_paths(options)
     report = _lint(linter, files, options)
     report = replace(report, problems=(*problems, *report.problems))
     if options.fix or options.diff:
@@ -57,7 +57,7 @@ def _finish(report: Report, options: Options, project: Project) -> int:
 
         known = read_baseline(baseline)
         report = known.forgive(report)
-        if outdated := known.outdated(report):
+        if outdated := known.count_stale(report):
             _complain(f"{baseline}: {outdated} of its entries no longer occur; write it anew")
     _show(report, options)
     return _exit_code(report, options, project)
@@ -98,7 +98,7 @@ def _linter(project: Project) -> Linter:
         raise UsageError(f"the verb contracts have {count} fault{'s' * (count > 1)}:\n{error}") from None
 
 
-def _expanded(options: Options) -> tuple[list[str], list[Problem]]:
+def _expand_paths(options: Options) -> tuple[list[str], list[Problem]]:
     files: dict[str, None] = {}
     problems = []
     for argument in options.paths:

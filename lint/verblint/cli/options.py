@@ -119,8 +119,8 @@ _natural.__name__ = "number"
 def _options(given: "Namespace") -> Options:
     words = vars(given) | {
         "paths": tuple(given.paths),
-        "select": _listed(given.select),
-        "ignore": _listed(given.ignore),
+        "select": _split_words(given.select),
+        "ignore": _split_words(given.ignore),
         "policies": None if given.policies is None else tuple(given.policies),
     }
     del words["command"], words["version"]
@@ -134,7 +134,7 @@ def _options(given: "Namespace") -> Options:
     return options
 
 
-def _listed(given: list[str] | None) -> tuple[str, ...] | None:
+def _split_words(given: list[str] | None) -> tuple[str, ...] | None:
     """Split comma-separated words from an option given any number of times."""
     if given is None:
         return None

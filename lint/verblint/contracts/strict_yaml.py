@@ -90,7 +90,7 @@ class _Loading:
             self._events = yaml.parse(text, Loader=yaml.SafeLoader)
             return YamlDocument(self._file, self._document(), self._positions)
         except yaml.MarkedYAMLError as error:
-            place = _marked(error.problem_mark)
+            place = _position_at(error.problem_mark)
             raise YamlError(f"not YAML: {error.problem}", self._file, place) from None
         except yaml.reader.ReaderError as error:
             raise YamlError(f"not YAML: {error.reason}", self._file, _position(text, error.position)) from None
@@ -187,10 +187,10 @@ class _Mark(Protocol):
 
 
 def _start(event: yaml.Event) -> Position:
-    return _marked(event.start_mark)
+    return _position_at(event.start_mark)
 
 
-def _marked(mark: _Mark | None) -> Position:
+def _position_at(mark: _Mark | None) -> Position:
     return Position(mark.line + 1, mark.column + 1) if mark is not None else Position(1, 1)
 
 

@@ -19,14 +19,14 @@ def assignments(tests: Iterable[Test], flags: Mapping[str, FlagField]) -> list[d
 
     A flag that is not in `flags` may have a value of any type, or none.
     """
-    mentioned = _mentioned(tests)
+    mentioned = _collect_values(tests)
     domains = {name: tuple(_domain(literals, flags.get(name))) for name, literals in mentioned.items()}
     if reduce(mul, map(len, domains.values()), 1) > MAX_ASSIGNMENTS:
         return None
     return [dict(zip(domains, values, strict=True)) for values in product(*domains.values())]
 
 
-def _mentioned(tests: Iterable[Test]) -> dict[str, set[Value]]:
+def _collect_values(tests: Iterable[Test]) -> dict[str, set[Value]]:
     mentioned: dict[str, set[Value]] = {}
     for part in (part for test in tests for part in walk(test)):
         match part:

@@ -19,7 +19,7 @@ def mend(linter: Linter, report: Report, *, write: bool) -> tuple[Report, str]:
             if write:
                 _store(file, report.sources[file], repaired.content)
                 sys.stderr.write(f"verblint: {file}: {repaired.applied} fixed\n")
-                report = _exchanged(report, file, repaired.report)
+                report = _replace_results(report, file, repaired.report)
         except (UnsafeFix, OSError) as error:
             message = str(error) if isinstance(error, UnsafeFix) else f"not fixed: {error.strerror}"
             report = replace(report, problems=(*report.problems, Problem(file, message)))
@@ -33,7 +33,7 @@ def _store(file: str, before: bytes, after: bytes) -> None:
     write_whole(file, after)
 
 
-def _exchanged(report: Report, file: str, newer: Report) -> Report:
+def _replace_results(report: Report, file: str, newer: Report) -> Report:
     """Return the report with one file's results replaced."""
     return replace(
         report,

@@ -21,10 +21,10 @@ class GatewayDecision:
     gateway: FlowNode
     branches: tuple[Branch, ...]
 
-    def unhandled(self, verb: WorkflowVerbFields | None) -> list[dict[str, Value]] | None:
+    def find_gaps(self, verb: WorkflowVerbFields | None) -> list[dict[str, Value]] | None:
         """Return the cases in which no flow can be taken, or None if that is unknown."""
         tests = [branch.test for branch in self.branches if branch.test is not None]
-        if verb is None or len(tests) < len(self.branches) or not _read_only_declared(tests, verb):
+        if verb is None or len(tests) < len(self.branches) or not _reads_only_flags(tests, verb):
             return None
         # Imported here because it is needed only with contracts.
         from verblint.feel.assignments import assignments
@@ -47,5 +47,5 @@ def decisions_without_default(context: Context) -> Iterator[GatewayDecision]:
                 yield GatewayDecision(process, scope, node, tuple(branches))
 
 
-def _read_only_declared(tests: list[Test], verb: WorkflowVerbFields) -> bool:
+def _reads_only_flags(tests: list[Test], verb: WorkflowVerbFields) -> bool:
     return all(name in verb.flags for test in tests for name in variables(test))

@@ -27,7 +27,7 @@ class MappedNode:
         """Inputs and outputs in document order."""
         return self.node.binding.mappings
 
-    def carried(self, direction: str) -> set[str]:
+    def identities(self, direction: str) -> set[str]:
         """Return the variables that a direction passes through unchanged."""
         return {m.target for m in self.mappings if m.direction == direction and self.is_identity(m)}
 
@@ -42,7 +42,7 @@ class MappedNode:
     def missing(self) -> list[str]:
         """The variables that the outputs omit; any output disables the default propagation of results."""
         wanted = [PAYLOAD, HASH, *(self.verb.flags if self.verb is not None else ())]
-        carried = self.carried("output")
+        carried = self.identities("output")
         return [name for name in wanted if name not in carried]
 
     def _is_of_contract(self, name: str) -> bool:

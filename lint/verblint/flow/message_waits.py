@@ -31,7 +31,7 @@ def waits(context: Context) -> Iterator[MessageWaitPoint]:
     for process in context.model.processes:
         verb = context.contracts.of_process(process.id)
         for scope, node in process.walk(NodeKind.RECEIVE_TASK, *_CATCHING):
-            for reference in _awaited(node):
+            for reference in _message_refs(node):
                 message = context.model.messages.get(reference)
                 yield MessageWaitPoint(
                     process, verb, node, message, needs_key=not _starts_process(process, scope, node)
@@ -44,7 +44,7 @@ def correlation_name(key: Expression) -> str | None:
     return name if name is not None and _KEY.fullmatch(name) else None
 
 
-def _awaited(node: FlowNode) -> Iterator[str]:
+def _message_refs(node: FlowNode) -> Iterator[str]:
     if node.kind is NodeKind.RECEIVE_TASK:
         yield node.message
     elif node.kind in _CATCHING:

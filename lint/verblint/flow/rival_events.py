@@ -12,15 +12,15 @@ def catching(model: Definitions) -> Iterator[Place]:
     """Yield, for each place where events compete, what each of its events catches."""
     for process in model.processes:
         for scope in process.scope.scopes():
-            yield _named(model, _starts_of_event_sub_processes(scope))
+            yield _pair_names(model, _starts_of_event_sub_processes(scope))
             for node in scope.nodes:
                 boundaries = scope.boundaries(node)
                 if boundaries:
                     own = [("message " + _message(model, node.message), node)] if node.message else []
-                    yield own + _named(model, boundaries)
+                    yield own + _pair_names(model, boundaries)
                 if node.kind is NodeKind.EVENT_BASED_GATEWAY:
                     targets = (scope.by_id.get(flow.target) for flow in scope.outgoing(node))
-                    yield _named(model, [target for target in targets if target is not None])
+                    yield _pair_names(model, [target for target in targets if target is not None])
 
 
 def _starts_of_event_sub_processes(scope: Scope) -> list[FlowNode]:
@@ -28,7 +28,7 @@ def _starts_of_event_sub_processes(scope: Scope) -> list[FlowNode]:
     return [node for inside in insides for node in inside.nodes if node.kind is NodeKind.START_EVENT]
 
 
-def _named(model: Definitions, nodes: list[FlowNode]) -> Place:
+def _pair_names(model: Definitions, nodes: list[FlowNode]) -> Place:
     return [(name, node) for node in nodes for event in node.events if (name := _name(model, event))]
 
 

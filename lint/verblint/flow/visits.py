@@ -40,7 +40,7 @@ class _Visits:
         """Yield the nodes entered at most once during the lifetime of their scope, which one token has entered."""
         if not _is_plain(scope):
             return
-        repeated = self._repeated(scope)
+        repeated = self._find_repeats(scope)
         for node in scope.nodes:
             if node.id in repeated or not _runs_once(node):
                 continue
@@ -49,7 +49,7 @@ class _Visits:
             if not node.is_event_sub_process:
                 yield node.id
 
-    def _repeated(self, scope: Scope) -> set[str]:
+    def _find_repeats(self, scope: Scope) -> set[str]:
         """Return the nodes of a scope that two tokens may enter."""
         ways = {node.id: _ways(scope, node) for node in scope.nodes}
         found: set[str] = set()
@@ -58,7 +58,7 @@ class _Visits:
                 found |= self._reach([node.id], ways)
             if node.id in self._reach(ways[node.id], ways):
                 found.add(node.id)
-            tokens = [] if node.kind in _CHOOSING else _followed(scope, node)
+            tokens = [] if node.kind in _CHOOSING else _follow(scope, node)
             if len(tokens) > 1:
                 arms = Counter(name for token in tokens for name in self._reach([token], ways))
                 found |= {name for name, count in arms.items() if count > 1}
@@ -83,10 +83,10 @@ class _Visits:
 
 def _ways(scope: Scope, node: FlowNode) -> list[str]:
     """Return where a token may go from a node, including interrupting boundary events."""
-    return _followed(scope, node) + [boundary.id for boundary in scope.boundaries(node) if boundary.is_interrupting]
+    return _follow(scope, node) + [boundary.id for boundary in scope.boundaries(node) if boundary.is_interrupting]
 
 
-def _followed(scope: Scope, node: FlowNode) -> list[str]:
+def _follow(scope: Scope, node: FlowNode) -> list[str]:
     """Return the targets of outgoing flows; into a parallel gateway, only its first incoming flow counts."""
     return [
         flow.target

@@ -30,13 +30,13 @@ def _problem(problem: Problem) -> str:
 
 def _command(level: str, properties: dict[str, object], message: str) -> str:
     given = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items() if value != "")
-    return f"::{level} {given}::{_escaped(message)}"
+    return f"::{level} {given}::{_escape(message)}"
 
 
 def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+    return _escape(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     # Text from a model must not become a command.
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -26,31 +26,31 @@ def _cases(report: Report) -> Iterator[str]:
     spoiled = {finding.file for finding in report.findings} | {problem.subject for problem in report.problems}
     for file in report.files:
         if file not in spoiled:
-            yield f'<testcase classname="{_quoted(file)}" name="clean"/>'
-    yield from map(_failed, report.findings)
-    yield from map(_skipped, report.suppressed)
+            yield f'<testcase classname="{_quote(file)}" name="clean"/>'
+    yield from map(_format_failure, report.findings)
+    yield from map(_format_skip, report.suppressed)
     yield from map(_broken, report.problems)
 
 
-def _failed(finding: Finding) -> str:
+def _format_failure(finding: Finding) -> str:
     lines = [f"{finding.file}:{finding.line}:{finding.column}: {finding.severity}", subject(finding), finding.hint]
-    text = "\n".join(_quoted(line) for line in lines if line)
-    return _case(finding, f'<failure type="{finding.code}" message="{_quoted(finding.message)}">{text}</failure>')
+    text = "\n".join(_quote(line) for line in lines if line)
+    return _case(finding, f'<failure type="{finding.code}" message="{_quote(finding.message)}">{text}</failure>')
 
 
-def _skipped(entry: Suppressed) -> str:
-    return _case(entry.finding, f'<skipped message="{_quoted(entry.reason)}"/>')
+def _format_skip(entry: Suppressed) -> str:
+    return _case(entry.finding, f'<skipped message="{_quote(entry.reason)}"/>')
 
 
 def _broken(problem: Problem) -> str:
-    error = f'<error type="could-not-check" message="{_quoted(problem.message)}"/>'
-    return f'<testcase classname="{_quoted(problem.subject)}" name="checked">{error}</testcase>'
+    error = f'<error type="could-not-check" message="{_quote(problem.message)}"/>'
+    return f'<testcase classname="{_quote(problem.subject)}" name="checked">{error}</testcase>'
 
 
 def _case(finding: Finding, outcome: str) -> str:
     name = f"{finding.code} {finding.slug} {finding.element_id}:{finding.line}:{finding.column}"
-    return f'<testcase classname="{_quoted(finding.file)}" name="{_quoted(name)}">{outcome}</testcase>'
+    return f'<testcase classname="{_quote(finding.file)}" name="{_quote(name)}">{outcome}</testcase>'
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return escape(printable(text))

@@ -40,7 +40,7 @@ class Baseline:
                 findings.append(finding)
         return replace(report, findings=tuple(findings), suppressed=tuple(suppressed))
 
-    def outdated(self, report: Report) -> int:
+    def count_stale(self, report: Report) -> int:
         """Count the entries for the report's files that match no finding any more."""
         files = {_relative(file, self.folder) for file in report.files}
         listed = sum(sum(prints.values()) for file, prints in self.known.items() if file in files)

@@ -25,7 +25,9 @@ else:
 def shelf() -> tuple[Rule, ...]:
     """Return the indexed rules by code; each one is imported when a file needs it."""
     levels = {level.value: level for level in Severity}
-    return tuple(Rule(code, slug, levels[level], _deferred(slug), on, words) for code, slug, level, on, words in SHELF)
+    return tuple(
+        Rule(code, slug, levels[level], _defer_check(slug), on, words) for code, slug, level, on, words in SHELF
+    )
 
 
 @cache
@@ -41,7 +43,7 @@ def rules() -> tuple[Rule, ...]:
 
     import verblint.rules
 
-    found = (_loaded(module.name) for module in iter_modules(verblint.rules.__path__))
+    found = (_load_rule(module.name) for module in iter_modules(verblint.rules.__path__))
     return tuple(sorted(found, key=lambda rule: rule.code))
 
 
@@ -51,7 +53,7 @@ def find(name: str) -> Rule | None:
     if wanted in (CRASHED.code.lower(), CRASHED.slug):
         return CRASHED
     slugs = (rule.slug for rule in shelf() if wanted in (rule.code.lower(), rule.slug))
-    return next(map(_loaded, slugs), None)
+    return next(map(_load_rule, slugs), None)
 
 
 class Choice:
@@ -79,15 +81,15 @@ class Choice:
         return (self.rules[number] for number in sorted(numbers))
 
 
-def _deferred(slug: str) -> Check:
+def _defer_check(slug: str) -> Check:
     def check(context: Context) -> Iterator[Finding]:
-        return _loaded(slug).check(context)
+        return _load_rule(slug).check(context)
 
     return check
 
 
 @cache
-def _loaded(slug: str) -> Rule:
+def _load_rule(slug: str) -> Rule:
     name = slug.replace("-", "_")
     found = getattr(_module(name), "check", None)
     assert isinstance(found, Rule), f"verblint.rules.{name} defines no rule called check"

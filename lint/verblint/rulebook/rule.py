@@ -91,7 +91,7 @@ def rule(
     return lambda check: Rule(code, slug, severity, check, on, words)
 
 
-def _crashed(context: "Context") -> Iterator[Finding]:
+def _check_nothing(context: "Context") -> Iterator[Finding]:
     """A rule must end without an exception.
 
     A crash is a bug of verblint, never of the model. It is a finding so that a file which was not fully checked
@@ -103,7 +103,7 @@ def _crashed(context: "Context") -> Iterator[Finding]:
     return iter(())
 
 
-CRASHED = Rule("HB099", "rule-crashed", Severity.ERROR, _crashed)
+CRASHED = Rule("HB099", "rule-crashed", Severity.ERROR, _check_nothing)
 
 
 @value(guarded=False)

@@ -54,10 +54,10 @@ def _guards(rule: Rule) -> bool:
 
 
 def _codes(names: Iterable[str], *, may_guard: bool = True) -> set[str]:
-    return {code for name in names for code in _named(name, may_guard)}
+    return {code for name in names for code in _find_codes(name, may_guard)}
 
 
-def _named(name: str, may_guard: bool) -> Iterator[str]:
+def _find_codes(name: str, may_guard: bool) -> Iterator[str]:
     """Return the codes a name refers to: a code, a prefix of codes, a rule's slug, or all."""
     found = [rule for rule in shelf() if name.lower() in (_ALL, rule.slug) or rule.code.startswith(name.upper())]
     if not found:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -19,6 +19,6 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <subProcess id="choose"> with a gateway on flags
     """
     for element in (*context.every("adHocSubProcess"), *context.every("adHoc", namespace=ZEEBE)):
-        message = f"the {described(element)} chooses its activities at run time"
+        message = f"the {describe(element)} chooses its activities at run time"
         hint = "Write a subProcess, and let gateways choose by flags"
         yield context.at(element, message, hint=hint, detail=element.local)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
 from verblint.bpmn.places import values_with
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -20,7 +20,7 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  a serviceTask whose verb asks the model and returns flags
     """
     for element in context.every("agentDefinition", namespace=ZEEBE):
-        message = f"the {described(element)} lets an agent choose what happens"
+        message = f"the {describe(element)} lets an agent choose what happens"
         yield context.at(element, message, hint="Ask the agent inside a sub-verb, which returns flags")
     for value in values_with(context, _asks_agent, "fromAi"):
         if value.is_feel:

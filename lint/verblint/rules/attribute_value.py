@@ -31,7 +31,7 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for content, elements in known_elements(context.elements):
         present = elements.keys
-        for name, kind in content.typed.items() if present else ():
+        for name, kind in content.attribute_types.items() if present else ():
             odd = _odd(elements.column(name), kind) if name in present else ()
             for attribute in [element.attribute(name) for element in elements] if odd else ():
                 if attribute is not None and attribute.value in odd:

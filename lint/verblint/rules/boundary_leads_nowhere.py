@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.model import NodeKind
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -23,9 +23,9 @@ def check(context: Context) -> Iterator[Finding]:
         for scope, node in process.walk(NodeKind.BOUNDARY_EVENT):
             is_boundary = not node.is_compensation_boundary
             if is_boundary and not scope.outgoing(node):
-                message = f"nothing follows the {described(node.element)}"
+                message = f"nothing follows the {describe(node.element)}"
                 yield context.at(node.element, message, hint="Draw a flow to what shall happen, or to an end event")
             elif is_boundary and node.element.find("outgoing") is None:
-                message = f"the {described(node.element)} does not list the flow that leaves it"
+                message = f"the {describe(node.element)} does not list the flow that leaves it"
                 hint = f"Add <outgoing>{scope.outgoing(node)[0].id}</outgoing> to it"
                 yield context.at(node.element, message, hint=hint)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -19,6 +19,6 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <serviceTask id="decide"> with <zeebe:taskDefinition type="kyc.rate-risk" />, then a gateway on orch_risk
     """
     for element in (*context.every("businessRuleTask"), *context.every("calledDecision", namespace=ZEEBE)):
-        message = f"the {described(element)} decides over domain data inside the engine"
+        message = f"the {describe(element)} decides over domain data inside the engine"
         hint = "Let a serviceTask call a sub-verb that decides and sets a flag"
         yield context.at(element, message, hint=hint, detail=element.local)

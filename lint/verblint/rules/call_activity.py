@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -19,6 +19,6 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <sendTask id="ask-screening">, and a receiveTask for the answer
     """
     for element in (*context.every("callActivity"), *context.every("calledElement", namespace=ZEEBE)):
-        message = f"the {described(element)} nests another process"
+        message = f"the {describe(element)} nests another process"
         hint = "Call direct verbs, or hand over by a message and wait for the answer"
         yield context.at(element, message, hint=hint, detail=element.local)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.flow.rival_events import catching
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -27,6 +27,6 @@ def check(context: Context) -> Iterator[Finding]:
         seen: set[str] = set()
         for name, node in place:
             if name in seen:
-                message = f"the {described(node.element)} catches {name}, which another event in its place catches"
+                message = f"the {describe(node.element)} catches {name}, which another event in its place catches"
                 yield context.at(node.element, message, hint="Remove one of them", detail=name)
             seen.add(name)

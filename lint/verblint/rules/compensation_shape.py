@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -22,7 +22,7 @@ def check(context: Context) -> Iterator[Finding]:
             if node.is_compensation_boundary:
                 handler = scope.compensation_handler(node)
                 if handler is None or not handler.is_for_compensation:
-                    message = f"the {described(node.element)} leads to no compensation handler"
+                    message = f"the {describe(node.element)} leads to no compensation handler"
                     hint = 'Draw an association to an activity with isForCompensation="true"'
                     yield context.at(node.element, message, hint=hint)
             if node.is_for_compensation and scope.boundaries(node):

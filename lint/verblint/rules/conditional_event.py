@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -19,6 +19,6 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  an exclusiveGateway behind the task that sets orch_x
     """
     for element in (*context.every("conditionalEventDefinition"), *context.every("conditionalFilter", namespace=ZEEBE)):
-        message = f"the {described(element)} waits for a change of variables"
+        message = f"the {describe(element)} waits for a change of variables"
         hint = "Write a gateway behind the task that sets the flag, or wait for a message"
         yield context.at(element, message, hint=hint, detail=element.local)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.binding import written
+from verblint.bpmn.binding import find_attribute
 from verblint.bpmn.element import ZEEBE
 from verblint.flow.message_waits import correlation_name
 from verblint.report.finding import Finding, Severity
@@ -20,7 +20,7 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <zeebe:subscription correlationKey="=corr_case" />
     """
     for element in context.every("subscription", namespace=ZEEBE):
-        key = written(element, "correlationKey")
+        key = find_attribute(element, "correlationKey")
         if key is None or correlation_name(key) is None:
             message = (
                 f"the correlation key is {key.text[:40]!r}" if key is not None else "the correlation key is missing"

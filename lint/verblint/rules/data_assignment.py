@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -18,6 +18,6 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  a sub-verb that reads the payload
     """
     for element in context.every("assignment", "transformation"):
-        message = f"the {described(element)} claims to move data, which no engine does"
+        message = f"the {describe(element)} claims to move data, which no engine does"
         hint = "Remove it: the payload goes to every sub-verb as a whole"
         yield context.at(element, message, hint=hint, detail=element.local)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -22,7 +22,7 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  a flag in the verb's contract, or a textAnnotation for the reader
     """
     for element in context.every("ioSpecification", "property", "dataObject", "dataStoreReference"):
-        message = f"the {described(element)} has no effect on any engine"
+        message = f"the {describe(element)} has no effect on any engine"
         yield context.at(
             element, message, hint="Use a textAnnotation for readers, a flag for gateways", detail=element.local
         )

@@ -24,7 +24,7 @@ def check(context: Context) -> Iterator[Finding]:
     if not _has_twice(context):
         return
     seen: dict[str, int] = {}
-    for written, offset, element in _identified(context):
+    for written, offset, element in _iterate_ids(context):
         first = seen.setdefault(written, offset)
         if first == offset:
             continue
@@ -50,7 +50,7 @@ def _has_twice(context: Context) -> bool:
     return len(different) < len(names) - max(0, names.count("") - 1)
 
 
-def _identified(context: Context) -> Iterator[tuple[str, int, Element]]:
+def _iterate_ids(context: Context) -> Iterator[tuple[str, int, Element]]:
     """Yield every id with the offset of its tag and its element; for shapes that is the diagram."""
     diagrams = list(context.elements.get(_DIAGRAM, ()))
     for element in (*context.within(BPMN), *diagrams):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.bpmn_schema import Content, content, known_elements
 from verblint.bpmn.element import BPMN, DIAGRAM, Element
 from verblint.bpmn.element_group import ElementGroup
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -29,7 +29,7 @@ def check(context: Context) -> Iterator[Finding]:
     for known, elements in known_elements(context.elements):
         if not known.is_open and (elements[0].local in strange or not _are_in_order(known, elements)):
             for element in elements:
-                yield from _misplaced(context, element, known)
+                yield from _check_order(context, element, known)
     for element in context.every("extensionElements"):
         for child in element.children:
             if child.namespace in ("", BPMN):
@@ -56,7 +56,7 @@ def _is_order(known: Content, children: tuple[str, ...]) -> bool:
     return is_sorted and all(known.slots[slot].is_repeatable or slots.count(slot) == 1 for slot in set(slots))
 
 
-def _misplaced(context: Context, element: Element, known: Content) -> Iterator[Finding]:
+def _check_order(context: Context, element: Element, known: Content) -> Iterator[Finding]:
     numbers, slots = known.numbers, known.slots
     reached, seen = 0, -1
     for child in element.children:
@@ -69,9 +69,7 @@ def _misplaced(context: Context, element: Element, known: Content) -> Iterator[F
                 continue
             message = f"a {element.local} may not hold {child.local}"
             hint = (
-                "Remove it"
-                if child.namespace == BPMN
-                else f"Move it into the extensionElements of {described(element)}"
+                "Remove it" if child.namespace == BPMN else f"Move it into the extensionElements of {describe(element)}"
             )
         elif slot < reached:
             message = f"{child.local} stands too late in the {element.local}"

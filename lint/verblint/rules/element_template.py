@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import BPMN, ZEEBE, Attribute
-from verblint.names import OWN_TEMPLATES, described
+from verblint.names import OWN_TEMPLATES, describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -27,7 +27,7 @@ def check(context: Context) -> Iterator[Finding]:
     for attribute in (*on_bpmn, *on_zeebe):
         expected = ZEEBE if attribute.element.namespace == BPMN else ""
         if attribute.local in _MARKS and attribute.namespace == expected and not _is_own(attribute):
-            message = f"the {described(attribute.element)} comes from the template {attribute.value!r}"
+            message = f"the {describe(attribute.element)} comes from the template {attribute.value!r}"
             hint = "Unlink the template, and keep a taskDefinition that names a sub-verb"
             yield context.at(attribute.whole, message, hint=hint, detail=attribute.local)
 

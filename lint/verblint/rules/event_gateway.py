@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.event_cause import Conditional, MessageEvent, SignalEvent, Timer
 from verblint.bpmn.model import NodeKind
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -37,9 +37,9 @@ def check(context: Context) -> Iterator[Finding]:
                     target.event, MessageEvent | Timer | SignalEvent | Conditional
                 ):
                     message = (
-                        f"the gateway {node.id} leads to the {described(target.element)}, which is no event that waits"
+                        f"the gateway {node.id} leads to the {describe(target.element)}, which is no event that waits"
                     )
                     yield context.at(target.element, message, hint="Lead to a message or a timer event", detail="kind")
                 if len(scope.incoming(target)) > 1:
-                    message = f"the {described(target.element)} waits for more than the gateway {node.id}"
+                    message = f"the {describe(target.element)} waits for more than the gateway {node.id}"
                     yield context.at(target.element, message, hint="Let only the gateway lead to it", detail="flows")

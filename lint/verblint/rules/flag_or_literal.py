@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.places import EvaluationPolicy, places
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -21,7 +21,7 @@ def check(context: Context) -> Iterator[Finding]:
     for written in places(context, EvaluationPolicy.FLAG_OR_LITERAL):
         if written.value.text.startswith("=") and not written.flag:
             message = (
-                f"{written.attribute} of {described(written.element)} is more than one flag: {written.value.text[:40]}"
+                f"{written.attribute} of {describe(written.element)} is more than one flag: {written.value.text[:40]}"
             )
             detail = f"{written.element.local} {written.attribute}"
             yield context.at(written.value, message, hint="Write a literal, or =orch_<name>", detail=detail)

@@ -38,7 +38,7 @@ def check(context: Context) -> Iterator[Finding]:
             wrong = next((literal for literal in literals if flag is not None and not _fits(literal.value, flag)), None)
             if flag is not None and wrong is not None:
                 place = branch.condition.part(wrong.start, wrong.end)
-                message = f"{flag.name} is of type {flag.type} and is compared with {_described(wrong.value)}"
+                message = f"{flag.name} is of type {flag.type} and is compared with {_name_type(wrong.value)}"
                 hint = f"Write: {flag.name} {_EXAMPLES[flag.type]}"
                 yield context.at(place, message, hint=hint, detail=flag.name)
 
@@ -47,7 +47,7 @@ def _fits(value: Value, flag: FlagField) -> bool:
     return type(value) is _PYTHON_TYPES[flag.type]
 
 
-def _described(value: Value) -> str:
+def _name_type(value: Value) -> str:
     match value:
         case None:
             return "null"

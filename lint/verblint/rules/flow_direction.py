@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.model import NodeKind
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -27,9 +27,9 @@ def check(context: Context) -> Iterator[Finding]:
                 continue
             is_last = node.kind is NodeKind.END_EVENT or node.is_for_compensation or node.is_compensation_boundary
             for flow in scope.outgoing(node) if is_last else ():
-                message = f"a flow leaves the {described(node.element)}"
+                message = f"a flow leaves the {describe(node.element)}"
                 yield context.at(flow.element, message, hint="Remove the flow", detail="out")
             is_first = node.kind in _FIRST or node.is_event_sub_process
             for flow in scope.incoming(node) if is_first or node.is_for_compensation else ():
-                message = f"a flow enters the {described(node.element)}"
+                message = f"a flow enters the {describe(node.element)}"
                 yield context.at(flow.element, message, hint="Remove the flow", detail="in")

@@ -17,11 +17,11 @@ def check(context: Context) -> Iterator[Finding]:
     Wrong:  <acme:rule when="${amount > 100}" />
     Right:  a flag that a sub-verb sets
     """
-    for value in foreign_values(context, _looks_evaluated):
+    for value in foreign_values(context, _looks_like_expression):
         message = f"an extension that is not the engine's holds the expression {value.text[:40]!r}"
         hint = "Remove it: what decides is a sub-verb and its flags"
         yield context.at(value, message, hint=hint, detail=value.text)
 
 
-def _looks_evaluated(text: str) -> bool:
+def _looks_like_expression(text: str) -> bool:
     return text.lstrip().startswith(("=", "${", "#{"))

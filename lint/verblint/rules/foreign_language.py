@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -28,5 +28,5 @@ def check(context: Context) -> Iterator[Finding]:
         message = "the engine ignores the expression language of a model and always evaluates FEEL"
         yield context.at(language.whole, message, hint="Remove the attribute", detail="expressionLanguage")
     for element in context.every(*_ELEMENTS):
-        message = f"the {described(element)} belongs to other engines"
+        message = f"the {describe(element)} belongs to other engines"
         yield context.at(element, message, hint="Remove it", detail=element.local)

@@ -21,13 +21,13 @@ def check(context: Context) -> Iterator[Finding]:
     """
     # Without boundary events, a profile leaves no way to comply.
     for process in context.model.processes if profile_of(context).has("boundaryEvent") else ():
-        for gate in _unguarded(process.scope):
+        for gate in _find_tasks_without_timer(process.scope):
             message = f"nothing happens when nobody decides at {gate.id}"
             hint = f"Attach a boundaryEvent with a timerEventDefinition to {gate.id}"
             yield context.at(gate.element, message, hint=hint)
 
 
-def _unguarded(scope: Scope) -> Iterator[FlowNode]:
+def _find_tasks_without_timer(scope: Scope) -> Iterator[FlowNode]:
     """Yield the user tasks that no timer watches, on the task or around it."""
     if any(node.is_event_sub_process and _starts_by_timer(node) for node in scope.nodes):
         return
@@ -39,7 +39,7 @@ def _unguarded(scope: Scope) -> Iterator[FlowNode]:
         if node.scope is None:
             yield node
         else:
-            yield from _unguarded(node.scope)
+            yield from _find_tasks_without_timer(node.scope)
 
 
 def _starts_by_timer(node: FlowNode) -> bool:

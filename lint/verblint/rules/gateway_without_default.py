@@ -19,6 +19,6 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for decision in decisions_without_default(context):
         verb = context.contracts.of_process(decision.process.id)
-        if decision.unhandled(verb) is None:
+        if decision.find_gaps(verb) is None:
             hint = "Draw one more flow, or take a flow's condition away, and name it in the gateway's default attribute"
             yield context.at(decision.gateway.element, "the gateway has no default flow", hint=hint)

@@ -19,7 +19,7 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for mapped in mapped_nodes(context):
         for direction in ("input", "output"):
-            found = mapped.carried(direction) & {PAYLOAD, HASH}
+            found = mapped.identities(direction) & {PAYLOAD, HASH}
             if len(found) == 1:
                 present = found.pop()
                 absent = HASH if present == PAYLOAD else PAYLOAD

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.ameide_schema import extensions
 from verblint.bpmn.element import AMEIDE
 from verblint.contracts.profiles import profile_of
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -25,5 +25,5 @@ def check(context: Context) -> Iterator[Finding]:
             if not profile.may_have("ioMapping", node.kind):
                 continue
             if extensions(node.element, "taskDefinition") and not extensions(node.element, "ioMapping"):
-                message = f"the {described(node.element)} does not say what it takes and gives"
+                message = f"the {describe(node.element)} does not say what it takes and gives"
                 yield context.at(node.element, message, hint="Add an ameide:ioMapping")

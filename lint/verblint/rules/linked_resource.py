@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -18,6 +18,6 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <zeebe:taskDefinition type="kyc.fill-form" />
     """
     for element in context.every("linkedResources", "linkedResource", namespace=ZEEBE):
-        message = f"the {described(element)} hands work to something that is not a verb"
+        message = f"the {describe(element)} hands work to something that is not a verb"
         hint = "Remove it, and name a sub-verb as the job type"
         yield context.at(element, message, hint=hint, detail=f"{element.local} {element.get('resourceId') or ''}")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
-from verblint.names import OWN_JOBS, described
+from verblint.names import OWN_JOBS, describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -20,5 +20,5 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for element in context.every("executionListener", "taskListener", namespace=ZEEBE):
         if not (element.get("type") or "").startswith(OWN_JOBS):
-            message = f"the {described(element)} runs a job that the diagram does not show"
+            message = f"the {describe(element)} runs a job that the diagram does not show"
             yield context.at(element, message, hint="Draw a serviceTask for it", detail=element.get("type") or "")

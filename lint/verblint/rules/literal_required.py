@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.places import POLICIES, EvaluationPolicy, WrittenText, places
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Edit, Finding, Fix, Severity
 from verblint.rulebook.rule import Context, rule
 from verblint.startup.pattern import pattern
@@ -28,7 +28,7 @@ def check(context: Context) -> Iterator[Finding]:
     """
     for written in places(context, EvaluationPolicy.LITERAL):
         if written.value.text.lstrip().startswith("="):
-            message = f"{written.attribute} of {described(written.element)} is an expression: {written.value.text[:40]}"
+            message = f"{written.attribute} of {describe(written.element)} is an expression: {written.value.text[:40]}"
             detail = f"{written.element.local} {written.attribute} {written.value.text}"
             yield context.at(written.value, message, hint="Write a literal", detail=detail, fix=_fix(written))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -20,8 +20,8 @@ def check(context: Context) -> Iterator[Finding]:
     for element in context.every("message"):
         name = element.attribute("name")
         if name is None or not name.value.strip():
-            message = f"the {described(element)} has no name"
+            message = f"the {describe(element)} has no name"
             yield context.at(element, message, hint='Write name="..." as the contract declares it')
         elif name.value.startswith("="):
-            message = f"the name of the {described(element)} is computed: {name.value[:40]}"
+            message = f"the name of the {describe(element)} is computed: {name.value[:40]}"
             yield context.at(name.place, message, hint="Write the name itself")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.flow.job_nodes import jobs
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -20,6 +20,6 @@ def check(context: Context) -> Iterator[Finding]:
     for process in context.model.processes:
         for _, node in jobs(process):
             if node.binding.type is None or not node.binding.type.text:
-                message = f"the {described(node.element)} names no verb"
+                message = f"the {describe(node.element)} names no verb"
                 hint = "Add a zeebe:taskDefinition with a type to its extensionElements"
                 yield context.at(node.element, message, hint=hint)

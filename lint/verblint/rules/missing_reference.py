@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.event_cause import Error, Escalation, EventDefinition, MessageEvent
 from verblint.bpmn.model import EVENTFUL, FlowNode, NodeKind
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -34,7 +34,7 @@ def check(context: Context) -> Iterator[Finding]:
             for event in node.events:
                 lacking = _lacking(node, event, context)
                 if lacking:
-                    message = f"the {described(node.element)} needs {lacking}"
+                    message = f"the {describe(node.element)} needs {lacking}"
                     yield context.at(event.element, message, hint=f"Name {lacking}", detail=event.element.local)
 
 

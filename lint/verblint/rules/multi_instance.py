@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -25,6 +25,6 @@ def check(context: Context) -> Iterator[Finding]:
     """
     loops = context.every("multiInstanceLoopCharacteristics", "standardLoopCharacteristics")
     for element in (*loops, *context.every("loopCharacteristics", namespace=ZEEBE)):
-        message = f"the {described(element)} repeats its activity over data"
+        message = f"the {describe(element)} repeats its activity over data"
         hint = "Let one sub-verb handle all items, or loop through a gateway on a flag"
         yield context.at(element, message, hint=hint, detail=element.local)

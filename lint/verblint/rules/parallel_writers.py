@@ -36,10 +36,10 @@ def _of_process(context: Context, process: Process) -> Iterator[Finding]:
             if second.id in reported:
                 continue
             reported.add(second.id)
-            message = f"{_named(first)} and {_named(second)} can run at the same time, and both may write {fields}"
+            message = f"{_label(first)} and {_label(second)} can run at the same time, and both may write {fields}"
             hint = "Run one after the other, or declare `writes` that differ"
             yield context.at(second.element, message, hint=hint, detail=first.id)
 
 
-def _named(node: FlowNode) -> str:
+def _label(node: FlowNode) -> str:
     return f"{node.id} ({node.binding.job_type or 'no verb'})"

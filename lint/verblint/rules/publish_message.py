@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -19,5 +19,5 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <zeebe:taskDefinition type="kyc.notify-reviewer" /> on the sending event or task
     """
     for element in context.every("publishMessage", namespace=ZEEBE):
-        message = f"the {described(element)} sends without a verb"
+        message = f"the {describe(element)} sends without a verb"
         yield context.at(element, message, hint="Write a taskDefinition that names a sub-verb", detail=element.local)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -19,7 +19,7 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <serviceTask id="score"> with <zeebe:taskDefinition type="kyc.score-case" />
     """
     for element in (*context.every("scriptTask"), *context.every("script", namespace=ZEEBE)):
-        message = f"the {described(element)} computes inside the engine"
+        message = f"the {describe(element)} computes inside the engine"
         yield context.at(
             element, message, hint="Let a serviceTask call a sub-verb that computes it", detail=element.local
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -18,5 +18,5 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  <messageEventDefinition messageRef="documents" />, with a correlation key
     """
     for element in context.every("signalEventDefinition", "signal"):
-        message = f"the {described(element)} reaches every instance of every tenant"
+        message = f"the {describe(element)} reaches every instance of every tenant"
         yield context.at(element, message, hint="Write a message with a correlation key", detail=element.local)

@@ -6,7 +6,7 @@ from verblint.bpmn.element import BPMN, Element
 from verblint.bpmn.model import FlowNode, Process
 from verblint.contracts.profiles import Profile, profile_of
 from verblint.flow.graph import looping
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import NARROWED, Context, rule
 
@@ -24,7 +24,7 @@ def check(context: Context) -> Iterator[Finding]:
     """
     profile = profile_of(context)
     for element in (*_strangers(context, profile), *_odd(context, profile)):
-        message = f"the {described(element)} is not in the profile {profile.name}"
+        message = f"the {describe(element)} is not in the profile {profile.name}"
         hint = "Use what the profile has, or choose another profile"
         yield context.at(element, message, hint=hint, detail=f"{element.local} {_number(element)}")
     for process in () if profile.allows_loops else context.model.processes:

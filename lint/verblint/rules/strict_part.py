@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.ameide_schema import extensions
 from verblint.bpmn.element import AMEIDE
 from verblint.contracts.profiles import Profile, profile_of
-from verblint.names import described, extended_by
+from verblint.names import describe, extended_by
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import NARROWED, Context, rule
 
@@ -24,7 +24,7 @@ def check(context: Context) -> Iterator[Finding]:
     for local, parts in profile.parts.items():
         for element in context.every(local):
             for part in (part for part in parts if not extensions(element, part)):
-                message = f"the {described(element)} has no {part}"
+                message = f"the {describe(element)} has no {part}"
                 yield context.at(element, message, hint=f"Add an ameide:{part}", detail=part)
     for part, places in profile.places.items():
         for element in context.every(part, namespace=AMEIDE):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.ameide_schema import extensions, is_used
 from verblint.bpmn.element import AMEIDE
 from verblint.flow.job_nodes import jobs
-from verblint.names import COMPENSATE, described
+from verblint.names import COMPENSATE, describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import NARROWED, Context, rule
 
@@ -23,6 +23,6 @@ def check(context: Context) -> Iterator[Finding]:
         for _, node in jobs(process):
             # The task that undoes the case belongs to the runtime and has no contract.
             if node.binding.job_type != COMPENSATE and not extensions(node.element, "taskDefinition"):
-                message = f"the {described(node.element)} has no taskDefinition of the Ameide extension"
+                message = f"the {describe(node.element)} has no taskDefinition of the Ameide extension"
                 hint = 'Add <ameide:taskDefinition type="..." policyRef="..." />'
                 yield context.at(node.element, message, hint=hint)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.event_cause import Timer, TimerKind
 from verblint.bpmn.model import EVENTFUL, FlowNode, NodeKind
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -31,7 +31,7 @@ def check(context: Context) -> Iterator[Finding]:
                     message = f"the timer says {count} times"
                     yield context.at(event.element, message, hint=_ONE, detail="count")
                 elif event.kind is TimerKind.CYCLE and not _may_repeat(node, scope is process.scope):
-                    message = f"the {described(node.element)} fires once and cannot have a cycle"
+                    message = f"the {describe(node.element)} fires once and cannot have a cycle"
                     yield context.at(
                         event.element, message, hint="Write timeDuration, or let it not interrupt", detail="cycle"
                     )

@@ -21,20 +21,20 @@ def check(context: Context) -> Iterator[Finding]:
     Right:  a third flow for "more-info", or a default flow
     """
     for decision in decisions_without_default(context):
-        unhandled = decision.unhandled(context.contracts.of_process(decision.process.id))
+        unhandled = decision.find_gaps(context.contracts.of_process(decision.process.id))
         if not unhandled:
             continue
-        shown = "; ".join(_described(case) for case in unhandled[:_SHOWN])
+        shown = "; ".join(_describe_case(case) for case in unhandled[:_SHOWN])
         more = f"; and {len(unhandled) - _SHOWN} more" if len(unhandled) > _SHOWN else ""
         message = f"no flow can be taken when {shown}{more}"
         yield context.at(decision.gateway.element, message, hint="Draw a flow for it, or name a default flow")
 
 
-def _described(case: Mapping[str, Value]) -> str:
-    return " and ".join(f"{name} is {_written(value)}" for name, value in case.items())
+def _describe_case(case: Mapping[str, Value]) -> str:
+    return " and ".join(f"{name} is {_format_value(value)}" for name, value in case.items())
 
 
-def _written(value: Value) -> str:
+def _format_value(value: Value) -> str:
     if value == "\0":
         return "any other text"
     return f'"{value}"' if isinstance(value, str) else str(value).lower()

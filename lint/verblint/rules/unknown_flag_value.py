@@ -23,7 +23,7 @@ def check(context: Context) -> Iterator[Finding]:
         verb = context.contracts.of_process(branch.process.id)
         if verb is None or branch.test is None:
             continue
-        for flag, literal in _compared(branch.test):
+        for flag, literal in _iterate_literals(branch.test):
             declared = verb.flags.get(flag.name)
             if declared is None or declared.type is not FlagType.ENUM or not isinstance(literal.value, str):
                 continue
@@ -34,7 +34,7 @@ def check(context: Context) -> Iterator[Finding]:
                 yield context.at(place, message, hint=hint, detail=f"{flag.name}={literal.value}")
 
 
-def _compared(test: Test) -> Iterator[tuple[FlagRead, Literal]]:
+def _iterate_literals(test: Test) -> Iterator[tuple[FlagRead, Literal]]:
     for part in walk(test):
         match part:
             case Comparison(flag, _, literal):

@@ -6,7 +6,7 @@ from verblint.bpmn.ameide_schema import is_used
 from verblint.bpmn.element import AMEIDE
 from verblint.bpmn.model import NodeKind
 from verblint.flow.graph import reachable
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import NARROWED, Context, rule
 
@@ -26,8 +26,8 @@ def check(context: Context) -> Iterator[Finding]:
             reached = reachable(scope)
             for node in scope.nodes:
                 if node.id not in reached:
-                    message = f"no token can reach the {described(node.element)}"
+                    message = f"no token can reach the {describe(node.element)}"
                     yield context.at(node.element, message, hint="Draw a flow to it, or remove it", detail="in")
                 if (node.kind is NodeKind.START_EVENT or node.kind.is_gateway) and not scope.outgoing(node):
-                    message = f"the {described(node.element)} leads nowhere"
+                    message = f"the {describe(node.element)} leads nowhere"
                     yield context.at(node.element, message, hint="Draw a flow from it", detail="out")

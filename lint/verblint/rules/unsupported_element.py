@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -28,11 +28,11 @@ def check(context: Context) -> Iterator[Finding]:
     for process in context.model.processes:
         for _, node in process.walk():
             if node.kind.value in _NODES:
-                message = f"the {described(node.element)} is executed by no engine"
+                message = f"the {describe(node.element)} is executed by no engine"
                 yield context.at(node.element, message, hint=f"Write {_NODES[node.kind.value]}")
             for event in node.events:
                 if event.element.local in _EVENTS:
-                    message = f"the {described(event.element)} is executed by no engine"
+                    message = f"the {describe(event.element)} is executed by no engine"
                     yield context.at(
                         event.element, message, hint=_EVENTS[event.element.local], detail=event.element.local
                     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
 from verblint.bpmn.zeebe_schema import known_elements
-from verblint.names import described, extended_by
+from verblint.names import describe, extended_by
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -26,6 +26,6 @@ def check(context: Context) -> Iterator[Finding]:
             if parent and shape.may_stand_in(parent):
                 continue
             where = parent or "not an extensionElements"
-            message = f"the {described(element)} has no effect where it stands, which is {where}"
+            message = f"the {describe(element)} has no effect where it stands, which is {where}"
             hint = f"Move it into the extensionElements of {places}"
             yield context.at(element, message, hint=hint, detail=element.local)

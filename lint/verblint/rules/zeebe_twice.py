@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
 from verblint.bpmn.zeebe_schema import known_elements
-from verblint.names import described
+from verblint.names import describe
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
@@ -24,5 +24,5 @@ def check(context: Context) -> Iterator[Finding]:
             place = element.parent.start if element.parent is not None else -1
             count = seen[place] = seen.get(place, 0) + 1
             if count > 1:
-                message = f"the {described(element)} is written once more"
+                message = f"the {describe(element)} is written once more"
                 yield context.at(element, message, hint="Keep one of them", detail=f"{element.local} {count}")

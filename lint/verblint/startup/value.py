@@ -60,8 +60,8 @@ else:
         which matters when a file has thousands of values. A class that defines its own constructor keeps it.
         """
         if cls is not None:
-            return _made(cls, eq, frozen and guarded, slots, kw_only)
-        return lambda decorated: _made(decorated, eq, frozen and guarded, slots, kw_only)
+            return _build_class(cls, eq, frozen and guarded, slots, kw_only)
+        return lambda decorated: _build_class(decorated, eq, frozen and guarded, slots, kw_only)
 
 
 def replace(original: "T", **changes: object) -> "T":
@@ -75,7 +75,7 @@ def fields(cls: type) -> tuple[str, ...]:
     return names
 
 
-def _made(cls: "type[T]", eq: bool, frozen: bool, slots: bool, kw_only: bool) -> "type[T]":
+def _build_class(cls: "type[T]", eq: bool, frozen: bool, slots: bool, kw_only: bool) -> "type[T]":
     namespace: dict[str, Any] = dict(cls.__dict__)
     names = tuple(cls.__annotations__)
     defaults = {name: namespace.pop(name, _REQUIRED) for name in names}
@@ -145,10 +145,10 @@ def _comparison(content: Callable[[object], object]) -> "dict[str, Callable[...,
     def equal(self: object, other: object) -> bool:
         return content(self) == content(other) if type(self) is type(other) else NotImplemented
 
-    def hashed(self: object) -> int:
+    def compute_hash(self: object) -> int:
         return hash(content(self))
 
-    return {"__eq__": equal, "__hash__": hashed}
+    return {"__eq__": equal, "__hash__": compute_hash}
 
 
 def _refuse(self: object, name: str, *_: object) -> "NoReturn":
@@ -161,10 +161,10 @@ def _repr(self: object) -> str:
 
 
 def _reduce(self: object) -> tuple[object, ...]:
-    return _restored, (type(self), *(getattr(self, name) for name in fields(type(self))))
+    return _restore, (type(self), *(getattr(self, name) for name in fields(type(self))))
 
 
-def _restored(cls: "type[T]", *contents: object) -> "T":
+def _restore(cls: "type[T]", *contents: object) -> "T":
     restored = cls.__new__(cls)
     for name, content in zip(fields(cls), contents, strict=True):
         _set(restored, name, content)
