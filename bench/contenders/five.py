@@ -154,7 +154,7 @@ async def main(arguments: list[str]) -> None:
     settings = Settings(dsn=dsn, engine="embedded", engine_id="bench", http_port=0)  # type: ignore[arg-type]
     engine = chosen(engine_name, address, settings)
     watch(engine, course)
-    async with app.opened(settings, verbs, engine) as working, Database(dsn, size=4) as database:
+    async with app.open_app(settings, verbs, engine) as working, Database(dsn, size=4) as database:
         app.keep_for_good()
         types = [verb.name for verb in verbs]
         await engine.deploy([Resource(f"{domain}.bpmn", line(workflow.process, types))])

@@ -68,7 +68,7 @@ async def main(address: str, dsn: str, domain: str, jobs: int, in_flight: int, m
     meter, done = Meter(jobs), asyncio.Event()
     verbs = registry(domain, "transactional" if mode == "transactional" else "external", in_flight, meter)
     settings = Settings(dsn=dsn, engine_id="bench", http_port=0, poll_wait=2)  # type: ignore[arg-type]
-    async with app.opened(settings, verbs, Metered(address, meter, done)) as opened:
+    async with app.open_app(settings, verbs, Metered(address, meter, done)) as opened:
         app.keep_for_good()
         meter.begin()
         await opened.run(done)

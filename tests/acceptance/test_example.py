@@ -41,7 +41,7 @@ async def test_the_example_asks_once_and_reminds_once(dsn: str, broker: Gateway,
     settings = Settings(dsn=dsn, engine_id=engine.engine_id, http_port=0, poll_wait=1)  # type: ignore[arg-type]
     async with Database(dsn, size=2) as database:
         await database.execute((ROOT / "verbs" / "document.sql").read_text())
-        async with app.opened(settings, registry, engine) as opened, asyncio.TaskGroup() as tasks:
+        async with app.open_app(settings, registry, engine) as opened, asyncio.TaskGroup() as tasks:
             await engine.deploy([Resource("process.bpmn", MODEL.read_bytes())])
             tasks.create_task(opened.run(stop))
             data = workflow.initial_data({"client": "Allianz GmbH", "document": "passport"})

@@ -16,7 +16,7 @@ from tests.support.start import begin
 from verbworker.app import settings as config
 from verbworker.app.client import opened_office
 from verbworker.app.settings import Settings
-from verbworker.app.wiring import choose_engine, opened
+from verbworker.app.wiring import choose_engine, open_app
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Ask, Resource
 from verbworker.model.weave import weave
@@ -47,7 +47,7 @@ async def test_a_worker_carries_instances_to_their_end_on_a_database_alone(dsn: 
     registry = ledger_registry(provider)
     workflow = registry.workflows["ledger.settle"]
     stop = asyncio.Event()
-    async with opened(settings(dsn), registry) as app, Database(dsn, size=2) as database:
+    async with open_app(settings(dsn), registry) as app, Database(dsn, size=2) as database:
         await database.execute(TABLE)
         async with EmbeddedEngine(database) as engine, asyncio.TaskGroup() as tasks:
             model = line(workflow.process, ["ledger.book", "ledger.send", "ledger.annotate"])
@@ -92,7 +92,7 @@ async def test_a_worker_names_a_case_whose_job_was_handed_out_and_never_claimed(
         async def has_ended() -> bool:
             return not await engine.alive(lost.process_instance_key) and not await is_named()
 
-        async with opened(quick, registry) as app, asyncio.TaskGroup() as tasks:
+        async with open_app(quick, registry) as app, asyncio.TaskGroup() as tasks:
             working = tasks.create_task(app.run(stop))
             await eventually(is_named)
             (stall,) = await Stalls(database).of_entry(entry.entry_id)

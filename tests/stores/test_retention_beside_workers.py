@@ -23,7 +23,7 @@ from verbworker.app import settings as config
 from verbworker.app.export_directory import exported_lines
 from verbworker.app.services import retention
 from verbworker.app.settings import Settings
-from verbworker.app.wiring import opened
+from verbworker.app.wiring import open_app
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow_fields import Argument
 from verbworker.engine.embedded.engine import EmbeddedEngine
@@ -128,8 +128,8 @@ async def test_no_open_case_loses_a_row_and_every_ended_one_is_exported_once(
         woven = weave(line("ledger-settle", VERBS), registry)
         await engine.deploy([Resource("settle.bpmn", woven.content)])
         async with (
-            opened(chosen, registry) as first,
-            opened(chosen, registry) as second,
+            open_app(chosen, registry) as first,
+            open_app(chosen, registry) as second,
             counter(database, registry, engine) as desk,
             asyncio.TaskGroup() as tasks,
         ):

@@ -348,7 +348,7 @@ async def test_a_whole_worker_sweeps_what_another_left_and_serves_with_rows(dsn:
         )
         stop = asyncio.Event()
         async with (
-            app.opened(settings, registry, desk.engine) as worker,
+            app.open_app(settings, registry, desk.engine) as worker,
             asyncio.timeout(60),
             asyncio.TaskGroup() as tasks,
         ):

@@ -59,7 +59,7 @@ class World:
         """A worker as `verbworker worker` opens it, drained at the end."""
         stop = asyncio.Event()
         async with (
-            app.opened(self.settings, registry, engine or self.new_engine()) as opened,
+            app.open_app(self.settings, registry, engine or self.new_engine()) as opened,
             asyncio.TaskGroup() as tasks,
         ):
             tasks.create_task(opened.run(stop))

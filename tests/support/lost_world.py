@@ -18,7 +18,7 @@ from tests.support.lost_answers import Losses
 from tests.support.sweeping import sweeper
 from verbworker.app.client import Client, opened_office
 from verbworker.app.settings import Settings
-from verbworker.app.wiring import App, opened
+from verbworker.app.wiring import App, open_app
 from verbworker.background.poll_loop import PollLoop
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
@@ -363,7 +363,7 @@ async def lost_world(
         database = await stack.enter_async_context(Database(dsn, size=4))
         office = await stack.enter_async_context(opened_office(own, registry))
         await database.execute("CREATE TABLE effect (verb text NOT NULL)")
-        apps = [await stack.enter_async_context(opened(settings, registry, engine)) for engine in engines]
+        apps = [await stack.enter_async_context(open_app(settings, registry, engine)) for engine in engines]
         await _deploy(engines[0], database, registry, domain)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         for app in apps:

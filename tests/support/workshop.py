@@ -14,7 +14,7 @@ from tests.support.drawing import Drawing
 from tests.support.eventually import eventually
 from verbworker.app.client import Client, opened_office
 from verbworker.app.settings import Settings
-from verbworker.app.wiring import App, choose_engine, opened
+from verbworker.app.wiring import App, choose_engine, open_app
 from verbworker.background.poll_loop import PollLoop, RunsServices, Service
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
@@ -195,7 +195,7 @@ async def workshop(dsn: str, worker_dsn: str | None = None, **given: Any) -> Asy
         await database.execute("CREATE TABLE effect (name text NOT NULL)")
         await deploy(dsn, database, own.cluster(), registry)
         engine = choose_engine(settings)
-        async with opened(settings, registry, engine) as app:
+        async with open_app(settings, registry, engine) as app:
             yield Workshop(app, engine, steps, office, database)
 
 

@@ -13,8 +13,8 @@ from verbworker.console.access.headers import Addresses
 from verbworker.console.access.login import _next
 from verbworker.console.access.oidc import Attempt
 from verbworker.console.access.session import LoginSession, Signer, fits
-from verbworker.console.pages.rendering import ago, moment, seconds, shown
-from verbworker.console.pages.runbook import _key, _written
+from verbworker.console.pages.rendering import ago, format_value, moment, seconds
+from verbworker.console.pages.runbook import _format_key, _key
 from verbworker.console.pages.verb_list import cards, reader, write
 from verbworker.console.settings import ConsoleSettings, Logins, load, pick
 from verbworker.errors import ContractInvalid
@@ -135,9 +135,9 @@ def test_only_fields_that_were_named_are_picked() -> None:
 def test_fields_are_allowed_by_verb_or_by_schema_and_none_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VERBWORKER_CONSOLE_FIELDS", '{"kyc.open-case": ["entity"], "kyc.open-case/v1": ["case_type"]}')
 
-    assert load().shown("kyc.open-case", "kyc.open-case/v1") == ("entity", "case_type")
-    assert load().shown("kyc.open-case", "kyc.open-case/v2") == ("entity",)
-    assert ConsoleSettings(fields={}).shown("kyc.open-case", "kyc.open-case/v1") == ()
+    assert load().visible_fields("kyc.open-case", "kyc.open-case/v1") == ("entity", "case_type")
+    assert load().visible_fields("kyc.open-case", "kyc.open-case/v2") == ("entity",)
+    assert ConsoleSettings(fields={}).visible_fields("kyc.open-case", "kyc.open-case/v1") == ()
 
 
 KEY = {"name": "ann", "tenant": "default", "sha256": "0" * 64}
@@ -201,7 +201,7 @@ def test_a_setting_that_does_not_fit_is_named(
 def test_a_page_begins_where_its_address_says_and_from_the_start_for_a_made_up_one() -> None:
     key = Key(AT, ENTRY_ID)
 
-    assert _key(_written(key)) == key
+    assert _key(_format_key(key)) == key
     assert [_key(text) for text in ("", "x", f"2026~{ENTRY_ID}", f"2026-11-16T12:30:00~{ENTRY_ID}", f"{AT}~x")] == [
         None
     ] * 5
@@ -217,7 +217,7 @@ def test_how_long_ago_is_told_in_one_unit(passed: int, words: str) -> None:
 def test_moments_durations_and_values_are_told_as_text() -> None:
     assert (moment(AT), moment(None), ago(None, AT)) == ("2026-11-16 12:30:00 UTC", "", "")
     assert (seconds(0.0125), seconds(2.26), seconds(None)) == ("12 ms", "2.3 s", "")
-    assert (shown("<b>"), shown({"a": [1]})) == ("<b>", '{\n  "a": [\n    1\n  ]\n}')
+    assert (format_value("<b>"), format_value({"a": [1]})) == ("<b>", '{\n  "a": [\n    1\n  ]\n}')
 
 
 @pytest.mark.req("REG-01")

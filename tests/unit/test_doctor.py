@@ -9,7 +9,7 @@ from verbworker.app.selfcheck import greet
 from verbworker.app.settings import Settings
 from verbworker.doctor.check_result import CheckResult, CheckVerdict, ok, unknown, warn, wrong
 from verbworker.doctor.checks import CHECKS, worst
-from verbworker.doctor.database import judged
+from verbworker.doctor.database import judge_clock
 from verbworker.doctor.engine import version
 from verbworker.doctor.subject import Subject
 from verbworker.engine.known_faults import overdue_remedy, stall_remedy
@@ -32,14 +32,14 @@ LEASE = timedelta(seconds=30)
     ],
 )
 def test_a_clock_is_judged_by_what_it_is_surely_off(ahead: float, doubt: float, verdict: str) -> None:
-    found = judged("clock", "the database's", timedelta(seconds=ahead), timedelta(seconds=doubt), LEASE)
+    found = judge_clock("clock", "the database's", timedelta(seconds=ahead), timedelta(seconds=doubt), LEASE)
 
     assert found.verdict == verdict
     assert bool(found.fix) == (verdict != "ok")
 
 
 def test_a_clock_is_told_with_its_direction() -> None:
-    behind = judged("clock", "the database's", timedelta(seconds=-40), timedelta(0), LEASE)
+    behind = judge_clock("clock", "the database's", timedelta(seconds=-40), timedelta(0), LEASE)
 
     assert behind.found == "the database's clock is 40.00 s behind this machine's"
 

@@ -20,7 +20,7 @@ from verbworker.http.ingress.oidc import Issuer
 from verbworker.http.ingress.rate import Rates
 from verbworker.http.ingress.server import make_guard
 from verbworker.http.ingress.settings import Credentials, IngressSettings, Oidc, load
-from verbworker.http.ingress.webhook import Signed, secret_of, signed
+from verbworker.http.ingress.webhook import Signed, parse_signature, secret_of
 
 NOW = 1_614_265_330.0
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -96,7 +96,7 @@ async def test_a_signature_does_not_hold_for_another_body() -> None:
 
 @pytest.mark.parametrize(("age", "is_fresh"), [(299, True), (301, False), (-299, True), (-301, False)])
 def test_a_signature_is_good_for_five_minutes_either_way(age: float, is_fresh: bool) -> None:
-    assert (signed(sign(SECRET, BODY, at=NOW - age), now=NOW, tolerance=300) is not None) is is_fresh
+    assert (parse_signature(sign(SECRET, BODY, at=NOW - age), now=NOW, tolerance=300) is not None) is is_fresh
 
 
 @pytest.mark.parametrize("secret", ["whsec_", "whsec_c2hvcnQ=", "whsec_not base64 at all ..........."])
@@ -258,7 +258,7 @@ def test_credentials_that_do_not_fit_are_refused_by_place(tmp_path: Path, text: 
     file.write_text(text)
 
     with pytest.raises(ContractInvalid, match=words):
-        IngressSettings(credentials_file=file).believed()
+        IngressSettings(credentials_file=file).load_credentials()
 
 
 def test_two_credentials_may_not_share_a_name(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_two_credentials_may_not_share_a_name(tmp_path: Path) -> None:
     file.write_text(json.dumps({"api_keys": [one, one]}))
 
     with pytest.raises(ContractInvalid, match="same name"):
-        IngressSettings(credentials_file=file).believed()
+        IngressSettings(credentials_file=file).load_credentials()
 
 
 def test_settings_come_from_the_environment_and_the_command_line_wins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,8 +60,8 @@ def make_claim() -> Claim:
 
 def test_a_span_tells_verb_try_and_outcome(traced: Traced) -> None:
     with traced.tracer.job(JOB) as span:
-        span.claimed(make_claim())
-        span.ended("completed")
+        span.record_claim(make_claim())
+        span.record_end("completed")
 
     (told,) = traced.spans
     assert (told.name, told.kind, told.status.status_code) == (
@@ -97,7 +97,7 @@ def test_a_span_tells_verb_try_and_outcome(traced: Traced) -> None:
 )
 def test_a_verdict_is_no_error(outcome: str, status: trace.StatusCode, traced: Traced) -> None:
     with traced.tracer.job(JOB) as span:
-        span.ended(outcome)
+        span.record_end(outcome)
 
     assert traced.spans[0].status.status_code is status
 
@@ -121,8 +121,8 @@ def test_a_verbs_own_spans_lie_inside(traced: Traced) -> None:
 
 def test_untraced_is_one_span_that_keeps_nothing() -> None:
     with UNTRACED.job(JOB) as first, UNTRACED.job(JOB) as second:
-        first.claimed(make_claim())
-        first.ended("completed")
+        first.record_claim(make_claim())
+        first.record_end("completed")
 
     assert first is second
     assert not vars(UNTRACED)

@@ -75,7 +75,7 @@ class _Tellers:
                 frame.popped_at, f"{self._who(frame.owner)} stored the verdict of run {frame.runs}: {_said(frame)}."
             )
         if frame.acked_at is not None:
-            yield StoryLine(frame.acked_at, _acknowledged(frame))
+            yield StoryLine(frame.acked_at, _explain_answer(frame))
 
     def _who(self, owner: object) -> str:
         if isinstance(owner, str):
@@ -207,7 +207,7 @@ def _said(frame: Told) -> str:
     return f"completed with {frame.output_bytes} bytes of payload{f' and {flags}' if flags else ''}"
 
 
-def _acknowledged(frame: Told) -> str:
+def _explain_answer(frame: Told) -> str:
     if frame.state is FrameState.FAILED:
         return "The engine has no such job any more: it was cancelled, or the process went on without it."
     if frame.ack_result == "gone":

@@ -95,7 +95,7 @@ class Health:
         self._idle.clear()
         try:
             method, answer = await self._respond(reader)
-            writer.write(_written(answer, with_body=method != "HEAD"))
+            writer.write(_format_response(answer, with_body=method != "HEAD"))
             async with asyncio.timeout(self._patience):
                 await writer.drain()
         except (TimeoutError, OSError) as error:
@@ -112,33 +112,33 @@ class Health:
             async with asyncio.timeout(self._patience):
                 head = await reader.readuntil(b"\r\n\r\n")
         except TimeoutError:
-            return "GET", _told(408, "the request did not end")
+            return "GET", _build_error(408, "the request did not end")
         except asyncio.LimitOverrunError:
             await _swallow(reader)
-            return "GET", _told(431, "the request is too long")
+            return "GET", _build_error(431, "the request is too long")
         except asyncio.IncompleteReadError:
-            return "GET", _told(400, "the request is incomplete")
+            return "GET", _build_error(400, "the request is incomplete")
         words = head.split(b"\r\n", 1)[0].split(b" ")
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-            return "GET", _told(400, "this is no HTTP/1 request")
+            return "GET", _build_error(400, "this is no HTTP/1 request")
         method = words[0].decode("latin-1")
         if is_late:
-            return method, _told(503, "too many requests at once")
+            return method, _build_error(503, "too many requests at once")
         try:
             async with asyncio.timeout(self._patience):
                 return method, await self.answer(method, words[1].decode("latin-1").partition("?")[0])
         except TimeoutError:
-            return method, _told(503, "no answer in time")
+            return method, _build_error(503, "no answer in time")
 
     async def answer(self, method: str, path: str) -> ProbeAnswer:
         """Return the response to a request for `path`."""
         if path not in ("/live", "/ready", "/metrics"):
-            return _told(404, "there are /live, /ready and /metrics")
+            return _build_error(404, "there are /live, /ready and /metrics")
         if method not in ("GET", "HEAD"):
-            return _told(405, "only GET and HEAD")
+            return _build_error(405, "only GET and HEAD")
         if path == "/metrics":
             return ProbeAnswer(200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST)
-        return _judged(self._probes.live() if path == "/live" else await self._probes.ready())
+        return _judge(self._probes.live() if path == "/live" else await self._probes.ready())
 
 
 async def _swallow(reader: asyncio.StreamReader) -> None:
@@ -150,17 +150,17 @@ async def _swallow(reader: asyncio.StreamReader) -> None:
                 swallowed += len(more)
 
 
-def _judged(troubles: Mapping[str, str | None]) -> ProbeAnswer:
+def _judge(troubles: Mapping[str, str | None]) -> ProbeAnswer:
     is_well = all(trouble is None for trouble in troubles.values())
     body = {"ok": is_well, "checks": {name: trouble or "ok" for name, trouble in troubles.items()}}
     return ProbeAnswer(200 if is_well else 503, json.dumps(body).encode() + b"\n")
 
 
-def _told(status: int, words: str) -> ProbeAnswer:
+def _build_error(status: int, words: str) -> ProbeAnswer:
     return ProbeAnswer(status, json.dumps({"error": words}).encode() + b"\n")
 
 
-def _written(answer: ProbeAnswer, *, with_body: bool) -> bytes:
+def _format_response(answer: ProbeAnswer, *, with_body: bool) -> bytes:
     allow = "Allow: GET, HEAD\r\n" if answer.status == 405 else ""
     head = (
         f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\nContent-Type: {answer.kind}\r\n"

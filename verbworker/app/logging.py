@@ -83,10 +83,10 @@ def _fields(record: logging.LogRecord) -> Iterator[tuple[str, object]]:
     for name, value in record.__dict__.items():
         if name in _STANDARD or name.startswith("_"):
             continue
-        yield name, "***" if _SECRET_NAME.search(name) else _shown(value)
+        yield name, "***" if _SECRET_NAME.search(name) else _sanitize(value)
 
 
-def _shown(value: object) -> object:
+def _sanitize(value: object) -> object:
     match value:
         case None | bool() | int() | float():
             return value
@@ -104,11 +104,11 @@ def _shown(value: object) -> object:
 
 def _safe(text: str) -> str:
     # Cut before and after: searching takes time, and a secret must be hidden before a cut could split it.
-    hidden = _SECRET_IN_TEXT.sub(_masked, text[: 2 * _LONGEST])
+    hidden = _SECRET_IN_TEXT.sub(_mask, text[: 2 * _LONGEST])
     return hidden if len(hidden) <= _LONGEST else f"{hidden[:_LONGEST]} [...]"
 
 
-def _masked(found: re.Match[str]) -> str:
+def _mask(found: re.Match[str]) -> str:
     return f"{found['address']}***@" if found["address"] else f"{found['kind']} ***"
 
 

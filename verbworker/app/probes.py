@@ -47,7 +47,7 @@ class WorkerProbes:
         """
         async with asyncio.TaskGroup() as questions:
             database = questions.create_task(_answer(lambda: durability.refused_writes(self._database)))
-            gateway = questions.create_task(_reached(self._engine.facts))
+            gateway = questions.create_task(_reach(self._engine.facts))
         troubles = [service.health.trouble(longer_than=_LONGEST_TROUBLE) for service in self.services]
         is_stale = self._worker.seconds_since_poll() > self._stale_poll
         return {
@@ -60,11 +60,11 @@ class WorkerProbes:
         }
 
 
-async def _reached(question: Callable[[], Awaitable[object]]) -> str | None:
-    async def answered() -> None:
+async def _reach(question: Callable[[], Awaitable[object]]) -> str | None:
+    async def ask() -> None:
         await question()
 
-    return await _answer(answered)
+    return await _answer(ask)
 
 
 async def _answer(question: Callable[[], Awaitable[str | None]]) -> str | None:

@@ -41,7 +41,7 @@ def _seconds(value: object) -> object:
     return value
 
 
-def _kept(value: object) -> object:
+def _parse_age(value: object) -> object:
     if isinstance(value, str) and value.strip().lower() == FOREVER:
         return None
     found = _AGE.fullmatch(value.strip()) if isinstance(value, str) else None
@@ -65,7 +65,7 @@ def _keys(value: object) -> object:
 
 
 Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
-Kept = Annotated[timedelta | None, BeforeValidator(_kept)]
+Kept = Annotated[timedelta | None, BeforeValidator(_parse_age)]
 Words = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_words)]
 Keys = Annotated[dict[str, SecretStr], NoDecode, BeforeValidator(_keys)]
 

@@ -63,13 +63,13 @@ class JobSpan:
     def __init__(self, span: OpenSpan) -> None:
         self._span = span
 
-    def claimed(self, claim: Claim) -> None:
+    def record_claim(self, claim: Claim) -> None:
         """Record which attempt this is, and how it was claimed."""
         self._span.set_attribute("verbworker.attempt", claim.runs)
         self._span.set_attribute("verbworker.epoch", claim.epoch)
         self._span.set_attribute("verbworker.claim", claim.claimed_from)
 
-    def ended(self, outcome: str) -> None:
+    def record_end(self, outcome: str) -> None:
         """Record the outcome; anything but a verdict is marked as an error."""
         self._span.set_attribute("verbworker.outcome", outcome)
         if outcome not in _WELL:

@@ -128,7 +128,7 @@ class App:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, registry: Registry, engine: Engine | None = None) -> AsyncIterator[App]:
+async def open_app(settings: Settings, registry: Registry, engine: Engine | None = None) -> AsyncIterator[App]:
     """Build, check and open a worker; close everything in an order that loses nothing."""
     if not list(registry):
         raise CannotRun("the registry has no verb, so there is nothing to work on")

@@ -101,15 +101,15 @@ class PollLoop:
                 except Exception as error:
                     if not is_outage(error):
                         raise
-                    await retrying.wait_out(error, self._work_all, pauses=self._pauses, failed=self.health.failed)
+                    await retrying.wait_out(error, self._work_all, pauses=self._pauses, failed=self.health.note_outage)
                 await self._rest(self._every)
         except asyncio.CancelledError as error:
             if _is_cancelled():
                 raise
             # Raised by the work itself: it must not end the loop silently.
-            raise self.health.ended(error) from error
+            raise self.health.note_end(error) from error
         except Exception as error:
-            raise self.health.ended(error) from error
+            raise self.health.note_end(error) from error
 
     async def _work_all(self) -> None:
         is_more = True
@@ -121,7 +121,7 @@ class PollLoop:
                 await self._do_chore(self._chore)
             if self._reported is not None:
                 raise self._reported
-            self.health.succeeded()
+            self.health.note_success()
 
     async def _do_chore(self, chore: Callable[[], Awaitable[object]]) -> None:
         clock = asyncio.get_running_loop().time
@@ -156,14 +156,14 @@ class PollLoop:
                 except asyncio.CancelledError as error:
                     if _is_cancelled():
                         raise
-                    self.health.skipped(error)
+                    self.health.note_skip(error)
                 except Exception as error:
                     if is_away(error):
                         self.report(error)
                     elif is_outage(error):
-                        self.health.refused(error)
+                        self.health.note_refusal(error)
                     else:
-                        self.health.skipped(error)
+                        self.health.note_skip(error)
 
         async with asyncio.TaskGroup() as tasks:
             for item in items:

@@ -30,14 +30,14 @@ class ServiceHealth:
         self._is_said = False
         self._items_said_at: dict[str, float] = {}
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         """Note that a batch was worked, or that nothing was due."""
         self.succeeded_at = asyncio.get_running_loop().time()
         self.bug = None  # a service that runs again after a bug
         if self.failures:
             self._recover(self.succeeded_at)
 
-    def failed(self, error: BaseException) -> None:
+    def note_outage(self, error: BaseException) -> None:
         """Note an outage; log it immediately, then as a summary once a minute."""
         now = asyncio.get_running_loop().time()
         first = next(leaves(error))
@@ -63,7 +63,7 @@ class ServiceHealth:
         self.failures = 0
         self.failing_since = None
 
-    def refused(self, error: BaseException) -> None:
+    def note_refusal(self, error: BaseException) -> None:
         """Note that Postgres or the engine refused one item; the other items and the service are healthy."""
         first = next(leaves(error))
         kind = type(first).__name__
@@ -72,11 +72,11 @@ class ServiceHealth:
         if self._is_time_to_say(kind):
             _log.warning("item refused", extra={"service": self.name, "error": kind, "reason": str(first)})
 
-    def skipped(self, error: BaseException) -> None:
+    def note_skip(self, error: BaseException) -> None:
         """Note a bug in one item of a batch; the item stays as it is."""
         self._note_bug("item skipped because of a bug", error)
 
-    def ended(self, error: BaseException) -> EndedByBug:
+    def note_end(self, error: BaseException) -> EndedByBug:
         """Note a bug that ends the service, and return the error to raise."""
         spot = self._note_bug("service ended by a bug", error)
         self.bug = EndedByBug(f"a bug ended the service {self.name}: {spot}; the log has its traceback")

@@ -27,14 +27,14 @@ class CommandPlace:
         """Import and return the command."""
         found = getattr(import_module(f"verbworker.cli.{self.module}"), self.attribute)
         if isinstance(found, typer.Typer):
-            return _named(typer.main.get_group(found), name)
+            return _name_command(typer.main.get_group(found), name)
         alone = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
         epilog = f"Example: {self.example}" if self.example else None
         alone.command(name, context_settings=self.settings, epilog=epilog)(found)
-        return _named(typer.main.get_command(alone), name)
+        return _name_command(typer.main.get_command(alone), name)
 
 
-def _named(command: Command, name: str) -> Command:
+def _name_command(command: Command, name: str) -> Command:
     command.name = name
     return command
 

@@ -75,7 +75,7 @@ class Api:
             tenant_id=tenant,
             gate=request.path_params.get("gate"),
         )
-        return JSONResponse(_told(decided))
+        return JSONResponse(_decision_to_json(decided))
 
     def _who(self, request: Request) -> tuple[str, str]:
         if not self._door.addresses.may_post(request.headers):
@@ -95,7 +95,7 @@ def _decision(body: bytes) -> DecisionBody:
         raise HTTPException(422, 'send {"decision": "...", "reason": "..."}') from None
 
 
-def _told(decided: HumanGate) -> dict[str, object]:
+def _decision_to_json(decided: HumanGate) -> dict[str, object]:
     made = decided.verdict
     assert made is not None, "a gate that was just decided has a verdict"
     return {

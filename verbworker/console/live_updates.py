@@ -124,7 +124,7 @@ class LiveUpdates:
         return 0
 
     def _begin(self) -> None:
-        self._listening.health.succeeded()
+        self._listening.health.note_success()
         # Changes before the subscription were missed.
         for reader in self._readers:
             reader.is_new = True

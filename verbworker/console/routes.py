@@ -64,7 +64,7 @@ def application(door: Authentication, login: Login, api: Api) -> Safe:
             Route("/logout", login.out, methods=["POST"]),
         ]
 
-    async def refused(request: Request, error: Exception) -> Response:
+    async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         words = {404: "There is no such page.", 405: "This page is not asked for like that."}
         return door.refusal(error.status_code, words.get(error.status_code, error.detail), door.session(request))
@@ -73,7 +73,7 @@ def application(door: Authentication, login: Login, api: Api) -> Safe:
         _log.error("a request met a bug", exc_info=error)
         return door.refusal(500, "This page has a bug; the log of the console says where.", None)
 
-    app = Starlette(routes=routes, exception_handlers={HTTPException: refused, Exception: bug})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, Exception: bug})
     return Safe(app, door.addresses)
 
 

@@ -109,7 +109,7 @@ class ConsoleSettings(BaseSettings):
             raise ContractInvalid(f"VERBWORKER_CONSOLE_SECRET is shorter than {_SHORTEST_SECRET} characters")
         return key
 
-    def shown(self, verb: str, schema: str | None) -> tuple[str, ...]:
+    def visible_fields(self, verb: str, schema: str | None) -> tuple[str, ...]:
         """Return the payload fields that may be shown for a case of this verb and schema."""
         return (*self.fields.get(verb, ()), *(self.fields.get(schema, ()) if schema else ()))
 

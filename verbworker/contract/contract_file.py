@@ -111,7 +111,7 @@ def _fault(shape: type[ContractText], document: YamlDocument, at: Steps, problem
 def _sentence(shape: type[ContractText], problem: Any) -> str:
     kind, context = problem["type"], problem.get("ctx", {})
     if kind == "extra_forbidden":
-        near = get_close_matches(str(problem["loc"][-1]), _known(shape, problem["loc"][:-1]), 1)
+        near = get_close_matches(str(problem["loc"][-1]), _field_names(shape, problem["loc"][:-1]), 1)
         return f"unknown field; did you mean {near[0]}?" if near else "unknown field"
     if kind == "literal_error":
         return f"must be {context['expected']}"
@@ -121,7 +121,7 @@ def _sentence(shape: type[ContractText], problem: Any) -> str:
     return _SENTENCES.get(kind, message.replace("Input should", "must").replace("String should", "must"))
 
 
-def _known(shape: type[ContractText], steps: Iterable[str | int]) -> list[str]:
+def _field_names(shape: type[ContractText], steps: Iterable[str | int]) -> list[str]:
     """Return the names of the fields allowed at a path below a shape."""
     schema = shape.model_json_schema()
     here: Any = schema

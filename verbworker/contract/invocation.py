@@ -33,7 +33,7 @@ class Invocation:
 
     def __str__(self) -> str:
         """Return text that `parse` reads back."""
-        said = (f" :{name} {_written(value)}" for name, value in self.args.items())
+        said = (f" :{name} {_format_value(value)}" for name, value in self.args.items())
         return f"({self.verb}{''.join(said)})"
 
 
@@ -105,7 +105,7 @@ def _text(token: str, at: int) -> str:
     return value
 
 
-def _written(value: Value) -> str:
+def _format_value(value: Value) -> str:
     # The words and escapes of JSON, so that parsing needs no second grammar.
     return json.dumps(value, ensure_ascii=False)
 

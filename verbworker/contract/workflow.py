@@ -95,14 +95,14 @@ class WorkflowVerb:
 
     def keys_of(self, data: Mapping[str, Any], args: Mapping[str, object] | None = None) -> dict[str, str]:
         """Return the correlation keys whose parts are all available; later steps add the others."""
-        found = ((name, _rendered(template, data, args or {})) for name, template in self.correlation.items())
+        found = ((name, _render(template, data, args or {})) for name, template in self.correlation.items())
         return {name: key for name, key in found if key and key.strip()}
 
     def business_key_of(self, data: Mapping[str, Any], args: Mapping[str, object]) -> str | None:
         """Return the case's business key, if the verb declares one; raise `PermanentContract` if it cannot be built."""
         if self.business_key is None:
             return None
-        key = _rendered(self.business_key, data, args)
+        key = _render(self.business_key, data, args)
         if key is None:
             raise PermanentContract(
                 f"the business key {self.business_key} needs what is not there", code="AmeideTemplateMissingPath"
@@ -229,7 +229,7 @@ class _Loading:
             owner = owners.setdefault(contract.process, contract.verb)
             if owner != contract.verb:
                 self._fault(document, (*at, "process"), f"the process {contract.process} belongs to {owner}")
-            for steps, name in _called(contract):
+            for steps, name in _iterate_calls(contract):
                 if name in self._workflows:
                     message = f"{name} is a workflow verb; a process calls direct verbs and hands over by a message"
                     self._fault(document, (*at, *steps), message)
@@ -243,7 +243,7 @@ class _Loading:
         self._faults.append(contract_file.fault(document, steps, message))
 
 
-def _called(contract: WorkflowContract) -> Iterator[tuple[Steps, str]]:
+def _iterate_calls(contract: WorkflowContract) -> Iterator[tuple[Steps, str]]:
     yield from ((("sub_verbs", index), name) for index, name in enumerate(contract.sub_verbs))
     yield from ((("compensation", step), undo) for step, undo in contract.compensation.items())
 
@@ -317,7 +317,7 @@ def _misfit(argument: Argument, value: object) -> str | None:
     return f"must be of type {argument.type}"
 
 
-def _rendered(template: str, data: Mapping[str, Any], args: Mapping[str, object]) -> str | None:
+def _render(template: str, data: Mapping[str, Any], args: Mapping[str, object]) -> str | None:
     """Return the filled template, or None while a placeholder has no plain value."""
     given = {name.replace("-", "_"): value for name, value in args.items()}
     missing: list[str] = []

@@ -121,13 +121,13 @@ class Scene:
         self.stage.act(f"Ann asks: {entry.sentence}")
         try:
             async with asyncio.timeout(_LONGEST):
-                entry = await self._until_ended(entry.entry_id)
+                entry = await self._await_end(entry.entry_id)
         except TimeoutError:
             far = (await self.reading.progress(entry)).detailed
             raise CannotRun(f"the case did not end in {_LONGEST:.0f} s, it stands at {far}") from None
         return await self._conclude(entry)
 
-    async def _until_ended(self, entry_id: UUID) -> Entry:
+    async def _await_end(self, entry_id: UUID) -> Entry:
         answered: set[UUID] = set()
         while True:
             entry = (found := await self.reading.find(entry_id, TENANT)).entry

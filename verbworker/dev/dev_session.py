@@ -12,7 +12,7 @@ from verbworker.dev.event_log import EventLog
 from verbworker.dev.files import Files, home_of
 from verbworker.dev.folder import held, write_settings
 from verbworker.dev.plan import Plan
-from verbworker.dev.postgres import LocalPostgres, remembered
+from verbworker.dev.postgres import LocalPostgres, read_address
 from verbworker.dev.worker_process import WorkerProcess
 from verbworker.errors import CannotRun, StoreError, StoreUnavailable
 from verbworker.stores import migrations
@@ -57,7 +57,7 @@ class DevSession:
                 applied = await migrations.migrate(dsn)
                 self._tell(f"the database is {shown(dsn)}, {len(applied)} migration(s) applied")
                 await apply(dsn, self._plan.sql, self._tell)
-                files = Files(self._watched())
+                files = Files(self._paths_to_watch())
                 first = await hands.start(self._words, self._plan.settings(dsn))
                 if isinstance(first, int):
                     return first
@@ -72,7 +72,7 @@ class DevSession:
 
     @asynccontextmanager
     async def _database(self) -> AsyncIterator[str]:
-        known = remembered(self._data)
+        known = read_address(self._data)
         # A DSN that an earlier session left in this shell is not a database of the user's own.
         if self._dsn is not None and (known is None or self._dsn != known.dsn):
             yield self._dsn
@@ -88,7 +88,7 @@ class DevSession:
     def _words(self) -> list[str]:
         return [*self._plan.words, "--catalogue", str(self._catalogue)]
 
-    def _watched(self) -> list[Path]:
+    def _paths_to_watch(self) -> list[Path]:
         contracts = [Path(self._plan.verbs)] if self._plan.verbs else []
         models = [Path(model) for model in self._plan.models]
         return [home_of(self._plan.app), *models, *self._plan.sql, *contracts, Path("pyproject.toml")]

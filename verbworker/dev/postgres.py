@@ -55,7 +55,7 @@ class LocalPostgres:
         # Postgres refuses to run as root; the user `_NOBODY` exists on every system.
         self._user = _NOBODY if os.geteuid() == 0 else None
         self._process: Process | None = None
-        self.address = remembered(folder) or Address(0, secrets.token_urlsafe(12))
+        self.address = read_address(folder) or Address(0, secrets.token_urlsafe(12))
 
     @property
     def dsn(self) -> str:
@@ -189,7 +189,7 @@ class LocalPostgres:
         return f"{(fatal or lines or ['it said nothing'])[-1]} (its log: {self._log}; another --data begins anew)"
 
 
-def remembered(folder: Path) -> Address | None:
+def read_address(folder: Path) -> Address | None:
     """Return the address that the folder's server had last time, or None."""
     try:
         return Address(**json.loads((folder / "server.json").read_text()))

@@ -29,7 +29,7 @@ async def load(patient: Subject) -> Sequence[CheckResult]:
 
 async def keys(patient: Subject) -> Sequence[CheckResult]:
     """Check that the signing keys for signed payloads exist. Never shows their secrets."""
-    registry = _loaded(patient)
+    registry = _load_registry(patient)
     ring = patient.settings.key_ring() if registry is None else selfcheck.required_ring(registry, patient.settings)
     told = "no key is set" if ring is None else f"{ring.active} signs, {len(ring.secrets)} key(s) verify"
     if registry is None:
@@ -41,7 +41,7 @@ async def keys(patient: Subject) -> Sequence[CheckResult]:
 
 async def models(patient: Subject) -> Sequence[CheckResult]:
     """Check that the newest version of each process was built from the current file."""
-    registry, deployments = _loaded(patient), await _deployments(patient)
+    registry, deployments = _load_registry(patient), await _deployments(patient)
     files = read_models(patient.models) if patient.models else []
     if not files and registry is None:
         return [unknown("models", "neither files nor a registry were named", "name the folder of the models")]
@@ -51,7 +51,7 @@ async def models(patient: Subject) -> Sequence[CheckResult]:
         for process_id in outline(file).processes:
             seen.add(process_id)
             latest = await deployments.latest(process_id)
-            found.append(_compared(file, process_id, latest, patient))
+            found.append(_compare(file, process_id, latest, patient))
     for verb in registry.workflows.values() if registry is not None else ():
         if verb.process not in seen and await deployments.latest(verb.process) is None:
             fix = f"deploy its model: verbworker deploy PATH --app {patient.app}"
@@ -59,8 +59,8 @@ async def models(patient: Subject) -> Sequence[CheckResult]:
     return found or [ok("models", "every workflow verb has a deployed model")]
 
 
-def _compared(file: Resource, process_id: str, deployed: Deployment | None, patient: Subject) -> CheckResult:
-    name, registry = f"model {process_id}", _loaded(patient)
+def _compare(file: Resource, process_id: str, deployed: Deployment | None, patient: Subject) -> CheckResult:
+    name, registry = f"model {process_id}", _load_registry(patient)
     fix = f"deploy it: verbworker deploy {file.name} --app {patient.app or 'module:attribute'}"
     if deployed is None:
         return wrong(name, f"{file.name} is not deployed", fix)
@@ -81,14 +81,14 @@ def _is_woven_alike(file: Resource, deployed: Deployment, registry: Registry) ->
 
 async def verbs(patient: Subject) -> Sequence[CheckResult]:
     """Check that every job of a deployed model has a verb."""
-    registry, deployments = _loaded(patient), await _deployments(patient)
+    registry, deployments = _load_registry(patient), await _deployments(patient)
     assert registry is not None, "this check needs the application"
     pinned = await Checkup(await patient.database()).pinned(patient.settings.cluster())
     lost: list[tuple[Use, Deployment]] = []
     total = 0
     for deployment in _in_use(await deployments.list(), pinned):
         total += 1
-        lost += [(use, deployment) for use in await _unserved(deployment, deployments, registry)]
+        lost += [(use, deployment) for use in await _find_missing_verbs(deployment, deployments, registry)]
     if not total:
         return [ok("verbs", "nothing is deployed yet, so nothing asks for a verb")]
     if not lost:
@@ -105,7 +105,7 @@ def _in_use(deployments: Sequence[Deployment], pinned: set[int]) -> Iterator[Dep
         newest.add(deployment.process_id)
 
 
-async def _unserved(deployment: Deployment, deployments: Deployments, registry: Registry) -> list[Use]:
+async def _find_missing_verbs(deployment: Deployment, deployments: Deployments, registry: Registry) -> list[Use]:
     content = await deployments.content(deployment.definition_key)
     uses = outline(Resource(deployment.resource, content or b"")).uses
     return [use for use in verbs_in(uses) if registry.find(use.verb) is None]
@@ -119,7 +119,7 @@ def _lost(use: Use, deployment: Deployment, registry: Registry) -> CheckResult:
     return wrong(f"verb {use.verb}", found, "register the verb, or deploy a model without it and move what runs")
 
 
-def _loaded(patient: Subject) -> Registry | None:
+def _load_registry(patient: Subject) -> Registry | None:
     """Return the registry or None; `load` reports a failed import."""
     try:
         return patient.registry()

@@ -59,11 +59,11 @@ class _Looking:
         waiting = await checkup.waiting(place.queue, engine_id, longer_than=place.usual)
         found = f"{waiting.number} {place.words}"
         if waiting.longest is not None:
-            found += f", the longest for {_told(waiting.longest)}"
+            found += f", the longest for {_format_duration(waiting.longest)}"
         if not waiting.late:
             return [ok(self._name, found)]
         if place.usual:
-            found = f"{found}; {waiting.late} for more than {_told(place.usual)}"
+            found = f"{found}; {waiting.late} for more than {_format_duration(place.usual)}"
         word = f" ({' '.join(waiting.word.split())[:_LONGEST_WORD]})" if waiting.word else ""
         return [warn(self._name, f"{found}{word}", place.fix)]
 
@@ -86,7 +86,9 @@ class _LookingAtStalls:
         worst = (await Stalls(await patient.database()).worst(patient.settings.cluster())).get(self._kind)
         if worst is None:
             return [ok(self._name, f"0 {self._words}")]
-        found = f"{worst.number} {self._words}, the longest for {_told(worst.longest)} (entry {worst.entry_id})"
+        found = (
+            f"{worst.number} {self._words}, the longest for {_format_duration(worst.longest)} (entry {worst.entry_id})"
+        )
         return [warn(self._name, f"{found}: {' '.join(worst.reason.split())}", worst.remedy)]
 
 
@@ -100,7 +102,7 @@ def looking_at(name: str) -> _Looking:
     return _Looking(name)
 
 
-def _told(duration: timedelta) -> str:
+def _format_duration(duration: timedelta) -> str:
     seconds = int(duration.total_seconds())
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:

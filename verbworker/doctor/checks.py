@@ -61,14 +61,14 @@ async def examine(patient: Subject, *, timeout: float, tell: Callable[[str], Non
     ill: set[str] = set()
     for check in CHECKS:
         tell(f"looking at {check.name}")
-        found = await _made(check, patient, ill, timeout)
+        found = await _run_check(check, patient, ill, timeout)
         if any(finding.verdict is CheckVerdict.WRONG or not finding.is_known for finding in found):
             ill.add(check.name)
         findings += found
     return findings
 
 
-async def _made(check: Check, patient: Subject, ill: set[str], timeout: float) -> Sequence[CheckResult]:
+async def _run_check(check: Check, patient: Subject, ill: set[str], timeout: float) -> Sequence[CheckResult]:
     missing = next((name for name in check.needs if name in ill), None)
     if missing is not None:
         return [unknown(check.name, f"it needs {missing}, which is not well", f"see to {missing} first")]
@@ -89,8 +89,8 @@ def _split(sentence: str, fix: str) -> tuple[str, str]:
 
 def worst(findings: Sequence[CheckResult]) -> CheckVerdict:
     """Return the worst verdict."""
-    return max(_ranked(findings), key=list(CheckVerdict).index, default=CheckVerdict.OK)
+    return max(_verdicts(findings), key=list(CheckVerdict).index, default=CheckVerdict.OK)
 
 
-def _ranked(findings: Sequence[CheckResult]) -> Iterator[CheckVerdict]:
+def _verdicts(findings: Sequence[CheckResult]) -> Iterator[CheckVerdict]:
     return (finding.verdict for finding in findings)

@@ -51,12 +51,12 @@ async def migrations(patient: Subject) -> Sequence[CheckResult]:
         by_state.setdefault(migration.state, []).append(migration.name)
     if changed := by_state.get("changed"):
         fix = "restore the file and put the change into a new migration"
-        return [wrong("migrations", f"{_named(changed)} changed after it was applied", fix)]
+        return [wrong("migrations", f"{_list_names(changed)} changed after it was applied", fix)]
     if strange := by_state.get("unknown"):
         fix = "install the version of verbworker that wrote it, or a newer one"
-        return [wrong("migrations", f"the database has {_named(strange)}, which this version does not know", fix)]
+        return [wrong("migrations", f"the database has {_list_names(strange)}, which this version does not know", fix)]
     if pending := by_state.get("pending"):
-        return [wrong("migrations", f"{len(pending)} missing: {_named(pending)}", "run: verbworker db migrate")]
+        return [wrong("migrations", f"{len(pending)} missing: {_list_names(pending)}", "run: verbworker db migrate")]
     return [ok("migrations", f"all {len(states)} are applied as shipped")]
 
 
@@ -68,10 +68,10 @@ async def permissions(patient: Subject) -> Sequence[CheckResult]:
     missing = await checkup.missing("verbworker", *(("verbworker_engine",) if is_embedded else ()))
     if missing:
         fix = f'as the owner: GRANT {missing[0]} TO "{role}"'
-        return [wrong("permissions", f"{role} lacks {len(missing)}: {_named(missing)}", fix)]
+        return [wrong("permissions", f"{role} lacks {len(missing)}: {_list_names(missing)}", fix)]
     if unusable := await checkup.missing_functions("verbworker"):
         fix = f'as the owner: GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA verbworker TO "{role}"'
-        return [warn("permissions", f"{role} may work, but not tidy up, so tables grow: {_named(unusable)}", fix)]
+        return [warn("permissions", f"{role} may work, but not tidy up, so tables grow: {_list_names(unusable)}", fix)]
     return [ok("permissions", f"{role} may do all that a worker does")]
 
 
@@ -80,7 +80,7 @@ async def clock(patient: Subject) -> Sequence[CheckResult]:
     checkup = Checkup(await patient.database())
     looks = [await _look(checkup) for _ in range(_LOOKS)]
     ahead, doubt = min(looks, key=lambda look: look[1])
-    return [judged("clock", "the database's", ahead, doubt, patient.settings.lease)]
+    return [judge_clock("clock", "the database's", ahead, doubt, patient.settings.lease)]
 
 
 async def _look(checkup: Checkup) -> tuple[timedelta, timedelta]:
@@ -91,7 +91,7 @@ async def _look(checkup: Checkup) -> tuple[timedelta, timedelta]:
     return timedelta(seconds=there - (before + after) / 2), timedelta(seconds=(after - before) / 2)
 
 
-def judged(name: str, whose: str, ahead: timedelta, doubt: timedelta, lease: timedelta) -> CheckResult:
+def judge_clock(name: str, whose: str, ahead: timedelta, doubt: timedelta, lease: timedelta) -> CheckResult:
     """Judge a clock difference: deadlines are off by it, and beyond a lease nothing is reliable."""
     apart = max(abs(ahead) - doubt, timedelta(0))
     way = "ahead of" if ahead > timedelta(0) else "behind"
@@ -102,6 +102,6 @@ def judged(name: str, whose: str, ahead: timedelta, doubt: timedelta, lease: tim
     return warn(name, found, fix) if apart >= _SOME_SECONDS else ok(name, found)
 
 
-def _named(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from verbworker.app.selfcheck import NOBODY
 from verbworker.doctor.check_result import CheckResult, ok, warn, wrong
-from verbworker.doctor.database import judged
+from verbworker.doctor.database import judge_clock
 from verbworker.doctor.subject import Subject
 from verbworker.engine.known_faults import lost_timeouts
 from verbworker.engine.protocol import Ask, TellsTime
@@ -113,7 +113,7 @@ async def clock(patient: Subject) -> Sequence[CheckResult]:
     middle, doubt = (before + time.time()) / 2, (time.time() - before) / 2
     # Reported without fractions, so on average half a second is missing.
     ahead = timedelta(seconds=there.timestamp() + 0.5 - middle)
-    return [judged(check, "the engine's", ahead, timedelta(seconds=doubt) + _TO_THE_SECOND, lease)]
+    return [judge_clock(check, "the engine's", ahead, timedelta(seconds=doubt) + _TO_THE_SECOND, lease)]
 
 
 def _nobodys(patient: Subject) -> Ask:

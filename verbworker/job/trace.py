@@ -10,10 +10,10 @@ from verbworker.job.job import Job
 class Span(Protocol):
     """One job's span in this process."""
 
-    def claimed(self, claim: Claim) -> None:
+    def record_claim(self, claim: Claim) -> None:
         """Record that the frame is ours."""
 
-    def ended(self, outcome: str) -> None:
+    def record_end(self, outcome: str) -> None:
         """Record the outcome's name; never payload content."""
 
 
@@ -31,10 +31,10 @@ class Untraced:
         """Return the only span."""
         return self
 
-    def claimed(self, claim: Claim) -> None:
+    def record_claim(self, claim: Claim) -> None:
         """Do nothing."""
 
-    def ended(self, outcome: str) -> None:
+    def record_end(self, outcome: str) -> None:
         """Do nothing."""
 
     def __enter__(self) -> "Untraced":

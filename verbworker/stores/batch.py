@@ -134,7 +134,7 @@ class Batch(Generic[Item, Answer]):
             _fail([waiting], error)
             return
         if not is_outage(error):
-            self.health.skipped(error)
+            self.health.note_skip(error)
         # A bug may strike before or after the write, so it is unknown whether the row was written.
         _fail([waiting], StoreUnavailable(f"not written: {type(error).__name__}"))
 

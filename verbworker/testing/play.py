@@ -202,7 +202,7 @@ async def _deploy(models: Sequence[str], registry: Registry, engine: Engine, dat
 @asynccontextmanager
 async def _working(settings: Settings, registry: Registry, engine: Engine | None) -> AsyncIterator[None]:
     stop = asyncio.Event()
-    async with app.opened(settings, registry, engine) as opened, asyncio.TaskGroup() as tasks:
+    async with app.open_app(settings, registry, engine) as opened, asyncio.TaskGroup() as tasks:
         tasks.create_task(opened.run(stop))
         try:
             yield

@@ -46,10 +46,10 @@ def list_gates(
     settings = config.load(dsn=dsn, tenant=tenant)
 
     async def read() -> list[HumanGate]:
-        async with _opened(settings) as gates:
+        async with _open_gates(settings) as gates:
             return await gates.list(settings.tenant, gate=gate, entry_id=entry_id, closed=closed)
 
-    rows = [_shown(found) for found in run(read())]
+    rows = [_format_gate(found) for found in run(read())]
     columns = ("token_id", "entry_id", "gate", "sentence", "opened_at", "takes", "asked", "claimed_by", "state")
     show(rows, columns=columns, as_json=as_json)
 
@@ -70,16 +70,16 @@ def decide(
     settings = config.load(dsn=dsn, tenant=tenant)
 
     async def work() -> HumanGate:
-        async with _opened(settings) as gates:
+        async with _open_gates(settings) as gates:
             decided = await gates.decide(
                 where, decision, reason=reason, by=_who(by), tenant_id=settings.tenant, gate=gate
             )
-            return await _told(gates, decided, wait)
+            return await _await_answer(gates, decided, wait)
 
     with busy(f"deciding {decision}"):
         decided = run(work())
     sentence = f"{_who(by)} decided {decision} at {decided.gate} of entry {decided.entry_id}; {_engine_knows(decided)}"
-    answer(sentence, _shown(decided), as_json=as_json)
+    answer(sentence, _format_gate(decided), as_json=as_json)
     if decided.verdict is not None and decided.verdict.answer == "gone":
         raise RequestConflict(f"the decision at {decided.gate} is kept, but came too late: nobody waited for it")
 
@@ -97,12 +97,12 @@ def claim(
     settings = config.load(dsn=dsn, tenant=tenant)
 
     async def work() -> HumanGate:
-        async with _opened(settings) as gates:
+        async with _open_gates(settings) as gates:
             return await gates.claim(where, _who(by), settings.tenant, gate=gate)
 
     claimed = run(work())
     sentence = f"{claimed.claimed_by} has {claimed.gate} of entry {claimed.entry_id} in hand"
-    answer(sentence, _shown(claimed), as_json=as_json)
+    answer(sentence, _format_gate(claimed), as_json=as_json)
 
 
 @app.command(epilog=f"Example: verbworker gates release {_ANY}")
@@ -118,23 +118,23 @@ def release(
     settings = config.load(dsn=dsn, tenant=tenant)
 
     async def work() -> HumanGate:
-        async with _opened(settings) as gates:
+        async with _open_gates(settings) as gates:
             return await gates.release(where, _who(by), settings.tenant, gate=gate)
 
     released = run(work())
     sentence = f"{released.gate} of entry {released.entry_id} is in nobody's hand"
-    answer(sentence, _shown(released), as_json=as_json)
+    answer(sentence, _format_gate(released), as_json=as_json)
 
 
 @asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator[Gates]:
+async def _open_gates(settings: Settings) -> AsyncIterator[Gates]:
     """Open gates without an engine: the next worker sends the engine what is decided here."""
     await migrations.require(settings.database())
     async with Database(settings.database(), size=2) as database:
         yield Gates(database)
 
 
-async def _told(gates: Gates, decided: HumanGate, seconds: float) -> HumanGate:
+async def _await_answer(gates: Gates, decided: HumanGate, seconds: float) -> HumanGate:
     """Return the gate once the engine has answered, or its current state after `seconds`."""
     clock = asyncio.get_running_loop().time
     deadline = clock() + seconds
@@ -158,7 +158,7 @@ def _who(by: str) -> str:
     return by or getpass.getuser()
 
 
-def _shown(gate: HumanGate) -> dict[str, Any]:
+def _format_gate(gate: HumanGate) -> dict[str, Any]:
     asked = {name: value for name, value in gate.detail.items() if name != "decisions"}
     return asdict(gate) | {
         "takes": ", ".join(gate.decisions) or "any word",

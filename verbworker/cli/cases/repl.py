@@ -65,7 +65,7 @@ async def _talk(settings: Settings, registry: "Registry", by: str) -> None:
 
     shapes, history = shapes_of(registry), opened(os.environ)
     terminal = Terminal(shapes, history)
-    async with _opened(settings, registry, shapes, terminal, by, history.get_strings) as (session, database):
+    async with _open_session(settings, registry, shapes, terminal, by, history.get_strings) as (session, database):
         await converse(session, terminal, StatusLine(database, settings.tenant, session.numbers))
 
 
@@ -75,12 +75,12 @@ async def _read(settings: Settings, registry: "Registry", by: str, *, yes: bool)
 
     pipe = Pipe(sys.stdin.buffer)
     person = Nobody(agrees=yes)
-    async with _opened(settings, registry, shapes_of(registry), person, by, lambda: pipe.past) as (session, _):
+    async with _open_session(settings, registry, shapes_of(registry), person, by, lambda: pipe.past) as (session, _):
         return await run_lines(session, pipe)
 
 
 @asynccontextmanager
-async def _opened(
+async def _open_session(
     settings: Settings,
     registry: "Registry",
     shapes: "Shapes",

@@ -41,7 +41,7 @@ JSON = typer.Option(False, "--json", help="Print JSON.")
 _ANY = "8b1f6a52-0d0e-4c55-9a6e-3f2a7c1d9e40"
 
 
-def shown(entry: Entry) -> dict[str, Any]:
+def entry_to_json(entry: Entry) -> dict[str, Any]:
     """Convert an entry to its JSON form."""
     return asdict(entry)
 
@@ -70,7 +70,7 @@ def list_entries(
             else:
                 entries = await runbook.entries(settings.tenant, status=status, verb=verb, limit=limit)
             return [
-                shown(entry)
+                entry_to_json(entry)
                 | {
                     "progress": (await reading.progress(entry)).told(detailed=not coarse),
                     "stalls": [asdict(stall) for stall in await stalls.of_entry(entry.entry_id)],
@@ -96,10 +96,10 @@ def show_entry(
             "trouble": found.trouble,
             "stalls": [asdict(stall) for stall in found.stalls],
         }
-        print_json(shown(entry) | more)
+        print_json(entry_to_json(entry) | more)
         return
     say(f"{entry.sentence}: {entry.status}, {found.progress.detailed}")
-    rows = [{"name": name, "value": value} for name, value in shown(entry).items() if value not in (None, {})]
+    rows = [{"name": name, "value": value} for name, value in entry_to_json(entry).items() if value not in (None, {})]
     rows += [{"name": "waits for", "value": f"{wait.reason} (since {wait.since:%Y-%m-%d %H:%M:%S})"} for wait in waits]
     if found.trouble:
         rows.append({"name": "not begun yet", "value": found.trouble})
@@ -181,7 +181,7 @@ def cancel(
 
     entry = run(ask())
     sentence = "cancelled" if entry.status is Status.CANCELLED else "asked for; a worker carries it out"
-    answer(sentence, shown(entry), as_json=as_json)
+    answer(sentence, entry_to_json(entry), as_json=as_json)
 
 
 def _verify_export(place: Path, entry_id: UUID | None) -> ChainCheck:

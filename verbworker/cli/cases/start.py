@@ -9,7 +9,7 @@ import typer
 from verbworker.app import settings as config
 from verbworker.app.output import busy, complain, print_json, run, say
 from verbworker.app.settings import Settings
-from verbworker.cli.cases.runbook import ENGINE_ID, JSON, TENANT, shown
+from verbworker.cli.cases.runbook import ENGINE_ID, JSON, TENANT, entry_to_json
 from verbworker.cli.operate.db import DSN
 from verbworker.contract.registry import Registry
 from verbworker.runbook.event import Entry
@@ -39,7 +39,7 @@ def start(
     with busy("waiting for its end" if wait else "asking for it"):
         entry = run(_ask(settings, registry, invocation, by or getpass.getuser(), request_key, wait))
     if as_json:
-        print_json(shown(entry))
+        print_json(entry_to_json(entry))
     else:
         say(f"{entry.status}: {entry.sentence} (entry {entry.entry_id})")
         if entry.outcome is not None:

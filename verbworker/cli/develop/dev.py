@@ -79,7 +79,7 @@ def dev(
 
 def dev_hand(paths: list[str] = PATHS, app: str = APP, verbs: str = VERBS, catalogue: Path | None = CATALOGUE) -> None:
     """Deploy models and work, for `verbworker dev`, until it is gone."""
-    from verbworker.app.wiring import load_app, opened
+    from verbworker.app.wiring import load_app, open_app
     from verbworker.console.pages.verb_list import write
     from verbworker.dev.worker_process import Greeting, line_home, serve
 
@@ -100,7 +100,7 @@ def dev_hand(paths: list[str] = PATHS, app: str = APP, verbs: str = VERBS, catal
     async def work() -> None:
         stop = asyncio.Event()
         with drain_on_signal(stop):
-            async with opened(settings, registry) as opened_app:
+            async with open_app(settings, registry) as opened_app:
                 if catalogue is not None:
                     write(registry, catalogue)
                 greeting = Greeting(len(list(registry)), example(registry))

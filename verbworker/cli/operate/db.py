@@ -86,10 +86,10 @@ async def _retain(
         before = await kept.standing(most=_COUNTED)
         while not dry_run and await kept.drop_batch():
             tell(f"{sum(kept.dropped.values())} rows dropped")
-        return before, kept, kept.failures | _unexported(settings, before)
+        return before, kept, kept.failures | _warn_of_missing_export(settings, before)
 
 
-def _unexported(settings: config.Settings, standing: "list[Standing]") -> dict[str, str]:
+def _warn_of_missing_export(settings: config.Settings, standing: "list[Standing]") -> dict[str, str]:
     from verbworker.work.upkeep.retention import ENTRIES
 
     due = next(one.due.rows for one in standing if one.rule is ENTRIES)

@@ -46,14 +46,14 @@ def doctor(
 
     findings = run(look())
     if sys.stdout.isatty() and not as_json:
-        show(list(_folded(findings)), columns=("verdict", "check", "found"), as_json=False)
+        show(list(_fold(findings)), columns=("verdict", "check", "found"), as_json=False)
     else:
         show([asdict(finding) for finding in findings], columns=("check", "verdict", "found", "fix"), as_json=as_json)
     if worst(findings) is CheckVerdict.WRONG:
         raise typer.Exit(1)
 
 
-def _folded(findings: "list[CheckResult]") -> Iterator[dict[str, object]]:
+def _fold(findings: "list[CheckResult]") -> Iterator[dict[str, object]]:
     """Put what to do below what was found: a column of its own would be empty for every check that passes."""
     for finding in findings:
         yield {"verdict": finding.verdict, "check": finding.check, "found": finding.found}

@@ -56,11 +56,11 @@ def worker(
     log.set_up(as_json=settings.log_format == "json", level=settings.log_level)
     arm_from_environment()
     # Imported here: it takes a quarter of a second that other commands need not wait.
-    from verbworker.app.wiring import load_app, opened
+    from verbworker.app.wiring import load_app, open_app
 
     registry = load_app(app)
     try:
-        run(_work(opened(settings, registry)))
+        run(_work(open_app(settings, registry)))
     except VerbworkerError as error:
         leave(exit_code(error), str(error))
         raise

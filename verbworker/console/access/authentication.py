@@ -57,7 +57,7 @@ class Authentication:
             session = self.session(request)
             if session is None:
                 return self._to_login(request)
-            return await self._told(page, PageVisit(request, session))
+            return await self._serve(page, PageVisit(request, session))
 
         return endpoint
 
@@ -74,7 +74,7 @@ class Authentication:
                 return self.refusal(401, "You are not logged in any more; log in and send the form again.", None)
             if not fits(session, form.get(TOKEN)):
                 return self.refusal(403, "This form is too old: go back, load the page again and repeat it.", session)
-            return await self._told(page, PageVisit(request, session, form))
+            return await self._serve(page, PageVisit(request, session, form))
 
         return endpoint
 
@@ -130,13 +130,13 @@ class Authentication:
             response.headers["Retry-After"] = "5"
         return response
 
-    async def _told(self, page: Page, visit: PageVisit) -> Response:
-        response = await self._answered(page, visit)
+    async def _serve(self, page: Page, visit: PageVisit) -> Response:
+        response = await self._respond(page, visit)
         if self.is_open and self.signer.session(visit.request.cookies.get(self.cookie), now=self.now()) is None:
             self.remember(response, visit.session)
         return response
 
-    async def _answered(self, page: Page, visit: PageVisit) -> Response:
+    async def _respond(self, page: Page, visit: PageVisit) -> Response:
         session = visit.session
         try:
             return await page(self.tools, visit)

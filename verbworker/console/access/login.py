@@ -66,7 +66,7 @@ class Login:
         try:
             response = RedirectResponse(await self._client.address(attempt), 303)
         except LoginFailed as error:
-            return self._failed(error, 503)
+            return self._fail(error, 503)
         kept = {
             "s": attempt.state,
             "n": attempt.nonce,
@@ -91,7 +91,7 @@ class Login:
         try:
             found = await self._client.identify(attempt, asked["code"])
         except LoginFailed as error:
-            return self._failed(error, 403)
+            return self._fail(error, 403)
         response = self._logged_in(found.name, found.tenant, kept["to"])
         door.drop(response, self._attempt_cookie)
         return response
@@ -117,7 +117,7 @@ class Login:
         door.remember(response, LoginSession.of(name, tenant, now=door.now(), lasts=door.lasts))
         return response
 
-    def _failed(self, error: LoginFailed, status: int) -> Response:
+    def _fail(self, error: LoginFailed, status: int) -> Response:
         _log.warning("a login failed", extra={"reason": str(error)})
         return self._door.refusal(status, str(error), None)
 

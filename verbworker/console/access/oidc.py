@@ -120,14 +120,14 @@ class OidcClient:
         async with self._lock:
             if self._known is None or self._issuer is None:
                 place = f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration"
-                self._known = self._checked(await asyncio.to_thread(_ask, urllib.request.Request(place)))
+                self._known = self._check_places(await asyncio.to_thread(_ask, urllib.request.Request(place)))
                 keys = self._known["jwks_uri"]
                 self._issuer = self._checks(
                     Oidc(issuer=self._settings.issuer, audience=self._settings.client_id, jwks=keys)
                 )
             return self._known, self._issuer
 
-    def _checked(self, found: Mapping[str, Any]) -> Mapping[str, str]:
+    def _check_places(self, found: Mapping[str, Any]) -> Mapping[str, str]:
         if found.get("issuer") != self._settings.issuer:
             raise LoginFailed("the login service calls itself by another name than the settings do")
         places = {name: found.get(name) for name in _PLACES}

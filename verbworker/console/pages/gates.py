@@ -37,9 +37,9 @@ async def release(tools: PageTools, visit: PageVisit) -> Response:
 async def decide(tools: PageTools, visit: PageVisit) -> Response:
     """Decide, once, in the name of the logged-in user."""
     session = visit.session
-    decision = visit.required("decision", "the decision")
+    decision = visit.require("decision", "the decision")
     decided = await Gates(tools.database).decide(
-        _token(visit), decision, reason=visit.filled("reason"), by=session.name, tenant_id=session.tenant
+        _token(visit), decision, reason=visit.form_field("reason"), by=session.name, tenant_id=session.tenant
     )
     return see_other(f"/entries/{decided.entry_id}?done=decided")
 

@@ -22,7 +22,7 @@ _LARGEST_KEY = 2**63 - 1
 
 async def letters(tools: PageTools, visit: PageVisit) -> Response:
     """List the messages that could not be delivered; on request also resolved ones, each with its outcome."""
-    every = visit.asked("all") == "1"
+    every = visit.query_value("all") == "1"
     found = await DeadLetters(tools.database).list(visit.session.tenant, resolved=every)
     return visit.page(tools, "letters", here="/dead-letters", live=LETTERS, letters=found, every=every)
 
@@ -30,9 +30,9 @@ async def letters(tools: PageTools, visit: PageVisit) -> Response:
 async def redeliver(tools: PageTools, visit: PageVisit) -> Response:
     """Redeliver a message."""
     letter_id: UUID = visit.request.path_params["letter_id"]
-    session, reason = visit.session, visit.required("reason", "the reason")
+    session, reason = visit.session, visit.require("reason", "the reason")
     await DeadLetters(tools.database).redeliver(
-        letter_id, session.tenant, by=session.name, reason=reason, key=visit.filled("key") or None
+        letter_id, session.tenant, by=session.name, reason=reason, key=visit.form_field("key") or None
     )
     return see_other("/dead-letters?done=redelivered")
 
@@ -40,7 +40,7 @@ async def redeliver(tools: PageTools, visit: PageVisit) -> Response:
 async def discard(tools: PageTools, visit: PageVisit) -> Response:
     """Discard a message for good."""
     letter_id: UUID = visit.request.path_params["letter_id"]
-    session, reason = visit.session, visit.required("reason", "the reason")
+    session, reason = visit.session, visit.require("reason", "the reason")
     await DeadLetters(tools.database).discard(letter_id, session.tenant, by=session.name, reason=reason)
     return see_other("/dead-letters?done=discarded")
 
@@ -54,7 +54,7 @@ async def incidents(tools: PageTools, visit: PageVisit) -> Response:
 
 async def incident(tools: PageTools, visit: PageVisit) -> Response:
     """Show one incident: the history of the job, and the form that releases it."""
-    trouble = await _trouble(tools, visit, visit.asked("engine", 400), visit.asked("job"))
+    trouble = await _trouble(tools, visit, visit.query_value("engine", 400), visit.query_value("job"))
     history = await Histories(tools.database, engine_id=trouble.engine_id).read(trouble.job_key)
     return visit.page(
         tools,
@@ -68,16 +68,16 @@ async def incident(tools: PageTools, visit: PageVisit) -> Response:
 
 async def release(tools: PageTools, visit: PageVisit) -> Response:
     """Let a held job run again."""
-    trouble = await _trouble(tools, visit, visit.filled("engine"), visit.filled("job"))
+    trouble = await _trouble(tools, visit, visit.form_field("engine"), visit.form_field("job"))
     wanted = Release(
         trouble.job_key,
         visit.session.name,
-        visit.required("reason", "the reason"),
-        _number(visit.filled("retries") or "3", "the number of retries", _MOST_RETRIES),
-        visit.filled("as_new") == "1",
-        _number(key, "the incident's key", _LARGEST_KEY) if (key := visit.filled("incident_key")) else None,
+        visit.require("reason", "the reason"),
+        _number(visit.form_field("retries") or "3", "the number of retries", _MOST_RETRIES),
+        visit.form_field("as_new") == "1",
+        _number(key, "the incident's key", _LARGEST_KEY) if (key := visit.form_field("incident_key")) else None,
     )
-    answer = await _released(tools, trouble, wanted)
+    answer = await _release_job(tools, trouble, wanted)
     if not answer.done:
         raise RequestConflict(answer.sentence)
     is_all = tools.resolves and trouble.engine_id.removesuffix(UNDO) == tools.engine_id
@@ -85,7 +85,7 @@ async def release(tools: PageTools, visit: PageVisit) -> Response:
     return visit.page(tools, "said", here="/incidents", sentence=sentence, back="/incidents")
 
 
-async def _released(tools: PageTools, trouble: Trouble, wanted: Release) -> ReleaseAnswer:
+async def _release_job(tools: PageTools, trouble: Trouble, wanted: Release) -> ReleaseAnswer:
     cluster = trouble.engine_id.removesuffix(UNDO)
     async with AsyncExitStack() as stack:
         engine = None

@@ -26,7 +26,7 @@ async def load(tools: PageTools, visit: PageVisit) -> Response:
 
 async def events(tools: PageTools, visit: PageVisit) -> Response:
     """Stream an event to one page whenever what it shows has changed."""
-    topic = visit.asked("topic")
+    topic = visit.query_value("topic")
     if tools.hub.is_full:
         raise HTTPException(503, "too many pages are live; this one stays as it is")
     if topic in _TOPICS:

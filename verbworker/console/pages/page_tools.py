@@ -57,30 +57,30 @@ class PageVisit:
     session: LoginSession
     form: Mapping[str, str] = field(default_factory=dict)
 
-    def asked(self, name: str, longest: int = 200) -> str:
+    def query_value(self, name: str, longest: int = 200) -> str:
         """Return a query parameter, without characters that the database cannot store."""
         return _plain(self.request.query_params.get(name, ""))[:longest].strip()
 
-    def filled(self, name: str) -> str:
+    def form_field(self, name: str) -> str:
         """Return a field of the form, or an empty string."""
         return _plain(self.form.get(name, "")).strip()
 
-    def required(self, name: str, words: str) -> str:
+    def require(self, name: str, words: str) -> str:
         """Return a field that must be filled in; `InvocationInvalid` names a missing one."""
-        text = self.filled(name)
+        text = self.form_field(name)
         if not text:
             raise InvocationInvalid(f"{words} is empty")
         if len(text) > _LONGEST:
             raise InvocationInvalid(f"{words} is longer than {_LONGEST} characters")
         return text
 
-    def done(self) -> str:
+    def notice(self) -> str:
         """Return what the last form did, if the query contains one of our own keywords."""
-        return DONE.get(self.asked("done"), "")
+        return DONE.get(self.query_value("done"), "")
 
     def page(self, tools: PageTools, name: str, **values: Any) -> HTMLResponse:
         """Render a page for this user."""
-        return tools.rendering.page(name, self.session, done=self.done(), **values)
+        return tools.rendering.page(name, self.session, done=self.notice(), **values)
 
 
 def see_other(path: str) -> RedirectResponse:

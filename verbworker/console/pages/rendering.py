@@ -31,7 +31,7 @@ class Rendering:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters.update(moment=moment, iso=iso, ago=ago, seconds=seconds, shown=shown)
+        self._environment.filters.update(moment=moment, iso=iso, ago=ago, seconds=seconds, shown=format_value)
         self._environment.globals.update(menu=_MENU, can_log_out=can_log_out)
 
     def page(
@@ -79,6 +79,6 @@ def seconds(duration: float | None) -> str:
     return f"{duration * 1000:.0f} ms" if duration < 1 else f"{duration:.1f} s"
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Format a value of a payload or a schema as text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)

@@ -30,13 +30,15 @@ _SILENCE = timedelta(minutes=10)
 async def listing(tools: PageTools, visit: PageVisit) -> Response:
     """List the entries that match the filters, newest first."""
     tenant = visit.session.tenant
-    status, verb, text = visit.asked("status"), visit.asked("verb"), visit.asked("q")
-    is_stuck = visit.asked("stuck") == "1"
+    status, verb, text = visit.query_value("status"), visit.query_value("verb"), visit.query_value("q")
+    is_stuck = visit.query_value("stuck") == "1"
     wanted = _filter(status, verb, text)
     if is_stuck:
         entries = await _stuck(tools, tenant)
     else:
-        entries = await tools.overview.page(tenant, wanted, before=_key(visit.asked("before")), limit=_ON_A_PAGE + 1)
+        entries = await tools.overview.page(
+            tenant, wanted, before=_key(visit.query_value("before")), limit=_ON_A_PAGE + 1
+        )
     older = entries[_ON_A_PAGE - 1].key if len(entries) > _ON_A_PAGE else None
     return visit.page(
         tools,
@@ -48,8 +50,8 @@ async def listing(tools: PageTools, visit: PageVisit) -> Response:
         newest=NEWEST,
         verbs=await tools.overview.verbs(tenant),
         chosen={"status": status, "verb": verb, "q": text, "stuck": "1" if is_stuck else ""},
-        older=None if older is None else _written(older),
-        is_first=not visit.asked("before"),
+        older=None if older is None else _format_key(older),
+        is_first=not visit.query_value("before"),
     )
 
 
@@ -82,7 +84,7 @@ async def entry(tools: PageTools, visit: PageVisit) -> Response:
 async def cancel(tools: PageTools, visit: PageVisit) -> Response:
     """Request the cancellation of an entry."""
     entry_id: UUID = visit.request.path_params["entry_id"]
-    reason = visit.required("reason", "the reason")
+    reason = visit.require("reason", "the reason")
     dispatches = Dispatches(tools.database, engine_id=tools.engine_id or "", owner=uuid4())
     await Cancellation(tools.database, dispatches).cancel(
         entry_id, tenant_id=visit.session.tenant, by=visit.session.name, reason=reason
@@ -101,7 +103,7 @@ async def _payload(tools: PageTools, entry: Entry, carrier: Carrier) -> dict[str
     except StoreError:
         return {"trouble": "it has none"}
     envelope = parse(head.content, limit=HARD_LIMIT)
-    paths = tools.settings.shown(entry.verb, envelope.get("schema"))
+    paths = tools.settings.visible_fields(entry.verb, envelope.get("schema"))
     fields = pick(envelope.get("data", {}), paths) | pick({"outcome": entry.outcome or {}}, paths)
     return {
         "hash": f"sha256:{head.hash.hex()}",
@@ -147,7 +149,7 @@ def _filter(status: str, verb: str, text: str) -> Filter:
     )
 
 
-def _written(key: Key) -> str:
+def _format_key(key: Key) -> str:
     return f"{key.created_at.isoformat()}~{key.entry_id}"
 
 

@@ -66,7 +66,7 @@ class EngineTimers:
                     # One instance that cannot be moved must not block the timers of all others.
                     turns.pop(kept.instance_key, None)
                     self._strays.add(wait)
-                    self._firing.health.skipped(error)
+                    self._firing.health.note_skip(error)
             await moving.settle_all(list(turns.values()))
         self._made(moving.changes)
         return len(due)

@@ -132,7 +132,7 @@ class Waiters:
             guest.bell.set()
 
     async def _listen(self) -> int:
-        await self._database.listen(CHANNEL, self._heard, self._listening.health.succeeded)
+        await self._database.listen(CHANNEL, self._heard, self._listening.health.note_success)
         return 0
 
     def _heard(self, words: str) -> None:

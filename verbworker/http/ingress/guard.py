@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from verbworker.http.ingress.settings import Credentials
-from verbworker.http.ingress.webhook import Signed, secret_of, signed
+from verbworker.http.ingress.webhook import Signed, parse_signature, secret_of
 from verbworker.http.keys import holder_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Guard:
         if self._open_to_all:
             return Sender("anybody", None)
         if self._webhooks and "webhook-signature" in headers:
-            return signed(headers, now=self._now(), tolerance=self._tolerance)
+            return parse_signature(headers, now=self._now(), tolerance=self._tolerance)
         if API_KEY in headers:
             return self._holder(headers[API_KEY])
         kind, _, token = headers.get("authorization", "").partition(" ")

@@ -74,8 +74,8 @@ class Routes:
     def app(self) -> Starlette:
         """Build the application that a server runs."""
         routes = [
-            Route("/messages", self._told(self._take), methods=["POST"]),
-            Route("/api/workflow/message", self._told(self._hand_over), methods=["POST"]),
+            Route("/messages", self._translate_errors(self._take), methods=["POST"]),
+            Route("/api/workflow/message", self._translate_errors(self._hand_over), methods=["POST"]),
             Route("/live", _live, methods=["GET"]),
             Route("/ready", self._ready, methods=["GET"]),
         ]
@@ -138,7 +138,9 @@ class Routes:
                 429, "this sender brings more than it may; come again later", {"Retry-After": str(math.ceil(seconds))}
             )
 
-    def _told(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    def _translate_errors(
+        self, answer: Callable[[Request], Awaitable[Response]]
+    ) -> Callable[[Request], Awaitable[Response]]:
         """Wrap an endpoint so that our errors become HTTP responses."""
 
         async def endpoint(request: Request) -> Response:

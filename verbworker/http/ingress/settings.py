@@ -79,7 +79,7 @@ class IngressSettings(BaseSettings):
     tls_certificate: Path | None = Field(default=None, description="to speak TLS without a proxy")
     tls_key: Path | None = Field(default=None, description="the certificate's key")
 
-    def believed(self) -> Credentials:
+    def load_credentials(self) -> Credentials:
         """Return the configured credentials; empty if none are set."""
         text = self.credentials.get_secret_value() if self.credentials else ""
         if not text.strip() and self.credentials_file is not None:

@@ -33,7 +33,7 @@ class Signed:
         return found
 
 
-def signed(headers: Mapping[str, str], *, now: float, tolerance: float) -> Signed | None:
+def parse_signature(headers: Mapping[str, str], *, now: float, tolerance: float) -> Signed | None:
     """Parse the signature headers. Returns None if they are malformed or their time is off by over `tolerance`."""
     webhook_id, moment = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     if not webhook_id or not moment.isascii() or not moment.isdecimal() or len(moment) > 15:

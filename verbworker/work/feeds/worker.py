@@ -154,7 +154,7 @@ class Worker:
         try:
             await feed.run()
         except Exception as error:
-            self._bug = ServiceHealth("feed").ended(error)
+            self._bug = ServiceHealth("feed").note_end(error)
             stop.set()
 
     async def _flush(self) -> None:
@@ -170,13 +170,13 @@ class Worker:
             try:
                 await self._frames.boot(name=self._pace.name, host=socket.gethostname(), pid=os.getpid())
             except (StoreUnavailable, StoreConflict) as error:
-                health.failed(error)
+                health.note_outage(error)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), retrying.SERVICE.after(failures))
                 if stop.is_set():
                     return
             else:
-                health.succeeded()
+                health.note_success()
                 return
 
     def _open_feeds(self, jobs: asyncio.TaskGroup) -> list[Feed]:

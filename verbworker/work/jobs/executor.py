@@ -116,34 +116,34 @@ class Executor:
             luggage = JobVariables.of(job)
             claim = await self._claim(job, luggage, began)
             if claim is None:
-                span.ended("not claimed")
+                span.record_end("not claimed")
                 return
-            span.claimed(claim)
+            span.record_claim(claim)
             reach(Point.PUSHED)
             with self._heart.beating(claim, job, began) as life:
                 outcome = await self._run(job, luggage, claim, life)
                 stored = await self._pop(life, outcome)
                 reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
                 await self._return(life, stored)
-                span.ended(type(stored).__name__.lower())
+                span.record_end(type(stored).__name__.lower())
                 reach(Point.RETURNED)
         except (DuplicateInstance, JobVanished, StepMovedOn) as error:
-            span.ended("job gone")
+            span.record_end("job gone")
             await self._close(claim, error)
         except Fenced:
-            span.ended("fenced")
+            span.record_end("fenced")
             metrics.FENCED.labels(job.type).inc()
             await self._quietly(self._frames.note(job.key, "fenced", detail="another worker owns the frame"))
         except Abandoned as error:
-            span.ended("abandoned")
+            span.record_end("abandoned")
             await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
         except (StoreUnavailable, StoreConflict) as error:
-            span.ended("database away")
+            span.record_end("database away")
             _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
             # Not left to the engine's timeout, which a broker may lose; `_claim` has waited, so this is no hot loop.
             await self._returns.unbegun(job, "the database is away")
         except Exception:
-            span.ended("bug")
+            span.record_end("bug")
             _log.exception("a bug in the executor; the job is delivered again", extra={"job_key": job.key})
         else:
             metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)

@@ -79,7 +79,7 @@ class Cancellation:
             self.service.report(error)
             return False
         except EngineError as error:
-            self.service.health.refused(error)
+            self.service.health.note_refusal(error)
             return False
         async with self._database.transaction() as connection:
             asked = await self._runbook.first_in(connection, entry_id, Kind.CANCEL_REQUESTED)
