@@ -12,7 +12,7 @@ from verbworker.engine.protocol import Variables
 from verbworker.errors import CommandInvalid
 from verbworker.job.failpoint import Point
 from verbworker.job.job import Job
-from verbworker.job.outcome import Thrown, told
+from verbworker.job.outcome import Thrown, describe_failure
 from verbworker.testing.memory import JobState
 from verbworker.work.feeds.relay import Relay
 from verbworker.work.jobs.job_results import JobResults
@@ -187,7 +187,7 @@ async def test_an_incident_that_was_never_told_is_told_in_full_at_the_next_deliv
         entry_id = await desk.column(job, "entry_id")
 
         assert (retries, await desk.column(job, "reported_at IS NOT NULL")) == (0, True)
-        assert message == told("X", "Y", "z", verb="desk.act", entry_id=entry_id, job_key=job.key)
+        assert message == describe_failure("X", "Y", "z", verb="desk.act", entry_id=entry_id, job_key=job.key)
 
 
 # ---- not begun -----------------------------------------------------------------------------------------------------

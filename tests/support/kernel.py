@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.drawing import Drawing
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.definition import compile_models
-from verbworker.engine.embedded.kernel.state import State, dumped, loaded
+from verbworker.engine.embedded.kernel.state import State, dump_state, load_state
 from verbworker.engine.embedded.kernel.step import step
 
 INSTANCE = 1 << 20
@@ -30,7 +30,7 @@ class Game:
     def tell(self, command: told.Command) -> "Game":
         """Apply one command and keep what it asks of the world."""
         state, effects = step(self.definition, self.state, command, self.now)
-        self.state = loaded(INSTANCE, json.loads(json.dumps(dumped(state))))
+        self.state = load_state(INSTANCE, json.loads(json.dumps(dump_state(state))))
         assert self.state == state
         for effect in effects:
             self._heed(effect)

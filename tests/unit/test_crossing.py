@@ -101,7 +101,7 @@ def test_a_newer_payload_of_record_is_what_the_verb_sees() -> None:
 
 def test_a_signed_payload_enters_with_the_right_ring() -> None:
     content = make_content()
-    variables = make_variables(content, {PAYLOAD_HASH: sealed(content, Seal.signed(RING))})
+    variables = make_variables(content, {PAYLOAD_HASH: sealed(content, Seal.from_ring(RING))})
 
     assert entered(make_registry(integrity="signed"), ring=RING, variables=variables).payload.data == DATA
 
@@ -492,11 +492,11 @@ def test_the_same_field_changed_by_two_branches_is_refused() -> None:
 @pytest.mark.req("X-41")
 def test_a_merged_payload_is_sealed_anew_for_its_instance() -> None:
     content = make_content()
-    variables = make_variables(content, {PAYLOAD_HASH: sealed(content, Seal.signed(RING))})
+    variables = make_variables(content, {PAYLOAD_HASH: sealed(content, Seal.from_ring(RING))})
     job = entered(make_registry(integrity="signed"), ring=RING, variables=variables)
     completed = leave(job, Case(amount=8), head=make_content({**DATA, "note": "theirs"}))
 
-    assert completed.seal == sealed(completed.payload, Seal.signed(RING))
+    assert completed.seal == sealed(completed.payload, Seal.from_ring(RING))
 
 
 @pytest.mark.req("X-30")

@@ -16,7 +16,7 @@ from tests.support.distributions import ROOT
 from tests.support.strange_names import POLICY, STRANGE, compiled, workflow
 from verbworker import Call, Decision, Message, PermanentContract, ReceivedMessage
 from verbworker.profile.compile import Compiled
-from verbworker.profile.verify.generate import generated, module_name
+from verbworker.profile.verify.generate import generate_module, module_name
 
 RUFF = Path(sys.executable).with_name("ruff")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -30,7 +30,7 @@ CASE = compiled(
 
 
 def text_of(one: Compiled) -> str:
-    return generated(one, workflow())
+    return generate_module(one, workflow())
 
 
 def loaded(one: Compiled) -> ModuleType:

@@ -29,7 +29,7 @@ def test_a_plain_seal_is_the_sha256_of_the_exact_bytes() -> None:
     assert text == "sha256:" + hashlib.sha256(CONTENT).hexdigest() == digest(CONTENT)
 
 
-@pytest.mark.parametrize("seal", [Seal.plain(), Seal.signed(ring())], ids=["plain", "signed"])
+@pytest.mark.parametrize("seal", [Seal.plain(), Seal.from_ring(ring())], ids=["plain", "signed"])
 @pytest.mark.req("PAY-07")
 def test_what_was_sealed_passes(seal: Seal) -> None:
     text = seal.seal(CONTENT, tenant="t", instance_uid="i")
@@ -39,7 +39,7 @@ def test_what_was_sealed_passes(seal: Seal) -> None:
     assert text.startswith(("sha256:", "hmac-sha256:new:"))
 
 
-@pytest.mark.parametrize("seal", [Seal.plain(), Seal.signed(ring())], ids=["plain", "signed"])
+@pytest.mark.parametrize("seal", [Seal.plain(), Seal.from_ring(ring())], ids=["plain", "signed"])
 @pytest.mark.parametrize("content", [CONTENT + b" ", CONTENT[:-1], b'{"a":2}', b""])
 @pytest.mark.req("PAY-07", "PAY-08", "TST-02")
 def test_changed_bytes_do_not_pass(seal: Seal, content: bytes) -> None:
@@ -51,14 +51,14 @@ def test_changed_bytes_do_not_pass(seal: Seal, content: bytes) -> None:
 @pytest.mark.parametrize(("tenant", "uid"), [("t", "other"), ("other", "i"), ("ti", ""), ("", "ti")])
 @pytest.mark.req("PAY-08")
 def test_a_signed_payload_cannot_be_moved_to_another_instance_or_tenant(tenant: str, uid: str) -> None:
-    seal = Seal.signed(ring())
+    seal = Seal.from_ring(ring())
     text = seal.seal(CONTENT, tenant="t", instance_uid="i")
 
     assert refusal(seal, text, CONTENT, tenant, uid) == "SealMismatch"
 
 
 def test_bytes_cannot_slide_between_the_parts_of_a_signature() -> None:
-    seal = Seal.signed(ring())
+    seal = Seal.from_ring(ring())
     text = seal.seal(b"bc", tenant="t", instance_uid="a")
 
     assert refusal(seal, text, b"c", "t", "ab") == "SealMismatch"
@@ -67,12 +67,12 @@ def test_bytes_cannot_slide_between_the_parts_of_a_signature() -> None:
 def test_the_key_used_bare_gives_another_signature() -> None:
     bare = hmac.new(NEW, CONTENT, "sha256").hexdigest()
 
-    assert refusal(Seal.signed(ring()), f"hmac-sha256:new:{bare}") == "SealMismatch"
+    assert refusal(Seal.from_ring(ring()), f"hmac-sha256:new:{bare}") == "SealMismatch"
 
 
 @pytest.mark.req("PAY-07")
 def test_after_rotation_an_older_key_still_verifies_and_the_active_one_signs() -> None:
-    before, after = Seal.signed(ring("old")), Seal.signed(ring("new"))
+    before, after = Seal.from_ring(ring("old")), Seal.from_ring(ring("new"))
     text = before.seal(CONTENT, tenant="t", instance_uid="i")
 
     after.check(CONTENT, text, tenant="t", instance_uid="i")
@@ -82,15 +82,15 @@ def test_after_rotation_an_older_key_still_verifies_and_the_active_one_signs() -
 
 
 def test_a_seal_under_the_name_of_another_key_does_not_pass() -> None:
-    text = Seal.signed(ring("old")).seal(CONTENT, tenant="t", instance_uid="i")
+    text = Seal.from_ring(ring("old")).seal(CONTENT, tenant="t", instance_uid="i")
 
-    assert refusal(Seal.signed(ring()), text.replace(":old:", ":new:")) == "SealMismatch"
+    assert refusal(Seal.from_ring(ring()), text.replace(":old:", ":new:")) == "SealMismatch"
 
 
 @pytest.mark.req("PAY-08")
 def test_each_other_refusal_has_its_own_code() -> None:
-    plain, signed = Seal.plain(), Seal.signed(ring())
-    unknown = Seal.signed(KeyRing("gone", {"gone": OLD})).seal(CONTENT, tenant="t", instance_uid="i")
+    plain, signed = Seal.plain(), Seal.from_ring(ring())
+    unknown = Seal.from_ring(KeyRing("gone", {"gone": OLD})).seal(CONTENT, tenant="t", instance_uid="i")
 
     assert refusal(signed, digest(CONTENT)) == "SealUnsigned"
     assert refusal(plain, signed.seal(CONTENT, tenant="t", instance_uid="i")) == "SealUnexpectedlySigned"
@@ -102,7 +102,7 @@ def test_each_other_refusal_has_its_own_code() -> None:
 )
 @pytest.mark.req("PAY-08")
 def test_a_malformed_seal_is_refused_as_malformed(text: object) -> None:
-    assert refusal(Seal.plain(), text) == refusal(Seal.signed(ring()), text) == "SealMalformed"
+    assert refusal(Seal.plain(), text) == refusal(Seal.from_ring(ring()), text) == "SealMalformed"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_bad_key_ring_is_refused_when_it_is_built(active: str, secrets: dict[s
 
 
 def test_a_key_ring_never_shows_its_secrets() -> None:
-    shown = repr(ring()) + repr(Seal.signed(ring())) + str(ring())
+    shown = repr(ring()) + repr(Seal.from_ring(ring())) + str(ring())
 
     assert "nnnn" not in shown
     assert "oooo" not in shown

@@ -15,7 +15,7 @@ from verbworker.payload.envelope import (
     DomainPayload,
     instant,
     pack,
-    received,
+    payload_bytes,
     require_schema,
     unpack,
 )
@@ -186,7 +186,7 @@ def test_data_must_be_an_object() -> None:
 @pytest.mark.req("PAY-01", "PAY-19")
 def test_a_payload_the_engine_coerced_is_refused(variable: object, code: str, words: str) -> None:
     with pytest.raises(PermanentContract, match=words) as caught:
-        received(variable)
+        payload_bytes(variable)
 
     assert caught.value.code == code
 
@@ -195,7 +195,7 @@ def test_a_payload_the_engine_coerced_is_refused(variable: object, code: str, wo
 def test_the_text_the_engine_carried_is_the_bytes_we_wrote() -> None:
     content = make_payload({"name": "Müller"}).to_bytes()
 
-    assert received(content.decode()) == content
+    assert payload_bytes(content.decode()) == content
 
 
 @pytest.mark.req("PAY-16")

@@ -119,7 +119,7 @@ def test_only_the_processes_of_a_deployment_are_told() -> None:
         ]
     )
 
-    assert [(one.process_id, one.version, one.definition_key) for one in wire.deployed(answer)] == [("p", 2, 9)]
+    assert [(one.process_id, one.version, one.definition_key) for one in wire.read_deployments(answer)] == [("p", 2, 9)]
 
 
 def _fields(ask: Ask) -> dict[str, object]:

@@ -33,11 +33,11 @@ def classify(
         case PermanentBusiness(thrown=str(code)):
             return _thrown(_plain(code, MOST_CODE), _plain(str(error)), verb)
         case PermanentBusiness() | PermanentContract():
-            return Incident(error.kind, *_described(error))
+            return Incident(error.kind, *_describe(error))
         case WorkerStopping():
-            return Yielded(*_described(error), 0.0)
+            return Yielded(*_describe(error), 0.0)
         case TransientInfrastructure():
-            return Yielded(*_described(error), delay)
+            return Yielded(*_describe(error), delay)
         case StoreUnavailable() | StoreConflict() | EngineUnavailable():
             return Yielded(type(error).__name__, "the database or the engine did not answer", delay)
         case _ if not _names(error).isdisjoint(policy.retry.non_retryable_error_types):
@@ -65,13 +65,13 @@ def _names(error: Exception) -> set[str]:
 
 
 def _retry(error: Exception, retries_left: int, delay: float) -> Retry | Incident:
-    code, text = _described(error)
+    code, text = _describe(error)
     if retries_left > 1:
         return Retry(TransientExternal.kind, code, text, delay)
     return Incident(TransientExternal.kind, code, f"{text}; no retry is left")
 
 
-def _described(error: Exception) -> tuple[str, str]:
+def _describe(error: Exception) -> tuple[str, str]:
     """Return the code and a text safe to show: a deliberate failure's own message, never another exception's."""
     if isinstance(error, Failure):
         return _plain(error.code, MOST_CODE), _plain(str(error))

@@ -173,11 +173,11 @@ def decide(frame: Frame, job: Job, instance_uid: UUID | None, owner: UUID) -> Fr
         return FrameStep.QUARANTINE
     match frame.state:
         case FrameState.COMPLETED:
-            return _decide_completed(frame)
+            return _decide_on_verdict(frame)
         case FrameState.STARTED:
-            return _decide_started(frame, job, owner)
+            return _decide_on_running(frame, job, owner)
         case FrameState.FAILED:
-            return _decide_failed(frame, job)
+            return _decide_on_failure(frame, job)
         case FrameState.INCIDENT:  # pragma: no branch  # there is no other
             return _decide_incident(frame, job)
 
@@ -193,24 +193,24 @@ def is_same_job(frame: Frame, job: Job, instance_uid: UUID | None) -> bool:
     )
 
 
-def _decide_completed(frame: Frame) -> FrameStep:
+def _decide_on_verdict(frame: Frame) -> FrameStep:
     # An acknowledged job that returns was restored from a backup, provided that it has an instance of ours.
     if frame.acked_at is not None and frame.instance_uid is None:
         return FrameStep.QUARANTINE
     return FrameStep.REPLAY
 
 
-def _decide_started(frame: Frame, job: Job, owner: UUID) -> FrameStep:
+def _decide_on_running(frame: Frame, job: Job, owner: UUID) -> FrameStep:
     is_live = frame.lease_until >= frame.now
     if is_live and frame.owner == owner and frame.activated_ms == job.activated_ms:
         return FrameStep.CONTINUE
     # Before "busy": an older delivery must not set the timeout of the activation that followed it.
     if job.activated_ms <= frame.activated_ms:
         return FrameStep.SUPERSEDED
-    return FrameStep.BUSY if is_live else decide_abandoned(frame)
+    return FrameStep.BUSY if is_live else decide_on_expiry(frame)
 
 
-def decide_abandoned(frame: Frame) -> FrameStep:
+def decide_on_expiry(frame: Frame) -> FrameStep:
     """Decide about a started frame with an expired lease: run again, or hold for a person.
 
     Redelivery and sweep share this decision.
@@ -226,7 +226,7 @@ def decide_swept(frame: Frame) -> FrameStep:
     """Decide about a frame the sweep claimed: its owner can no longer finish or report the run."""
     match frame.state:
         case FrameState.STARTED:
-            return decide_abandoned(frame)
+            return decide_on_expiry(frame)
         case FrameState.INCIDENT:
             return FrameStep.REPORT_INCIDENT
         case _:  # failed; completed frames are left to the relay
@@ -246,7 +246,7 @@ def _is_unrepeatable(frame: Frame) -> bool:
     return frame.on_unknown == "hold" or frame.keyed_at <= frame.now - frame.idempotency_window
 
 
-def _decide_failed(frame: Frame, job: Job) -> FrameStep:
+def _decide_on_failure(frame: Frame, job: Job) -> FrameStep:
     if job.activated_ms <= frame.activated_ms:
         return FrameStep.SUPERSEDED
     # Closed as gone and no longer claimable: the engine was restored, or it revoked its own answer.

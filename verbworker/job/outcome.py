@@ -55,6 +55,6 @@ Verdict = Completed | Thrown
 """A final outcome: its frame is `completed` and is replayed, never run again."""
 
 
-def told(kind: str, code: str, text: str, *, verb: str, entry_id: object, job_key: int) -> str:
+def describe_failure(kind: str, code: str, text: str, *, verb: str, entry_id: object, job_key: int) -> str:
     """Format a failure for operators in the engine: class, code and where to look; never a payload."""
     return f"{kind} {code}: {text} (verb {verb}, entry {entry_id or 'unknown'}, frame {job_key})"

@@ -51,7 +51,7 @@ def templates(registry: Registry) -> list[Template]:
     return [template for _, template in sorted({str(template["id"]): template for template in found}.items())]
 
 
-def written(found: list[Template]) -> str:
+def format_file(found: list[Template]) -> str:
     """Return the templates as the content of their file."""
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 
@@ -65,14 +65,16 @@ def _verb(verb: Verb) -> Template:
         # What a modeller must catch: a task template cannot include boundary events.
         f"{verb.sentence}{codes}",
         ("bpmn:ServiceTask", "bpmn:Task"),
-        properties=[_named(verb.sentence), task],
+        properties=[_name_property(verb.sentence), task],
     )
 
 
 def _undoing() -> Template:
     words = "Undo what this case has done, the youngest step first"
     task = _hidden(COMPENSATE, {"type": "zeebe:taskDefinition", "property": "type"})
-    return _template("undo", COMPENSATE, words, ("bpmn:ServiceTask", "bpmn:Task"), properties=[_named(words), task])
+    return _template(
+        "undo", COMPENSATE, words, ("bpmn:ServiceTask", "bpmn:Task"), properties=[_name_property(words), task]
+    )
 
 
 def _gate(gate: Gate, workflow: WorkflowVerb) -> Template:
@@ -85,7 +87,7 @@ def _gate(gate: Gate, workflow: WorkflowVerb) -> Template:
         f"A decision{whose}.{answers} Give the task the id {gate.task}.",
         ("bpmn:UserTask", "bpmn:Task"),
         version=workflow.version,
-        properties=[_named(f"Decide: {gate.name}")],
+        properties=[_name_property(f"Decide: {gate.name}")],
     )
 
 
@@ -99,7 +101,7 @@ def _messages(message: str, key: str, workflow: WorkflowVerb) -> Iterator[Templa
             event=event,
             version=workflow.version,
             properties=[
-                _named(words.format(message)),
+                _name_property(words.format(message)),
                 _hidden(message, {"type": "bpmn:Message#property", "name": "name"}),
                 _hidden(f"={key}", {"type": "bpmn:Message#zeebe:subscription#property", "name": "correlationKey"}),
             ],
@@ -120,7 +122,7 @@ def _timers(flag: Flag, workflow: WorkflowVerb) -> Iterator[Template]:
             event=_TIMER,
             version=workflow.version,
             properties=[
-                _named(words.format(flag.name)),
+                _name_property(words.format(flag.name)),
                 _hidden(f"={flag.name}", {"type": f"{_TIMER}#property", "name": field}),
             ],
         )
@@ -152,7 +154,7 @@ def _template(
     }
 
 
-def _named(words: str) -> dict[str, Any]:
+def _name_property(words: str) -> dict[str, Any]:
     """Return the element's name, which a modeller may change."""
     return {
         "label": "Name",

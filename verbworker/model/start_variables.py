@@ -65,4 +65,4 @@ def seal_of(workflow: WorkflowVerb, ring: KeyRing | None) -> Seal:
         return Seal.plain()
     if ring is None:
         raise PermanentContract(f"{workflow.name} needs signed payloads, but no key ring is set", code="KeyRingMissing")
-    return Seal.signed(ring)
+    return Seal.from_ring(ring)

@@ -70,7 +70,7 @@ def weave(content: bytes, registry: Registry) -> Woven:
 
 def _woven(root: Element, registry: Registry) -> Woven:
     model = assemble(root)
-    process, workflow = _owned(model, registry)
+    process, workflow = _find_owner(model, registry)
     _refuse_own_listeners(root)
     _refuse_own_headers(process)
     _refuse_native_gates(process)
@@ -87,7 +87,7 @@ def _woven(root: Element, registry: Registry) -> Woven:
     )
 
 
-def _owned(model: Definitions, registry: Registry) -> tuple[Process, WorkflowVerb]:
+def _find_owner(model: Definitions, registry: Registry) -> tuple[Process, WorkflowVerb]:
     """Return the only process of a file, and the verb it performs."""
     process = only_process(model)
     return process, owner_of(process, registry.workflows.values())
@@ -165,7 +165,7 @@ def _in_group(element: Element, local: str, written: Callable[[str], str]) -> Ed
     if group is not None:
         return _into_end(group, written(_NAMESPACE))
     grouped = f"<zeebe:{local}{_NAMESPACE}>{written('')}</zeebe:{local}>"
-    return _into_start(element, _extended(element, grouped)) if holder is None else _into_end(holder, grouped)
+    return _into_start(element, _wrap_extension(element, grouped)) if holder is None else _into_end(holder, grouped)
 
 
 def _lines(listeners: _Listeners, namespace: str) -> str:
@@ -175,7 +175,7 @@ def _lines(listeners: _Listeners, namespace: str) -> str:
     )
 
 
-def _extended(element: Element, inner: str) -> str:
+def _wrap_extension(element: Element, inner: str) -> str:
     # The element's own prefix is that of BPMN, under any name.
     prefix, colon, _ = _raw_name(element).rpartition(":")
     name = f"{prefix}{colon}extensionElements"

@@ -20,7 +20,7 @@ from verbworker.job.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TE
 from verbworker.job.outcome import Completed
 from verbworker.model.start_variables import seal_of
 from verbworker.payload.canonical import canonical
-from verbworker.payload.envelope import DomainPayload, received, unpack
+from verbworker.payload.envelope import DomainPayload, payload_bytes, unpack
 from verbworker.payload.merge import Changes, apply, changes, enforce_writes, merge
 from verbworker.payload.signature import KeyRing, Seal
 from verbworker.payload.upgrade import Upgrades
@@ -91,18 +91,18 @@ def enter(
 
     `head` is the payload of record if it is newer than the engine's. `terms` is the profile of the task, if it has one.
     """
-    verb = _identified(job, registry)
-    instance, instance_uid = correlated(job, luggage, claim.instance)
+    verb = _find_verb(job, registry)
+    instance, instance_uid = correlate(job, luggage, claim.instance)
     if instance.has_ended:
         raise PermanentContract(f"the entry of this instance is {instance.status}", code="InstanceEnded")
-    workflow = _allowed(job, verb, instance, registry)
+    workflow = _require_allowance(job, verb, instance, registry)
     seal = seal_of(workflow, ring)
-    received(job.variables.get(PAYLOAD))
+    payload_bytes(job.variables.get(PAYLOAD))
     seal.check(luggage.content, luggage.seal, tenant=instance.tenant_id, instance_uid=str(instance_uid))
     if not claim.input_known:
         raise PayloadIntegrityError("the payload is none that this instance ever had", code="PayloadForeign")
     content = luggage.content if head is None else head
-    payload = opened(content, workflow, registry.upgrades)
+    payload = open_payload(content, workflow, registry.upgrades)
     case = _case(verb, payload, terms)
     input_hash = luggage.hash
     return AdmittedJob(
@@ -116,19 +116,19 @@ def enter(
         input_hash=input_hash,
         base_hash=input_hash if head is None else sha256(head).digest(),
         case=case,
-        before=_dumped(case),
+        before=_dump(case),
         at=claim.now,
         terms=terms,
         upgrades=registry.upgrades,
     )
 
 
-def opened(content: bytes, workflow: WorkflowVerb, upgrades: Upgrades) -> DomainPayload:
+def open_payload(content: bytes, workflow: WorkflowVerb, upgrades: Upgrades) -> DomainPayload:
     """Open a payload whose seal was checked, upgraded to the verb's current schema; raise `PermanentContract`."""
     return upgrades.bring(unpack(content, budget=workflow.budget), workflow.schema)
 
 
-def _identified(job: Job, registry: Registry) -> Verb:
+def _find_verb(job: Job, registry: Registry) -> Verb:
     verb = registry.find(job.type)
     if verb is not None:
         return verb
@@ -140,7 +140,7 @@ def _identified(job: Job, registry: Registry) -> Verb:
     raise PermanentContract(f"no verb is registered under {job.type}", code="VerbUnknown")
 
 
-def correlated(job: Job, luggage: JobVariables, instance: InstanceFacts | None) -> tuple[InstanceFacts, UUID]:
+def correlate(job: Job, luggage: JobVariables, instance: InstanceFacts | None) -> tuple[InstanceFacts, UUID]:
     """Return a job's instance if all of the job's claims agree with it; raise `PermanentContract` otherwise."""
     if instance is None or luggage.instance_uid is None:
         raise PermanentContract(
@@ -165,7 +165,7 @@ def owner(job: Job, instance: InstanceFacts, registry: Registry) -> WorkflowVerb
     return workflow
 
 
-def _allowed(job: Job, verb: Verb, instance: InstanceFacts, registry: Registry) -> WorkflowVerb:
+def _require_allowance(job: Job, verb: Verb, instance: InstanceFacts, registry: Registry) -> WorkflowVerb:
     workflow = owner(job, instance, registry)
     if verb.name not in workflow.sub_verbs and verb.name not in workflow.compensation.values():
         raise PermanentContract(f"{verb.name} is not on the allow-list of {workflow.name}", code="SubVerbForbidden")
@@ -190,7 +190,7 @@ def _misfits(error: ValidationError) -> str:
     )
 
 
-def _dumped(case: BaseModel) -> dict[str, Any]:
+def _dump(case: BaseModel) -> dict[str, Any]:
     # Computed fields are left out. Warnings would show values; what they warn about is rejected when a verb answers.
     return case.model_dump(mode="json", by_alias=True, round_trip=True, warnings=False)
 
@@ -198,7 +198,7 @@ def _dumped(case: BaseModel) -> dict[str, Any]:
 def afresh(entered: AdmittedJob) -> AdmittedJob:
     """Return the same job with its original case: an earlier run may have changed it in place."""
     case = _case(entered.verb, entered.payload, entered.terms)
-    return replace(entered, case=case, before=_dumped(case))
+    return replace(entered, case=case, before=_dump(case))
 
 
 def overtaken(entered: AdmittedJob, correlation: Mapping[str, str]) -> AdmittedJob:
@@ -216,13 +216,13 @@ def leave(entered: AdmittedJob, answer: object, *, head: bytes | None = None) ->
     workflow.flag_contract.check(result.flags)
     changed = _changes(entered, result.case)
     if entered.terms.mapping is not None:
-        mapped = entered.terms.mapping.state_after(entered.payload.data, _dumped(result.case))
+        mapped = entered.terms.mapping.state_after(entered.payload.data, _dump(result.case))
         changed = changes(entered.payload.data, mapped)
     enforce_writes(changed, verb.writes, verb.name)
     data = apply(entered.payload.data, changed)
     onto = entered.payload
     if head is not None:
-        onto = opened(head, workflow, entered.upgrades)
+        onto = open_payload(head, workflow, entered.upgrades)
         data = merge(entered.payload.data, data, onto.data)
     correlation = _keys(entered, result, data)
     payload = onto.with_step(data, verb=verb.name, at=entered.at, outcome=result.outcome)
@@ -262,7 +262,7 @@ def _changes(entered: AdmittedJob, case: BaseModel) -> Changes:
     """Return what the verb changed; reject a change that its own model would not accept."""
     verb = entered.verb
     try:
-        changed = changes(entered.before, _dumped(case))
+        changed = changes(entered.before, _dump(case))
         if changed:
             told = case.model_dump_json(by_alias=True, round_trip=True, warnings=False)
             verb.model.model_validate_json(told, strict=True)

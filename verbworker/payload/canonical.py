@@ -172,13 +172,13 @@ def _reference(value: Any) -> bytes:
     except UnicodeEncodeError as error:
         raise _lone_surrogate() from error
     except rfc8785.CanonicalizationError as error:
-        raise _unsupported(error) from error
+        raise _translate(error) from error
     except ValueError as error:
         # An integer so long that rfc8785 cannot even print it in its own message.
         raise _integer_too_large() from error
 
 
-def _unsupported(error: rfc8785.CanonicalizationError) -> PermanentContract:
+def _translate(error: rfc8785.CanonicalizationError) -> PermanentContract:
     """Distinguish what rfc8785 raises under one class; its own text may contain a value, so it is not shown."""
     if isinstance(error, rfc8785.IntegerDomainError):
         return _integer_too_large()

@@ -53,7 +53,7 @@ class DomainPayload:
 
     def with_step(self, data: Mapping[str, Any], *, verb: str, at: datetime, outcome: str) -> "DomainPayload":
         """Return the payload after `verb` produced `data`; the trail keeps only the newest steps."""
-        step = PayloadStep(_checked(verb, _TEXT, "verb"), instant(at), _checked(outcome, _TEXT, "outcome"))
+        step = PayloadStep(_check_field(verb, _TEXT, "verb"), instant(at), _check_field(outcome, _TEXT, "outcome"))
         return replace(
             self,
             last_modified_by=verb,
@@ -64,7 +64,7 @@ class DomainPayload:
 
     def under(self, schema: str, data: Mapping[str, Any]) -> "DomainPayload":
         """Return the payload with its data upgraded to another schema; this adds no step to the trail."""
-        return replace(self, schema=_checked(schema, SCHEMA, "schema"), data=data, content=_data_bytes(data))
+        return replace(self, schema=_check_field(schema, SCHEMA, "schema"), data=data, content=_data_bytes(data))
 
     def to_bytes(self, *, budget: int = DEFAULT_BUDGET) -> bytes:
         """Return the canonical bytes for `domain_payload`; exceeding `budget` is a contract failure."""
@@ -88,12 +88,12 @@ class DomainPayload:
 def pack(schema: str, data: Mapping[str, Any], *, by: str, at: datetime, trail_ref: str | None = None) -> DomainPayload:
     """Return the first payload of an instance, made by `by` (a verb or a caller) at `at`."""
     return DomainPayload(
-        schema=_checked(schema, SCHEMA, "schema"),
+        schema=_check_field(schema, SCHEMA, "schema"),
         created_at=instant(at),
-        last_modified_by=_checked(by, _TEXT, "last_modified_by"),
+        last_modified_by=_check_field(by, _TEXT, "last_modified_by"),
         data=data,
         content=_data_bytes(data),
-        trail_ref=None if trail_ref is None else _checked(trail_ref, _TEXT, "trail_ref"),
+        trail_ref=None if trail_ref is None else _check_field(trail_ref, _TEXT, "trail_ref"),
     )
 
 
@@ -109,20 +109,20 @@ def unpack(content: bytes, *, budget: int = DEFAULT_BUDGET) -> DomainPayload:
     if not isinstance(envelope["data"], dict):
         raise _invalid("the envelope's field 'data' is not an object")
     payload = DomainPayload(
-        schema=_checked(envelope["schema"], SCHEMA, "schema"),
+        schema=_check_field(envelope["schema"], SCHEMA, "schema"),
         created_at=_checked_instant(envelope["created_at"], "created_at"),
-        last_modified_by=_checked(envelope["last_modified_by"], _TEXT, "last_modified_by"),
+        last_modified_by=_check_field(envelope["last_modified_by"], _TEXT, "last_modified_by"),
         data=envelope["data"],
         sub_verb_trail=_checked_trail(envelope["sub_verb_trail"]),
-        trail_ref=_checked(envelope["trail_ref"], _TEXT, "trail_ref") if "trail_ref" in envelope else None,
+        trail_ref=_check_field(envelope["trail_ref"], _TEXT, "trail_ref") if "trail_ref" in envelope else None,
         content=content[content.index(_BEFORE_DATA) + len(_BEFORE_DATA) : content.rindex(_AFTER_DATA)],
     )
-    if payload.schema_hash != _checked(envelope["schema_hash"], _HASH, "schema_hash"):
+    if payload.schema_hash != _check_field(envelope["schema_hash"], _HASH, "schema_hash"):
         raise PayloadIntegrityError("the data does not match the envelope's schema_hash", code="DataHashMismatch")
     return payload
 
 
-def received(variable: object) -> bytes:
+def payload_bytes(variable: object) -> bytes:
     """Return the bytes of `domain_payload` as the engine delivered it; anything but text was coerced on the way."""
     if not isinstance(variable, str):
         kind = "missing" if variable is None else "no longer text"
@@ -155,14 +155,14 @@ def _data_bytes(data: object) -> bytes:
     return encode(data, depth=MAX_DEPTH - 1)  # the envelope adds one level
 
 
-def _checked(value: object, grammar: re.Pattern[str], name: str) -> str:
+def _check_field(value: object, grammar: re.Pattern[str], name: str) -> str:
     if not isinstance(value, str) or not grammar.fullmatch(value):
         raise _invalid(f"the envelope's field {name!r} is malformed")
     return value
 
 
 def _checked_instant(value: object, name: str) -> str:
-    text = _checked(value, _INSTANT, name)
+    text = _check_field(value, _INSTANT, name)
     try:
         datetime.fromisoformat(text)
     except ValueError as error:
@@ -180,9 +180,9 @@ def _checked_step(value: object) -> PayloadStep:
     if not isinstance(value, dict) or value.keys() != _STEP_FIELDS:
         raise _invalid("a step of 'sub_verb_trail' must have exactly 'verb', 'at' and 'outcome'")
     return PayloadStep(
-        verb=_checked(value["verb"], _TEXT, "sub_verb_trail.verb"),
+        verb=_check_field(value["verb"], _TEXT, "sub_verb_trail.verb"),
         at=_checked_instant(value["at"], "sub_verb_trail.at"),
-        outcome=_checked(value["outcome"], _TEXT, "sub_verb_trail.outcome"),
+        outcome=_check_field(value["outcome"], _TEXT, "sub_verb_trail.outcome"),
     )
 
 

@@ -30,7 +30,7 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Changes:
     """Return what must be set and removed to get from `before` to `after`."""
-    return dict(_compared(before, after, ()))
+    return dict(_compare(before, after, ()))
 
 
 def apply(onto: Mapping[str, Any], changed: Changes) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def merge(base: Mapping[str, Any], ours: Mapping[str, Any], head: Mapping[str, A
     mine, theirs = changes(base, ours), changes(base, head)
     if clashes := sorted(_clashes(mine, theirs)):
         raise PermanentContract(
-            f"another branch changed the same fields meanwhile: {_listed(clashes)}", code="MergeConflict"
+            f"another branch changed the same fields meanwhile: {_format_paths(clashes)}", code="MergeConflict"
         )
     return apply(head, mine)
 
@@ -64,29 +64,29 @@ def enforce_writes(changed: Iterable[Path], writes: Iterable[str] | None, verb: 
     outside = sorted(path for path in changed if not any(path[: len(field)] == field for field in allowed))
     if outside:
         raise PermanentContract(
-            f"{verb} changed what it does not declare in `writes`: {_listed(outside)}", code="WriteUndeclared"
+            f"{verb} changed what it does not declare in `writes`: {_format_paths(outside)}", code="WriteUndeclared"
         )
 
 
-def _compared(before: Mapping[str, Any], after: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Any]]:
+def _compare(before: Mapping[str, Any], after: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Any]]:
     for key in before:
         if key not in after:
             yield (*path, key), REMOVED
     for key, value in after.items():
         here = (*path, key)
         if key not in before:
-            yield from _added(value, here)
+            yield from _iterate_additions(value, here)
         elif isinstance(value, dict) and isinstance(before[key], dict):
-            yield from _compared(before[key], value, here)
+            yield from _compare(before[key], value, here)
         elif not _same(before[key], value):
             yield here, value
 
 
-def _added(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+def _iterate_additions(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     # Field by field: two branches may each add their part to an object that neither of them found.
     if isinstance(value, dict) and value:
         for key, part in value.items():
-            yield from _added(part, (*path, key))
+            yield from _iterate_additions(part, (*path, key))
     else:
         yield path, value
 
@@ -122,7 +122,7 @@ def _starts(path: Path) -> Iterator[Path]:
     return (path[:length] for length in range(1, len(path) + 1))
 
 
-def _listed(paths: list[Path]) -> str:
+def _format_paths(paths: list[Path]) -> str:
     shown = ", ".join(".".join(map(_key, path)) for path in paths[:_MOST_SHOWN])
     more = len(paths) - _MOST_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

@@ -55,7 +55,7 @@ class KeyRing:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """How a workflow verb's payloads are sealed and checked: `Seal.plain()` or `Seal.signed(ring)`."""
+    """How a workflow verb's payloads are sealed and checked: `Seal.plain()` or `Seal.from_ring(ring)`."""
 
     ring: KeyRing | None = None
 
@@ -65,7 +65,7 @@ class Seal:
         return cls()
 
     @classmethod
-    def signed(cls, ring: KeyRing) -> "Seal":
+    def from_ring(cls, ring: KeyRing) -> "Seal":
         """Return a seal by signature, which also detects tampering and swapped payloads."""
         return cls(ring)
 
@@ -80,11 +80,11 @@ class Seal:
         found = _SEAL.fullmatch(seal) if isinstance(seal, str) else None
         if found is None:
             raise PayloadIntegrityError("the payload hash is missing or malformed", code="SealMalformed")
-        expected = self._expected(found["kid"], content, tenant, instance_uid)
+        expected = self._compute(found["kid"], content, tenant, instance_uid)
         if not hmac.compare_digest(expected, found[0]):
             raise PayloadIntegrityError("the payload does not match its hash", code="SealMismatch")
 
-    def _expected(self, kid: str | None, content: bytes, tenant: str, instance_uid: str) -> str:
+    def _compute(self, kid: str | None, content: bytes, tenant: str, instance_uid: str) -> str:
         """Return the seal `content` must have, given the key that a seal names."""
         if self.ring is None:
             if kid is not None:

@@ -79,11 +79,11 @@ class Upgrades:
                     f" {payload.schema}",
                     code="SchemaUnsupported",
                 )
-            payload = payload.under(step.target, _changed(step, payload))
+            payload = payload.under(step.target, _apply(step, payload))
         return payload
 
 
-def _changed(step: Upgrade, payload: DomainPayload) -> dict[str, Any]:
+def _apply(step: Upgrade, payload: DomainPayload) -> dict[str, Any]:
     try:
         # A copy: the function may modify its input, and other versions are made from the same data.
         return step.change(deepcopy(dict(payload.data)))

@@ -113,7 +113,7 @@ def compile_process(
                 for name, flag in workflow.flag_contract.flags.items()
             },
         },
-        policies=_resolved(nodes, policies),
+        policies=_resolve_policies(nodes, policies),
     )
 
 
@@ -131,7 +131,7 @@ def _edge(flow: SequenceFlow) -> Json:
     return told if flow.condition is None else {**told, "condition": flow.condition.text}
 
 
-def _resolved(nodes: Iterable[Json], policies: Mapping[str, Policy]) -> Json:
+def _resolve_policies(nodes: Iterable[Json], policies: Mapping[str, Policy]) -> Json:
     """Return every policy that a task names, in full."""
     resolved: Json = {}
     for node in nodes:

@@ -80,15 +80,15 @@ def differences(was: Lock, now: Lock) -> list[Difference]:
     """Return what changed between two locks, value by value; digests and tools are not compared."""
     old = {"definition_id": was.definition_id, "ir": was.ir, "policies": was.policies}
     new = {"definition_id": now.definition_id, "ir": now.ir, "policies": now.policies}
-    return list(_compared(json.loads(canonical(old)), json.loads(canonical(new)), ""))
+    return list(_compare(json.loads(canonical(old)), json.loads(canonical(new)), ""))
 
 
-def _compared(was: Any, now: Any, path: str) -> Iterator[Difference]:
+def _compare(was: Any, now: Any, path: str) -> Iterator[Difference]:
     if isinstance(was, dict) and isinstance(now, dict):
         for key in sorted(was.keys() | now.keys()):
-            yield from _compared(was.get(key, _ABSENT), now.get(key, _ABSENT), f"{path}.{key}" if path else key)
+            yield from _compare(was.get(key, _ABSENT), now.get(key, _ABSENT), f"{path}.{key}" if path else key)
     elif _is_named(was) and _is_named(now):
-        yield from _compared({part["id"]: part for part in was}, {part["id"]: part for part in now}, path)
+        yield from _compare({part["id"]: part for part in was}, {part["id"]: part for part in now}, path)
     elif was != now:
         yield Difference(path, None if was is _ABSENT else was, None if now is _ABSENT else now)
 

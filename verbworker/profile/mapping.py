@@ -31,14 +31,16 @@ class IoMapping:
 
     def request(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Return the part of the state that a verb receives."""
-        return _mapped(self.inputs, state, {})
+        return _copy_paths(self.inputs, state, {})
 
     def state_after(self, state: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
         """Return the state with a verb's result applied; `state` itself is unchanged."""
-        return _mapped(self.outputs, result, state)
+        return _copy_paths(self.outputs, result, state)
 
 
-def _mapped(steps: Iterable[tuple[Path, Path]], source: Mapping[str, Any], onto: Mapping[str, Any]) -> dict[str, Any]:
+def _copy_paths(
+    steps: Iterable[tuple[Path, Path]], source: Mapping[str, Any], onto: Mapping[str, Any]
+) -> dict[str, Any]:
     made = dict(onto)
     for path, target in steps:
         made = apply(made, {target: _at(source, path)})

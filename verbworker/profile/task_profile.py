@@ -42,14 +42,14 @@ class TaskProfile:
         """Return the external key, or None if the task leaves it to the runtime; raises `PermanentContract`."""
         if self.key is None:
             return None
-        made = evaluated(self.key, state, variables(job, visit), "the idempotency key")
+        made = evaluate(self.key, state, variables(job, visit), "the idempotency key")
         if len(made) > LONGEST_KEY:
             raise PermanentContract(f"the idempotency key is longer than {LONGEST_KEY} characters", code="KeyTooLong")
         return made
 
     def correlation(self, state: Mapping[str, Any]) -> dict[str, str]:
         """Return the keys of the next waits; raises `PermanentContract` if a required one cannot be made."""
-        made = {name: evaluated(template, state, {}, f"the key {name}") for name, template in self.keys.items()}
+        made = {name: evaluate(template, state, {}, f"the key {name}") for name, template in self.keys.items()}
         for name, template in self.ripe_keys.items():
             # Another branch has not written it yet; the last branch will have it.
             with suppress(TemplateMissingPath, TemplateEmpty):
@@ -77,7 +77,7 @@ class ProcessProfile:
             name: Policy.model_validate_json(canonical({"name": name, **told})) for name, told in policies.items()
         }
         templates = {
-            message["key"]: _parsed(message["template"])
+            message["key"]: _parse(message["template"])
             for message in ir["messages"]
             if "key" in message and "template" in message
         }
@@ -99,7 +99,7 @@ def variables(job: Job, visit: int) -> dict[str, str]:
     }
 
 
-def evaluated(template: Template, state: Mapping[str, Any], known: Mapping[str, str], what: str) -> str:
+def evaluate(template: Template, state: Mapping[str, Any], known: Mapping[str, str], what: str) -> str:
     """Evaluate a template; raises `PermanentContract` with the profile's own error codes."""
     try:
         made = template.evaluate(state, known)
@@ -117,18 +117,18 @@ def _task(node: Mapping[str, Any], policies: Mapping[str, Policy], templates: Ma
     task, mapping = node["task"], node.get("mapping")
     return TaskProfile(
         policy=policies.get(task.get("policy", "")),
-        key=_parsed(task["idempotency_key_template"]) if "idempotency_key_template" in task else None,
+        key=_parse(task["idempotency_key_template"]) if "idempotency_key_template" in task else None,
         mapping=None if mapping is None else IoMapping.of(tuple(step) for step in mapping),
-        keys=_picked(node.get("keys", ()), templates),
-        ripe_keys=_picked(node.get("ripe_keys", ()), templates),
+        keys=_pick(node.get("keys", ()), templates),
+        ripe_keys=_pick(node.get("ripe_keys", ()), templates),
     )
 
 
-def _picked(names: Iterable[str], templates: Mapping[str, Template]) -> dict[str, Template]:
+def _pick(names: Iterable[str], templates: Mapping[str, Template]) -> dict[str, Template]:
     return {name: templates[name] for name in names if name in templates}
 
 
-def _parsed(text: str) -> Template:
+def _parse(text: str) -> Template:
     try:
         return parse(text)
     except TemplateError as error:

@@ -59,10 +59,10 @@ def write_templates(
     The modeler finds them in .camunda/element-templates beside the diagram or in a folder above it.
     """
     from verbworker.app.wiring import load_app
-    from verbworker.model.element_templates import FILE, templates, written
+    from verbworker.model.element_templates import FILE, format_file, templates
 
     found = templates(load_app(app))
-    text, file = written(found), out / FILE
+    text, file = format_file(found), out / FILE
     if check:
         if _read(file) != text:
             complain(f"{file} is not what the registry says; run: verbworker verbs templates --app {app} --out {out}")

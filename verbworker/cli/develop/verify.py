@@ -71,7 +71,7 @@ def verify(
     broken: CannotRun | None = None
     if app is not None:
         try:
-            verified = verified.covered(_load(app), is_part=bool(paths))
+            verified = verified.with_coverage(_load(app), is_part=bool(paths))
         except CannotRun as error:
             # The report may show the reason: a module that is not generated yet.
             broken = error
@@ -101,7 +101,7 @@ def _write(verified: "VerifyReport") -> "VerifyReport":
         except OSError as error:
             raise CannotRun(f"{path} could not be written: {error.strerror}") from error
         complain(f"{path} was written")
-    return verified.written()
+    return verified.after_write()
 
 
 def _show(report: "Report", form: str, output_file: str | None) -> None:

@@ -31,7 +31,7 @@ class JobActivation:
         self._memory = memory
         # Two requests for one type in one statement would receive the same jobs.
         self._wishes: Batch[tuple[Wish, Ask], list[Job]] = Batch(
-            self._hand_out, lambda wish: wish[0].type, name="engine-activations", unread=self.returned
+            self._hand_out, lambda wish: wish[0].type, name="engine-activations", unread=self.take_back
         )
         self._unread: deque[list[Job]] = deque()
         self._giving_back = PollLoop("engine-give-back", self._give_back, every=None)
@@ -48,7 +48,7 @@ class JobActivation:
             try:
                 return await self._wait(guest, give_up)
             except BaseException:
-                self.returned(guest.brought)
+                self.take_back(guest.brought)
                 raise
 
     async def _wait(self, guest: Waiter, give_up: float) -> list[Job]:
@@ -57,7 +57,7 @@ class JobActivation:
         while True:
             guest.bell.clear()
             if not guest.promised:
-                jobs = guest.brought or await self._asked(guest, wish)
+                jobs = guest.brought or await self._ask(guest, wish)
                 if jobs or clock() >= give_up:
                     return jobs
             elif clock() >= give_up:
@@ -68,7 +68,7 @@ class JobActivation:
                     await guest.bell.wait()
             guest.is_waiting = False
 
-    async def _asked(self, guest: Waiter, wish: Wish) -> list[Job]:
+    async def _ask(self, guest: Waiter, wish: Wish) -> list[Job]:
         """Query the database; a waiter with time left skips the query while its type is known to be exhausted."""
         if guest.has_time and self._hall.is_sold_out(guest):
             return []
@@ -87,7 +87,7 @@ class JobActivation:
         self._memory.keep(CachedInstance(kept, variables))
         return job_of(taken, variables, ask, book.version)
 
-    def returned(self, jobs: list[Job]) -> None:
+    def take_back(self, jobs: list[Job]) -> None:
         """Take back jobs that were not received."""
         if jobs:
             self._unread.append(jobs)

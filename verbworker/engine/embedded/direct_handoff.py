@@ -65,7 +65,7 @@ class DirectHandoff:
         self._unread = unread
 
     @contextmanager
-    def promised(self, turn: InstanceStep) -> Iterator[Promises]:
+    def promise(self, turn: InstanceStep) -> Iterator[Promises]:
         """Promise the jobs that the step creates; promises not kept inside the block are withdrawn.
 
         If the answer to the save is lost, its jobs stay locked until their timeout, as with any worker that dies.

@@ -18,7 +18,7 @@ from verbworker.engine.embedded.definition_cache import DefinitionCache
 from verbworker.engine.embedded.direct_handoff import DirectHandoff
 from verbworker.engine.embedded.instance_cache import CachedInstance, InstanceCache
 from verbworker.engine.embedded.instance_start import Starts, answer
-from verbworker.engine.embedded.instance_step import InstanceStep, checked, cut, written
+from verbworker.engine.embedded.instance_step import InstanceStep, cut, serialize, to_plain_json
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.engine.embedded.timers import EngineTimers
@@ -79,8 +79,8 @@ class EmbeddedEngine:
             self._tokens.save, lambda change: change.kept.instance_key, name="engine-saves"
         )
         self._counter = JobActivation(self._tokens, self._library, self._hall, self._memory)
-        self._handover = DirectHandoff(self._hall, self._counter.returned)
-        self.clockwork = EngineTimers(database, self._shelf, made=self._made, retention=retention)
+        self._handover = DirectHandoff(self._hall, self._counter.take_back)
+        self.clockwork = EngineTimers(database, self._shelf, made=self._wake_waiters, retention=retention)
         ticking = self.clockwork.services if clockwork else ()
         self.services: tuple[Service, ...] = (
             self._loads,
@@ -130,13 +130,13 @@ class EmbeddedEngine:
             turn = await self._starts.begin(start, opening)
             book = await self._library.find(opening.definition_key)
         if turn.is_quiet:
-            await self._is_saved(turn, book.version)
+            await self._save(turn, book.version)
         else:
 
-            async def begun(moving: EngineTransaction) -> None:
+            async def begin(moving: EngineTransaction) -> None:
                 await moving.settle(await self._starts.begin(start, opening), opening.now)
 
-            await self._together(begun)
+            await self._together(begin)
         return answer(opening)
 
     async def start_with(
@@ -151,7 +151,7 @@ class EmbeddedEngine:
                 moving = EngineTransaction(connection, self._shelf)
                 await moving.settle_all(turns)
                 await note(connection, answers)
-        self._made(moving.changes)
+        self._wake_waiters(moving.changes)
         return answers
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
@@ -169,7 +169,7 @@ class EmbeddedEngine:
 
     async def complete(self, job_key: int, variables: Variables) -> None:
         """Complete a job with these variables."""
-        await self._tell(job_key, told.CompleteJob(job_key, checked(variables)), is_job=True)
+        await self._tell(job_key, told.CompleteJob(job_key, to_plain_json(variables)), is_job=True)
 
     def shares(self, database: Database) -> bool:
         """Return whether a transaction on this database can move tokens."""
@@ -177,17 +177,17 @@ class EmbeddedEngine:
 
     async def complete_in(self, connection: Connection, job_key: int, variables: Variables) -> Callable[[], None]:
         """Complete a job in the caller's transaction; if refused, that transaction is unchanged."""
-        command = told.CompleteJob(job_key, checked(variables))
+        command = told.CompleteJob(job_key, to_plain_json(variables))
         known = self._memory.take(instance_of(job_key))
         turn = None
         if known is not None:
             book = await self._library.find(known.kept.definition_key)
-            turn = known.turned(book.definition, command, job_key)
+            turn = known.step(book.definition, command, job_key)
         if turn is not None and (await self._tokens.save_in(connection, [turn.finish()]))[0]:
-            return lambda: self._moved(turn)
+            return lambda: self._cache(turn)
         moving = EngineTransaction(connection, self._shelf)
         await self._tell_in(moving, job_key, command, guard=job_key)
-        return lambda: self._made(moving.changes)
+        return lambda: self._wake_waiters(moving.changes)
 
     async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
         """Give a job back with exactly `retries` left; with zero it is held and an incident gives the reason."""
@@ -216,15 +216,15 @@ class EmbeddedEngine:
         if retries <= 0:
             raise CommandInvalid(f"job {job_key} needs a positive amount of retries, not {retries}")
 
-        async def released(moving: EngineTransaction) -> None:
+        async def release_job(moving: EngineTransaction) -> None:
             if not await self._tokens.set_retries(moving.connection, job_key, min(retries, 2**31 - 1)):
                 raise JobGone(f"no such job: {job_key}")
             standing = await self._tokens.job(moving.connection, job_key)
             incident = incident_key or (standing.incident_key if standing else None)
             if incident is not None:
-                await _resolved(moving, incident)
+                await _resolve(moving, incident)
 
-        await self._together(released)
+        await self._together(release_job)
 
     async def incidents(self, instance_key: int) -> list[IncidentRow]:
         """Return the open incidents of an instance."""
@@ -233,11 +233,11 @@ class EmbeddedEngine:
 
     async def resolve_incident(self, incident_key: int) -> None:
         """Resolve an incident; `JobGone` if it does not exist."""
-        await self._together(lambda moving: _resolved(moving, incident_key))
+        await self._together(lambda moving: _resolve(moving, incident_key))
 
     async def set_variables(self, instance_key: int, variables: Variables) -> None:
         """Set variables from outside the model, as an operator does; `JobGone` if the instance has ended."""
-        values = checked(variables)
+        values = to_plain_json(variables)
 
         async def put(moving: EngineTransaction) -> None:
             try:
@@ -262,14 +262,14 @@ class EmbeddedEngine:
     async def publish(self, signal: Signal) -> None:
         """Publish a message; one still buffered under the same id counts as published."""
         place = signal.tenant_id or DEFAULT_TENANT, signal.name, signal.correlation_key, signal.message_id
-        letter = StoredMessage(*place, written(signal.variables))
+        letter = StoredMessage(*place, serialize(signal.variables))
         await self._together(lambda moving: moving.publish(letter, signal.ttl_ms))
 
     async def correlate(
         self, name: str, correlation_key: str, variables: Variables, *, tenant_id: str | None = None
     ) -> int | None:
         """Deliver a message to its current subscribers."""
-        letter = StoredMessage(tenant_id or DEFAULT_TENANT, name, correlation_key, "", written(variables))
+        letter = StoredMessage(tenant_id or DEFAULT_TENANT, name, correlation_key, "", serialize(variables))
         return await self._together(lambda moving: moving.correlate(letter))
 
     async def cancel(self, instance_key: int) -> None:
@@ -301,23 +301,23 @@ class EmbeddedEngine:
     async def _is_told(self, known: CachedInstance, command: told.Command, guard: int) -> bool:
         """Try the one-statement path. Return False if the known state is stale or other rows are needed."""
         book = await self._library.find(known.kept.definition_key)
-        turn = known.turned(book.definition, command, guard)
-        return turn is not None and await self._is_saved(turn, book.version)
+        turn = known.step(book.definition, command, guard)
+        return turn is not None and await self._save(turn, book.version)
 
-    async def _is_saved(self, turn: InstanceStep, version: int) -> bool:
+    async def _save(self, turn: InstanceStep, version: int) -> bool:
         """Save a step by one statement, and hand its jobs to local waiters."""
-        with _in_our_words(), self._handover.promised(turn) as promises:
+        with _in_our_words(), self._handover.promise(turn) as promises:
             at_ms = await self._saves.add(turn.finish())
             if at_ms:
-                self._moved(turn)
+                self._cache(turn)
                 promises.keep(version, at_ms)
         return bool(at_ms)
 
-    def _moved(self, turn: InstanceStep) -> None:
+    def _cache(self, turn: InstanceStep) -> None:
         """Cache an instance as it was saved, and wake the waiters for its jobs."""
         if not turn.change.ended:
             self._memory.keep(CachedInstance(turn.kept_now(), turn.state.variables, turn.state))
-        self._made([turn.change])
+        self._wake_waiters([turn.change])
 
     async def _tell_in(self, moving: EngineTransaction, key: int, command: told.Command, *, guard: int) -> None:
         try:
@@ -336,7 +336,7 @@ class EmbeddedEngine:
             async with self._database.transaction() as connection:
                 moving = EngineTransaction(connection, self._shelf)
                 answer = await work(moving)
-            self._made(moving.changes)
+            self._wake_waiters(moving.changes)
             return answer
 
         return await self._insist(once)
@@ -350,7 +350,7 @@ class EmbeddedEngine:
                     await asyncio.sleep(backoff(collisions, random.random(), first=0.01))
             raise StoreConflict("the command collided with others again and again")
 
-    def _made(self, changes: list[Change]) -> None:
+    def _wake_waiters(self, changes: list[Change]) -> None:
         if kinds := {job.type for change in changes for job in change.jobs.values() if job.worker is None}:
             self._hall.tell(kinds)
 
@@ -382,7 +382,7 @@ class EmbeddedEngine:
                 tasks.create_task(run_for_ever(service), name=service.name)
 
 
-async def _resolved(moving: EngineTransaction, incident_key: int) -> None:
+async def _resolve(moving: EngineTransaction, incident_key: int) -> None:
     try:
         await moving.tell(instance_of(incident_key), told.Resolve(incident_key))
     except NothingThere as error:

@@ -32,7 +32,7 @@ class CachedInstance:
             self.state = state_of(self.kept, self.variables)
         return self.state
 
-    def turned(self, definition: Definition, command: Command, guard: int) -> InstanceStep | None:
+    def step(self, definition: Definition, command: Command, guard: int) -> InstanceStep | None:
         """Return the step that a command makes; None if other rows are needed first or the command does not apply."""
         turn = InstanceStep(definition, self.kept, self.read(), guard=guard)
         try:

@@ -2,7 +2,7 @@
 
 from verbworker.engine.embedded.activation import DEFAULT_TENANT
 from verbworker.engine.embedded.definition_cache import DefinitionCache
-from verbworker.engine.embedded.instance_step import InstanceStep, checked
+from verbworker.engine.embedded.instance_step import InstanceStep, to_plain_json
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.engine.protocol import Start, Started
@@ -41,7 +41,7 @@ class Starts:
             raise CommandInvalid(f"the process {opening.process_id} has no none start event; a message starts it")
         turn = InstanceStep(book.definition, opened(opening, start.tenant_id or DEFAULT_TENANT))
         try:
-            turn.tell(told.Begin(checked(start.variables)), opening.now)
+            turn.tell(told.Begin(to_plain_json(start.variables)), opening.now)
         except NothingThere as error:
             raise CommandInvalid(f"the process {opening.process_id} cannot be started: {error}") from error
         return turn

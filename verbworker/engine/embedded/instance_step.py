@@ -7,7 +7,7 @@ import orjson
 
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.definition import Definition
-from verbworker.engine.embedded.kernel.state import State, dumped, loaded
+from verbworker.engine.embedded.kernel.state import State, dump_state, load_state
 from verbworker.engine.embedded.kernel.step import step
 from verbworker.engine.protocol import Variables
 from verbworker.errors import CommandInvalid
@@ -16,7 +16,7 @@ from verbworker.stores.embedded.tokens import KEYS_EACH, Change, IncidentRow, Jo
 LONGEST_MESSAGE = 10_000
 
 
-def written(variables: Variables) -> bytes:
+def serialize(variables: Variables) -> bytes:
     """Return the variables as JSON; `CommandInvalid` if they cannot be serialized."""
     try:
         return orjson.dumps(dict(variables))
@@ -24,9 +24,9 @@ def written(variables: Variables) -> bytes:
         raise CommandInvalid(f"variables cannot be written as JSON: {error}") from error
 
 
-def checked(variables: Variables) -> dict[str, Any]:
+def to_plain_json(variables: Variables) -> dict[str, Any]:
     """Return the variables as they will be read back: plain JSON values."""
-    values: dict[str, Any] = orjson.loads(written(variables))
+    values: dict[str, Any] = orjson.loads(serialize(variables))
     return values
 
 
@@ -40,7 +40,7 @@ def state_of(kept: Kept, variables: dict[str, Any] | None = None) -> State:
     """Return the state of a stored instance; pass `variables` if they are already parsed."""
     value = orjson.loads(kept.state)
     value["variables"] = orjson.loads(kept.variables) if variables is None else variables
-    return loaded(kept.instance_key, value)
+    return load_state(kept.instance_key, value)
 
 
 class InstanceStep:
@@ -78,9 +78,9 @@ class InstanceStep:
 
     def finish(self) -> Change:
         """Return the change, serialized."""
-        value = dumped(self.state)
+        value = dump_state(self.state)
         variables = value.pop("variables")
-        self.change.variables = written(variables) if self._has_new_variables else None
+        self.change.variables = serialize(variables) if self._has_new_variables else None
         self.change.state = b"" if self.change.ended else orjson.dumps(value)
         return self.change
 

@@ -40,12 +40,12 @@ class EngineTransaction:
         """Apply a command; return False if the guard blocks it. Raises `NothingThere` if the target is gone."""
         # Read without a lock first: a lock would be held while waiting for message turns.
         (kept,) = await self._tokens.load_in(self.connection, [instance_key])
-        if await self._told(kept, command, guard, message):
+        if await self._run_command(kept, command, guard, message):
             return True
         kept = await self._tokens.hold(self.connection, instance_key)
-        return await self._told(kept, command, guard, message)
+        return await self._run_command(kept, command, guard, message)
 
-    async def _told(self, kept: Kept | None, command: told.Command, guard: int, message: int) -> bool:
+    async def _run_command(self, kept: Kept | None, command: told.Command, guard: int, message: int) -> bool:
         if kept is None:
             raise NothingThere("there is no such instance")
         turn = await self.turn(kept, guard=guard)
@@ -115,7 +115,7 @@ class EngineTransaction:
             return None
         begin = told.Begin(orjson.loads(following.variables), following.element_id)
         place = ended.tenant_id, ended.start_key
-        turn, now = await self._begun(following.definition_key, begin, *place, following.message_key)
+        turn, now = await self._begin(following.definition_key, begin, *place, following.message_key)
         await self._save(turn, now)
         return turn
 
@@ -123,11 +123,11 @@ class EngineTransaction:
         self, definition_key: int, begin: told.Begin, *, tenant_id: str, start_key: str | None, message: int = 0
     ) -> int:
         """Start an instance and return its key."""
-        turn, now = await self._begun(definition_key, begin, tenant_id, start_key or None, message)
+        turn, now = await self._begin(definition_key, begin, tenant_id, start_key or None, message)
         await self.settle(turn, now)
         return turn.kept.instance_key
 
-    async def _begun(
+    async def _begin(
         self, definition_key: int, begin: told.Begin, tenant_id: str, start_key: str | None, message: int
     ) -> tuple[InstanceStep, datetime]:
         opening = await self._tokens.open_key(self.connection, definition_key)

@@ -29,7 +29,7 @@ class Access(Protocol):
     async def header(self) -> Header | None:
         """Return the header to send now; may wait for a token."""
 
-    def refused(self, header: Header | None) -> bool:
+    def reject(self, header: Header | None) -> bool:
         """Record that the gateway rejected `header`; return True if a new one may help."""
 
 
@@ -40,7 +40,7 @@ class NoAccess:
         """Return no header."""
         return None
 
-    def refused(self, header: Header | None) -> bool:
+    def reject(self, header: Header | None) -> bool:
         """Return False: there is no other header to send."""
         return False
 
@@ -56,7 +56,7 @@ class BasicAccess:
         """Return the Basic header."""
         return self._header
 
-    def refused(self, header: Header | None) -> bool:
+    def reject(self, header: Header | None) -> bool:
         """Return False: the password will not change."""
         return False
 
@@ -91,7 +91,7 @@ class TokenAccess:
                 raise type(self._failure)(*self._failure.args) from self._failure
             return await self._fetch()
 
-    def refused(self, header: Header | None) -> bool:
+    def reject(self, header: Header | None) -> bool:
         """Discard the token, unless it is so new that the next would be rejected as well."""
         held = self._held
         if held is None or held.header != header:

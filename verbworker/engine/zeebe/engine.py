@@ -54,12 +54,12 @@ class ZeebeEngine:
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Deploy the models together; unchanged ones keep their version."""
         request = wire.deployment(list(resources), self._connection.tenant_id)
-        return wire.deployed(await self._send("DeployResource", request))
+        return wire.read_deployments(await self._send("DeployResource", request))
 
     async def start(self, start: Start) -> Started:
         """Create an instance, pinned to the returned version."""
         request = wire.creation(start, self._connection.tenant_id)
-        return wire.started(await self._send("CreateProcessInstance", request))
+        return wire.read_start(await self._send("CreateProcessInstance", request))
 
     async def activate(self, ask: Ask, limit: int, wait_ms: int) -> list[Job]:
         """Activate up to `limit` jobs, waiting up to `wait_ms` for the first.

@@ -56,7 +56,7 @@ class Gateway:
                     return None
                 raise
 
-        return await self._authorised(rpc, attempt)
+        return await self._authorise(rpc, attempt)
 
     async def collect(self, rpc: Rpc, request: Any, into: Callable[[Any], None], *, timeout_s: float) -> None:
         """Pass each message of an answer to `into` as it arrives, even shortly after a cancellation."""
@@ -65,7 +65,7 @@ class Gateway:
             async for told in self._call(rpc)(request, timeout=timeout_s, metadata=metadata):
                 into(told)
 
-        await self._authorised(rpc, lambda metadata: linger(attempt(metadata), _LAST_WORDS_S))
+        await self._authorise(rpc, lambda metadata: linger(attempt(metadata), _LAST_WORDS_S))
 
     async def listen(
         self, rpc: Rpc, request: Any, unread: list[Any], *, lifetime_s: float
@@ -83,7 +83,7 @@ class Gateway:
 
         try:
             # A gateway sends nothing before the first job, so a rejected token shows only here.
-            told = await self._authorised(rpc, first)
+            told = await self._authorise(rpc, first)
             while told is not None and pushes is not None:
                 yield told
                 with self._our_words(rpc):
@@ -98,13 +98,13 @@ class Gateway:
             raise EngineUnavailable(f"{rpc} was not sent: the Zeebe engine is not open")
         return getattr(self._stub, rpc)
 
-    async def _authorised(self, rpc: Rpc, attempt: Callable[[_Metadata], Awaitable[_Answer]]) -> _Answer:
+    async def _authorise(self, rpc: Rpc, attempt: Callable[[_Metadata], Awaitable[_Answer]]) -> _Answer:
         header = await self._access.header()
         with self._our_words(rpc):
             try:
                 return await attempt(_metadata(header))
             except grpc.aio.AioRpcError as error:
-                if error.code() is not StatusCode.UNAUTHENTICATED or not self._access.refused(header):
+                if error.code() is not StatusCode.UNAUTHENTICATED or not self._access.reject(header):
                     raise
             return await attempt(_metadata(await self._access.header()))
 

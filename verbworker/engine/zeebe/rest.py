@@ -51,7 +51,7 @@ class Rest:
         header = await self._access.header()
         with _in_our_words():
             async with asyncio.timeout(timeout + 2):
-                return await asyncio.to_thread(_dated, url, header, self._connection.tls, timeout)
+                return await asyncio.to_thread(_fetch_date, url, header, self._connection.tls, timeout)
 
     async def _post(self, path: str, body: object) -> tuple[int, Any]:
         try:
@@ -60,7 +60,7 @@ class Rest:
             raise CommandInvalid(f"variables cannot be written as JSON: {error}") from error
         header = await self._access.header()
         status, answer = await self._send(path, content, header)
-        if status == 401 and self._access.refused(header):
+        if status == 401 and self._access.reject(header):
             status, answer = await self._send(path, content, await self._access.header())
         return status, answer
 
@@ -91,7 +91,7 @@ def _exchange(
 ) -> tuple[int, Any]:
     """Send one request; blocks, so call it in a thread."""
     headers = {"Content-Type": "application/json", "Accept": "application/json", **_headers(header)}
-    with closing(_connected(url, tls, timeout)) as connection:
+    with closing(_connect(url, tls, timeout)) as connection:
         connection.request("POST", _path(url, path), content, headers)
         response = connection.getresponse()
         answer = response.read(_LARGEST_ANSWER)
@@ -101,9 +101,9 @@ def _exchange(
         return response.status, None
 
 
-def _dated(url: str, header: Header | None, tls: Tls | None, timeout: float) -> datetime | None:
+def _fetch_date(url: str, header: Header | None, tls: Tls | None, timeout: float) -> datetime | None:
     """Return the date of an answer with any status; blocks, so call it in a thread."""
-    with closing(_connected(url, tls, timeout)) as connection:
+    with closing(_connect(url, tls, timeout)) as connection:
         connection.request("GET", _path(url, f"{_PREFIX}/topology"), headers=_headers(header))
         told = connection.getresponse().headers["Date"]
     try:
@@ -112,7 +112,7 @@ def _dated(url: str, header: Header | None, tls: Tls | None, timeout: float) -> 
         return None
 
 
-def _connected(url: str, tls: Tls | None, timeout: float) -> http.client.HTTPConnection:
+def _connect(url: str, tls: Tls | None, timeout: float) -> http.client.HTTPConnection:
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port
     if parts.scheme == "https":

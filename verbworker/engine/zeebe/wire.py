@@ -100,13 +100,13 @@ def deployment(resources: list[Resource], tenant: str) -> Any:
     return message(pb.DeployResourceRequest, resources=files, tenantId=tenant)
 
 
-def deployed(answer: pb.DeployResourceResponse) -> list[Deployed]:
+def read_deployments(answer: pb.DeployResourceResponse) -> list[Deployed]:
     """Return the processes of a deployment, without its decisions and forms."""
     processes = (one.process for one in answer.deployments if one.WhichOneof("Metadata") == "process")
     return [Deployed(one.bpmnProcessId, one.version, one.processDefinitionKey, one.resourceName) for one in processes]
 
 
-def started(answer: pb.CreateProcessInstanceResponse) -> Started:
+def read_start(answer: pb.CreateProcessInstanceResponse) -> Started:
     """Return the created instance."""
     return Started(
         instance_key=answer.processInstanceKey,

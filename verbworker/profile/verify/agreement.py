@@ -45,10 +45,10 @@ def _of_state(template: str, workflow: WorkflowVerb) -> str:
     """Return a template with every argument replaced by the data field it is stored in."""
     fields = {source.removeprefix("args.").replace("-", "_"): target for target, source in workflow.initial.items()}
 
-    def named(place: re.Match[str]) -> str:
+    def substitute(place: re.Match[str]) -> str:
         return f"${{state.{fields[place[1]]}}}" if place[1] in fields else place[0]
 
-    return _ARGUMENT.sub(named, template)
+    return _ARGUMENT.sub(substitute, template)
 
 
 def _keys(drawn: ModelTree, process: Process, workflow: WorkflowVerb) -> Iterator[Finding]:

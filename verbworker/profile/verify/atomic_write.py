@@ -33,7 +33,7 @@ def write_together(directory: Path, texts: Mapping[str, str], *, replacing: Coll
     On an error raises `CannotRun`, and everything is unchanged.
     """
     try:
-        with _staged(directory, texts) as stage:
+        with _stage(directory, texts) as stage:
             if directory.exists():
                 _move_in(stage, directory, texts, replacing)
             else:
@@ -44,7 +44,7 @@ def write_together(directory: Path, texts: Mapping[str, str], *, replacing: Coll
 
 
 @contextmanager
-def _staged(directory: Path, texts: Mapping[str, str]) -> Iterator[Path]:
+def _stage(directory: Path, texts: Mapping[str, str]) -> Iterator[Path]:
     """Write all files to a directory on the same file system; remove it at the end."""
     home = directory if directory.exists() else full(directory).parent
     stage = Path(tempfile.mkdtemp(prefix=".verbworker-", dir=home))

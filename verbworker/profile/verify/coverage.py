@@ -11,7 +11,7 @@ from verbworker.contract.verb import Mode, Verb
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.contract.workflow_fields import DirectContract
 from verbworker.model.outline import Use, verbs_in
-from verbworker.profile.verify.location import Location, shown
+from verbworker.profile.verify.location import Location, display_path
 from verbworker.profile.verify.policy_files import PolicyFiles
 from verbworker.profile.verify.rules import POLICY_DIFFERS, VERB_CONTRACT_DIFFERS, VERB_UNCALLED, VERB_UNREGISTERED
 from verbworker.profile.verify.sources import Sources
@@ -40,16 +40,16 @@ def coverage(
     registry: Registry, sources: Sources, uses: Iterable[Use], resolved: Iterable[Resolved]
 ) -> Iterator[Finding]:
     """Yield every difference between the registered verbs and policies and those of models and contracts."""
-    asked = [*_asked(sources, uses)]
-    yield from _unregistered(registry, asked)
-    yield from _uncalled(registry, sources, {ask.verb for ask in asked})
+    asked = [*_iterate_requests(sources, uses)]
+    yield from _find_missing(registry, asked)
+    yield from _find_unused_verbs(registry, sources, {ask.verb for ask in asked})
     yield from _differing(registry, sources)
     # Two processes may share a policy, which is reported once.
     differing = {(found.file, found.line, found.message): found for found in _policy_differences(registry, resolved)}
     yield from differing.values()
 
 
-def _asked(sources: Sources, uses: Iterable[Use]) -> Iterator[_Asked]:
+def _iterate_requests(sources: Sources, uses: Iterable[Use]) -> Iterator[_Asked]:
     """Yield each requested verb: models before contracts, because people look there first."""
     for use in verbs_in(uses):
         yield _Asked(use.verb, f"{use.element_id} calls", Location.at(use.resource, use.line), use.process_id)
@@ -61,7 +61,7 @@ def _asked(sources: Sources, uses: Iterable[Use]) -> Iterator[_Asked]:
             yield _Asked(undo, f"{workflow.name} has {step} undone by", spot, workflow.process)
 
 
-def _unregistered(registry: Registry, asked: Iterable[_Asked]) -> Iterator[Finding]:
+def _find_missing(registry: Registry, asked: Iterable[_Asked]) -> Iterator[Finding]:
     names = [verb.name for verb in registry]
     seen: set[tuple[str, str]] = set()
     told: set[str] = set()
@@ -77,7 +77,7 @@ def _unregistered(registry: Registry, asked: Iterable[_Asked]) -> Iterator[Findi
         yield ask.spot.finding(VERB_UNREGISTERED, words, hint=hint, process=ask.process, detail=ask.verb)
 
 
-def _uncalled(registry: Registry, sources: Sources, called: set[str]) -> Iterator[Finding]:
+def _find_unused_verbs(registry: Registry, sources: Sources, called: set[str]) -> Iterator[Finding]:
     for verb in registry:
         contract = sources.directs.get(verb.name)
         if verb.name in called or (contract is not None and (contract.sentences is not None or contract.args)):
@@ -104,7 +104,11 @@ def _direct_differences(contract: DirectContract, verb: Verb) -> Iterator[tuple[
     if contract.mode is not None and contract.mode != verb.mode.value:
         yield "mode", contract.mode, verb.mode.value
     if contract.writes is not None and set(contract.writes) != set(verb.writes or ()):
-        yield "writes", _listed(contract.writes), "everything" if verb.writes is None else _listed(verb.writes)
+        yield (
+            "writes",
+            _format_names(contract.writes),
+            "everything" if verb.writes is None else _format_names(verb.writes),
+        )
     # The outcome of a transactional verb is never unknown.
     matters = verb.mode is Mode.EXTERNAL
     if matters and contract.on_unknown is not None and contract.on_unknown != verb.on_unknown.value:
@@ -165,8 +169,10 @@ def _contract_spot(sources: Sources, verb: str) -> Location:
 def _code_spot(verb: Verb) -> Location:
     """Return where the function of a verb is defined."""
     code = getattr(verb.act.function, "__code__", None)
-    return Location.at("<unknown>") if code is None else Location.at(shown(code.co_filename), code.co_firstlineno)
+    return (
+        Location.at("<unknown>") if code is None else Location.at(display_path(code.co_filename), code.co_firstlineno)
+    )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _format_names(names: Iterable[str]) -> str:
     return f"[{', '.join(sorted(names))}]"

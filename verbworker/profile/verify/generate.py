@@ -13,7 +13,7 @@ from verblint.names import OWN_JOBS
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.payload.canonical import canonical
 from verbworker.profile.compile import Compiled, Json
-from verbworker.profile.verify.python_source import Names, constant, exploded, literal, pascal, spelled, stem
+from verbworker.profile.verify.python_source import Names, constant, format_literal, literal, pascal, split_text, stem
 
 COMMAND = "verbworker verify --write"
 SUFFIX = "_gen.py"
@@ -41,7 +41,7 @@ def module_name(process_id: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]", "_", process_id) + SUFFIX
 
 
-def generated(compiled: Compiled, workflow: WorkflowVerb) -> str:
+def generate_module(compiled: Compiled, workflow: WorkflowVerb) -> str:
     """Return the text of a process's generated module. The same process always gives the same text."""
     module = _Module(compiled, workflow)
     blocks = [*module.messages(), *module.gates()]
@@ -59,7 +59,7 @@ class _Module:
         self._domain = workflow.name.split(".")[0] + "."
         self._names = Names(_TAKEN)
         nodes: list[Json] = compiled.ir["nodes"]
-        self._jobs = self._named("JOB_{}", _job_types(nodes))
+        self._jobs = self._constant_names("JOB_{}", _job_types(nodes))
         messages = {told["name"]: told for told in compiled.ir["messages"] if told["name"]}
         self._messages = messages
         self._message_stems = self._families(messages, ("MESSAGE_{C}", "{}_message", "latest_{}"))
@@ -88,7 +88,7 @@ class _Module:
             # Through the canonical form, so that 30 and 30.0 are written as in the lock.
             plain = json.loads(canonical(compiled.policies))
             yield ""
-            yield f"POLICIES: Final[Mapping[str, Mapping[str, Any]]] = {exploded(plain)}"
+            yield f"POLICIES: Final[Mapping[str, Mapping[str, Any]]] = {format_literal(plain)}"
 
     def flags(self) -> Block:
         """Return the flags as one type, for `Result(case, flags=Flags(...))`."""
@@ -102,7 +102,7 @@ class _Module:
             if kind is None:
                 kind = f"{pascal(own)}Flag"
                 lines.append(literal(kind, flag["values"]))
-            fields.append(_bounded(f"    {name}: {kind}"))
+            fields.append(_allow_length(f"    {name}: {kind}"))
         if lines:
             lines += ["", ""]
         opening = ["class Flags(TypedDict, total=False):", '    """The flags that a verb may set."""', ""]
@@ -147,7 +147,7 @@ class _Module:
             yield ""
             yield from lines
 
-    def _named(self, form: str, values: Iterable[str]) -> dict[str, str]:
+    def _constant_names(self, form: str, values: Iterable[str]) -> dict[str, str]:
         found = self._families(values, (form.replace("{}", "{C}"),))
         return {value: form.format(own.upper()) for value, own in found.items()}
 
@@ -166,7 +166,7 @@ def _imports(constants: str, flags: Block, blocks: Iterable[Block]) -> Iterator[
     """Yield the imports that the text needs, in the linter's order."""
     text = "\n".join((constants, *flags, *(line for block in blocks for line in block)))
 
-    def used(*names: str) -> str:
+    def pick(*names: str) -> str:
         return ", ".join(name for name in names if re.search(rf"\b{name}\b", text))
 
     if "Mapping[" in text:
@@ -174,9 +174,9 @@ def _imports(constants: str, flags: Block, blocks: Iterable[Block]) -> Iterator[
     if "@dataclass" in text:
         yield "from dataclasses import dataclass"
         yield "from datetime import datetime"
-    yield f"from typing import {used('Any', 'Final', 'Literal', 'TypedDict', 'get_args')}"
+    yield f"from typing import {pick('Any', 'Final', 'Literal', 'TypedDict', 'get_args')}"
     yield ""
-    if ours := used("Call", "Message", "PermanentContract", "ReceivedMessage"):
+    if ours := pick("Call", "Message", "PermanentContract", "ReceivedMessage"):
         yield f"from verbworker import {ours}"
         yield ""
 
@@ -226,7 +226,7 @@ def _key(template: str | None) -> tuple[list[str], Block]:
     parts: list[str] = []
     for piece in _pieces(template):
         if isinstance(piece, str):
-            parts += spelled(piece)
+            parts += split_text(piece)
             continue
         path = ".".join(piece)
         if path not in parameters:
@@ -258,6 +258,6 @@ def _pieces(template: str) -> Iterator[str | tuple[str, ...]]:
                 yield text
 
 
-def _bounded(line: str) -> str:
+def _allow_length(line: str) -> str:
     # A name longer than a line cannot be wrapped.
     return line if len(line) <= 120 else f"{line}  # noqa: E501"

@@ -42,7 +42,7 @@ class Location:
         return cls.at(origin.file, origin.line, origin.column)
 
     @classmethod
-    def written(cls, document: YamlDocument, steps: Steps) -> "Location":
+    def of_yaml(cls, document: YamlDocument, steps: Steps) -> "Location":
         """Return where a part of a YAML file was declared."""
         last = steps[-1] if steps in document.positions else ""
         return cls.at(document.file, *document.where(steps), len(last) if isinstance(last, str) else 0)
@@ -69,7 +69,7 @@ class Location:
         )
 
 
-def shown(path: str) -> str:
+def display_path(path: str) -> str:
     """Return a path for display: relative if it is below the working directory."""
     near = os.path.relpath(path)
     return path if near.startswith(os.pardir) else near

@@ -62,10 +62,10 @@ def compare_lock(content: bytes | None, path: str, now: Lock, origins: Origins) 
         words = str(error).removeprefix(f"{path}: ").partition("; run ")[0]
         yield Location.at(path).finding(LOCK_INVALID, f"this is no lock: {words}", process=now.process)
         return
-    yield from _compared(content, path, was, now, origins)
+    yield from _compare_locks(content, path, was, now, origins)
 
 
-def _compared(content: bytes, path: str, was: Lock, now: Lock, origins: Origins) -> Iterator[Finding]:
+def _compare_locks(content: bytes, path: str, was: Lock, now: Lock, origins: Origins) -> Iterator[Finding]:
     lines = _lines(was) if content == was.to_bytes() else {}
     if was.tool != now.tool:
         words = f"{FILE} was written by {was.tool}, and this is {now.tool}"
@@ -74,7 +74,7 @@ def _compared(content: bytes, path: str, was: Lock, now: Lock, origins: Origins)
     if not was.is_true:
         words = f"the digest of {FILE} is not that of its content: it was changed by hand"
         yield Location.at(path, lines.get("ir_digest", 1)).finding(LOCK_INVALID, words, process=now.process)
-    found = [*_named(was, now)]
+    found = [*_iterate_differences(was, now)]
     for difference in found[:_MOST]:
         # A value removed from the sources is still in the lock.
         written = origins.spot(difference.path) if difference.now is not None else None
@@ -88,7 +88,7 @@ def _compared(content: bytes, path: str, was: Lock, now: Lock, origins: Origins)
         yield Location.at(path).finding(LOCK_OUTDATED, words, process=now.process, detail="layout")
 
 
-def _named(was: Lock, now: Lock) -> Iterator[Difference]:
+def _iterate_differences(was: Lock, now: Lock) -> Iterator[Difference]:
     """Yield each difference once: the definition id is in a lock twice."""
     if was.process != now.process:
         yield Difference("process", was.process, now.process)
@@ -97,13 +97,13 @@ def _named(was: Lock, now: Lock) -> Iterator[Difference]:
 
 def _sentence(difference: Difference) -> str:
     if difference.was is None:
-        return f"{difference.path} is {_told(difference.now)}, and {FILE} does not have it"
+        return f"{difference.path} is {_format_value(difference.now)}, and {FILE} does not have it"
     if difference.now is None:
-        return f"{difference.path} is gone, and {FILE} says {_told(difference.was)}"
-    return f"{difference.path} is {_told(difference.now)}, and {FILE} says {_told(difference.was)}"
+        return f"{difference.path} is gone, and {FILE} says {_format_value(difference.was)}"
+    return f"{difference.path} is {_format_value(difference.now)}, and {FILE} says {_format_value(difference.was)}"
 
 
-def _told(value: object) -> str:
+def _format_value(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
 

@@ -60,7 +60,7 @@ class ModelTree:
 
 
 @contextmanager
-def drawn(model: Resource) -> Iterator[ModelTree | None]:
+def open_model(model: Resource) -> Iterator[ModelTree | None]:
     """Parse a model for the duration of the block; yield None if it cannot be read, which the linter reports."""
     try:
         root = read(model.content)

@@ -37,9 +37,9 @@ class PolicyFiles:
         name = max(fitting, key=len)
         document, number = self.written[name]
         steps: Steps = tuple(path[len(name) + 1 :].split(".")) if path != name else ("name",)
-        return Location.written(document, ("policies", number, *steps))
+        return Location.of_yaml(document, ("policies", number, *steps))
 
-    def linted(self) -> dict[str, LintedPolicy]:
+    def to_lint_form(self) -> dict[str, LintedPolicy]:
         """Return the policies in the linter's form."""
         return {
             name: LintedPolicy(name, policy.retry.maximum_attempts, self._origin(name))

@@ -55,7 +55,7 @@ def constant(name: str, text: str) -> str:
 
 def literal(name: str, values: Collection[str]) -> str:
     """Return a `Literal` type of these texts."""
-    flat = f"{name} = Literal[{', '.join(_quoted(value) for value in values)}]"
+    flat = f"{name} = Literal[{', '.join(_quote(value) for value in values)}]"
     if len(flat) <= WIDTH:
         return flat
     comma = "," if len(values) > 1 else ""
@@ -63,17 +63,19 @@ def literal(name: str, values: Collection[str]) -> str:
     return "\n".join((f"{name} = Literal[", *lines, "]"))
 
 
-def spelled(text: str) -> list[str]:
+def split_text(text: str) -> list[str]:
     """Return a text as one or more adjacent quoted strings, none of them long."""
     return _broken(text, 0, room=_PIECE)
 
 
-def exploded(value: Any, depth: int = 0) -> str:
+def format_literal(value: Any, depth: int = 0) -> str:
     """Return a plain value with each of its parts on its own line."""
     inside, outside = _INDENT * (depth + 1), _INDENT * depth
     match value:
         case dict() if value:
-            lines = [f"{inside}{_quoted(key)}: {exploded(part, depth + 1)}," for key, part in sorted(value.items())]
+            lines = [
+                f"{inside}{_quote(key)}: {format_literal(part, depth + 1)}," for key, part in sorted(value.items())
+            ]
             return "\n".join(("{", *lines, f"{outside}}}"))
         case list() if value:
             lines = []
@@ -81,10 +83,10 @@ def exploded(value: Any, depth: int = 0) -> str:
                 if isinstance(part, str):
                     lines += _element(part, depth + 1, ",")
                 else:
-                    lines.append(f"{inside}{exploded(part, depth + 1)},")
+                    lines.append(f"{inside}{format_literal(part, depth + 1)},")
             return "\n".join(("[", *lines, f"{outside}]"))
         case str():
-            return _quoted(value)
+            return _quote(value)
         case _:
             return repr(value)
 
@@ -96,7 +98,7 @@ def _element(text: str, depth: int, comma: str) -> list[str]:
     ]
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{"".join(_units(text))}"'
 
 

@@ -20,7 +20,7 @@ from verbworker.errors import CannotRun, Refused
 from verbworker.profile.compile import compile_model
 from verbworker.profile.lock import FILE, lock_of
 from verbworker.profile.verify.atomic_write import full, write_together
-from verbworker.profile.verify.generate import generated, module_name
+from verbworker.profile.verify.generate import generate_module, module_name
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST_NAME = 40
@@ -80,7 +80,7 @@ def scaffold(directory: Path, name: str) -> Scaffolded:
 
 def contents(name: str) -> Mapping[str, str]:
     """Return the text of every user file by its path, for a process of this name."""
-    return {_filled(path, name): _text(shipped, name) for path, shipped in _OWNED.items()}
+    return {_fill(path, name): _text(shipped, name) for path, shipped in _OWNED.items()}
 
 
 def _new(name: str) -> Scaffolded:
@@ -91,12 +91,12 @@ def _new(name: str) -> Scaffolded:
     _refuse_rivals(name)
     around = {path: _text(shipped, name) for path, shipped in _AROUND.items() if not os.path.lexists(path)}
     advice = tuple(_advice(name, around))
-    made = {**around, **texts, **_compiled(name, texts)}
+    made = {**around, **texts, **_compile(name, texts)}
     write_together(Path(), made)
     return Scaffolded(_package(name), tuple(sorted(made)), (), advice)
 
 
-def _compiled(name: str, texts: Mapping[str, str]) -> dict[str, str]:
+def _compile(name: str, texts: Mapping[str, str]) -> dict[str, str]:
     """Return the files compiled from model, contract and policies."""
     with tempfile.TemporaryDirectory(prefix="verbworker-") as place:
         contract, policies = Path(place) / f"{name}.yaml", Path(place) / "policies.yaml"
@@ -106,7 +106,7 @@ def _compiled(name: str, texts: Mapping[str, str]) -> dict[str, str]:
         compiled = compile_model(texts[_model(name)].encode(), [workflow], load_policies(policies))
     return {
         f"processes/{name}/{FILE}": lock_of(compiled).to_bytes().decode(),
-        f"verbs/{_package(name)}/{module_name(name)}": generated(compiled, workflow),
+        f"verbs/{_package(name)}/{module_name(name)}": generate_module(compiled, workflow),
     }
 
 
@@ -125,7 +125,7 @@ def _compiled_anew(name: str) -> Scaffolded:
         )
     texts = {path: content.decode() for path, content in verified.outdated.items()}
     write_together(Path(), texts, replacing=texts.keys())
-    left = [path for path in (_filled(path, name) for path in _OWNED) if os.path.lexists(path)]
+    left = [path for path in (_fill(path, name) for path in _OWNED) if os.path.lexists(path)]
     return Scaffolded(_package(name), tuple(sorted(texts)), tuple(sorted(left)), ())
 
 
@@ -188,9 +188,9 @@ def _package(name: str) -> str:
 def _text(shipped: str, name: str) -> str:
     # Under their real names, Python and YAML files would be treated as part of this package.
     place = (files("verbworker.profile.verify") / "files").joinpath(*f"{shipped}.in".split("/"))
-    return _filled(place.read_text(encoding="utf-8"), name)
+    return _fill(place.read_text(encoding="utf-8"), name)
 
 
-def _filled(text: str, name: str) -> str:
+def _fill(text: str, name: str) -> str:
     title = name.replace("-", " ").capitalize()
     return text.replace("@name@", name).replace("@package@", _package(name)).replace("@title@", title)

@@ -40,7 +40,7 @@ class Sources:
         """Return the contracts with a model's policies."""
         if model not in self.own:
             return self.contracts
-        return replace(self.contracts, policies={**self.contracts.policies, **self.own[model].linted()})
+        return replace(self.contracts, policies={**self.contracts.policies, **self.own[model].to_lint_form()})
 
     def lint(self, model: Resource) -> Report:
         """Lint a model and apply the baseline."""
@@ -99,6 +99,6 @@ def _own(models: Iterable[Resource], shared: Iterable[str]) -> dict[str, PolicyF
 
 def _contracts(project: Project, own: Iterable[PolicyFiles]) -> Contracts:
     # Every policy that a contract names must be known, including those beside a model.
-    known = {name: policy for catalogue in own for name, policy in catalogue.linted().items()}
+    known = {name: policy for catalogue in own for name, policy in catalogue.to_lint_form().items()}
     files = [Path(project.path(file)) for file in project.policies]
     return read_contracts(Path(project.path(project.verbs)), files, known)

@@ -22,11 +22,11 @@ from verbworker.profile.compile import Compiled, compile_model
 from verbworker.profile.lock import FILE, lock_of
 from verbworker.profile.verify.agreement import disagreements
 from verbworker.profile.verify.coverage import Resolved, coverage
-from verbworker.profile.verify.generate import generated, module_name
+from verbworker.profile.verify.generate import generate_module, module_name
 from verbworker.profile.verify.git_base import Base
 from verbworker.profile.verify.location import Location
 from verbworker.profile.verify.lock_diff import Origins, compare_lock
-from verbworker.profile.verify.model_tree import ModelTree, drawn
+from verbworker.profile.verify.model_tree import ModelTree, open_model
 from verbworker.profile.verify.rules import DEFINITION_ID_UNCHANGED, GENERATED_OUTDATED, NOT_COMPILED, PROCESS_TWICE
 from verbworker.profile.verify.sources import Sources
 
@@ -49,7 +49,7 @@ class VerifyReport:
     uses: tuple[Use, ...] = ()
     resolved: tuple[Resolved, ...] = ()
 
-    def written(self) -> "VerifyReport":
+    def after_write(self) -> "VerifyReport":
         """Return the result after the files are written."""
         gone = set(map(id, self.stale))
         kept = tuple(found for found in self.report.findings if id(found) not in gone)
@@ -57,7 +57,7 @@ class VerifyReport:
         report = replace(self.report, files=tuple(files), findings=kept)
         return VerifyReport(report, self.sources, uses=self.uses, resolved=self.resolved)
 
-    def covered(self, registry: Registry, *, is_part: bool = False) -> "VerifyReport":
+    def with_coverage(self, registry: Registry, *, is_part: bool = False) -> "VerifyReport":
         """Return the result with the differences of the registered verbs added.
 
         If the models are only part of the project, the registry may be too: contracts without a model here are compared
@@ -65,7 +65,7 @@ class VerifyReport:
         """
         sources = self._part(registry) if is_part else self.sources
         found = tuple(coverage(registry, sources, self.uses, self.resolved))
-        report = _reported(self.report, found)
+        report = _add_findings(self.report, found)
         return VerifyReport(report, self.sources, self.outdated, self.stale, self.uses, self.resolved)
 
     def _part(self, registry: Registry) -> Sources:
@@ -101,7 +101,7 @@ class _Verification:
         """Lint a model, compare it with its contract, and compare its compiled files."""
         linted = self._sources.lint(model)
         self._linted.append(linted)
-        with drawn(model) as seen:
+        with open_model(model) as seen:
             if seen is None:
                 return
             self._uses += outline(model).uses
@@ -111,7 +111,7 @@ class _Verification:
         """Return the findings of all models."""
         linted = Report.of(self._linted)
         looked_at = replace(linted, files=(*linted.files, *self._looked_at))
-        report = _reported(looked_at, (*self._findings, *self._stale))
+        report = _add_findings(looked_at, (*self._findings, *self._stale))
         return VerifyReport(
             report, self._sources, self._outdated, tuple(self._stale), tuple(self._uses), tuple(self._resolved)
         )
@@ -139,7 +139,7 @@ class _Verification:
         now = lock_of(compiled)
         stale = list(compare_lock(self._look(lock_path), lock_path, now, origins))
         module = self._module(compiled, workflow)
-        content = generated(compiled, workflow).encode()
+        content = generate_module(compiled, workflow).encode()
         stale += _compared_module(self._look(module), module, content, seen, compiled)
         if is_sound:
             self._stale += stale
@@ -149,7 +149,7 @@ class _Verification:
             # What the linter refuses is not written as if it were valid.
             self._findings += [replace(found, hint=_MEND) for found in stale]
         if self._base is not None:
-            self._findings += _unchanged(self._base, lock_path, compiled, seen)
+            self._findings += _compare_to_base(self._base, lock_path, compiled, seen)
 
     def _is_alone(
         self, model: Resource, seen: ModelTree, lock_path: str, compiled: Compiled, workflow: WorkflowVerb
@@ -197,7 +197,7 @@ def _first_difference(was: bytes, now: bytes) -> int:
     return next((number for number, (old, new) in pairs if old != new), max(1, len(lines)))
 
 
-def _unchanged(base: Base, path: str, compiled: Compiled, seen: ModelTree) -> Iterator[Finding]:
+def _compare_to_base(base: Base, path: str, compiled: Compiled, seen: ModelTree) -> Iterator[Finding]:
     was = base.lock(path)
     # A lock by another version is compared too: what it compiled to is what was promised.
     if was is None or was.definition_id != compiled.definition_id or was.ir_digest == compiled.ir_digest:
@@ -222,7 +222,7 @@ def _read(path: str) -> bytes | None:
         raise CannotRun(f"{path}: {error.strerror}") from error
 
 
-def _reported(report: Report, more: Iterable[Finding]) -> Report:
+def _add_findings(report: Report, more: Iterable[Finding]) -> Report:
     """Return a report with more findings, sorted by file and line, with the bytes of every quoted file."""
     findings = sorted((*report.findings, *more), key=lambda found: (found.file, found.line, found.column))
     sources = dict(report.sources)

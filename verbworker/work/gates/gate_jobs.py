@@ -23,7 +23,7 @@ from verbworker.errors import (
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
 from verbworker.model.waits import Waits, due
-from verbworker.payload.boundary import JobVariables, correlated
+from verbworker.payload.boundary import JobVariables, correlate
 from verbworker.runbook.event import Kind, ParkedToken, Wait
 from verbworker.stores.cases.gates import Earlier, GateStore, Silent
 from verbworker.stores.cases.instances import Instances
@@ -95,7 +95,7 @@ class GateJobs:
         uid = luggage.instance_uid
         instance = None if uid is None else await self._instances.known(uid)
         try:
-            known, instance_uid = correlated(job, luggage, await self._identity.admit(job, luggage, instance))
+            known, instance_uid = correlate(job, luggage, await self._identity.admit(job, luggage, instance))
             await self._identity.refuse_ended(job, known)
         except DuplicateInstance:
             return

@@ -27,7 +27,7 @@ from verbworker.job.classify import Failed, classify
 from verbworker.job.failpoint import Point, reach
 from verbworker.job.frame import Claim, Delivery, FrameState, idempotency_key
 from verbworker.job.job import Job
-from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded, told
+from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded, describe_failure
 from verbworker.job.trace import UNTRACED, Span, Tracer
 from verbworker.payload.boundary import AdmittedJob, JobVariables, enter, leave
 from verbworker.payload.signature import KeyRing
@@ -338,7 +338,7 @@ class Executor:
 
     def _message(self, life: RunningJob, kind: str, code: str, text: str) -> str:
         entry_id = life.claim.instance.entry_id if life.claim.instance else None
-        return told(kind, code, text, verb=life.job.type, entry_id=entry_id, job_key=life.job.key)
+        return describe_failure(kind, code, text, verb=life.job.type, entry_id=entry_id, job_key=life.job.key)
 
     async def _quietly(self, work: Awaitable[object]) -> None:
         """Await work that may fail without harm."""

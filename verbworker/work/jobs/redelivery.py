@@ -6,7 +6,7 @@ from dataclasses import asdict
 from verbworker import metrics
 from verbworker.errors import EngineError, PermanentContract
 from verbworker.job.frame import Claim, Delivery, Frame, FrameState, FrameStep, decide, incident_of, is_same_job
-from verbworker.job.outcome import Completed, Incident, Thrown, Verdict, told
+from verbworker.job.outcome import Completed, Incident, Thrown, Verdict, describe_failure
 from verbworker.payload.boundary import JobVariables
 from verbworker.stores.jobs.frames import Frames, Unacknowledged
 from verbworker.work.jobs.job_commands import JobCommands
@@ -116,7 +116,7 @@ class Redelivery:
 
 def _message(delivery: Delivery, kind: str, code: str, text: str) -> str:
     job = delivery.job
-    return told(kind, code, text, verb=job.type, entry_id=delivery.entry_id, job_key=job.key)
+    return describe_failure(kind, code, text, verb=job.type, entry_id=delivery.entry_id, job_key=job.key)
 
 
 def verdict_of(frame: Frame | Unacknowledged) -> Verdict:

@@ -31,10 +31,10 @@ from verbworker.errors import (
 from verbworker.job.classify import Failed, classify
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
-from verbworker.job.outcome import Completed, Incident, Thrown, told
+from verbworker.job.outcome import Completed, Incident, Thrown, describe_failure
 from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.model.start_variables import seal_of
-from verbworker.payload.boundary import JobVariables, correlated, owner, variables_of
+from verbworker.payload.boundary import JobVariables, correlate, owner, variables_of
 from verbworker.payload.signature import KeyRing
 from verbworker.retrying import backoff
 from verbworker.stores.cases import payloads
@@ -126,7 +126,7 @@ class CompensationJobs:
         uid = luggage.instance_uid
         known = None if uid is None else await self._instances.known(uid)
         try:
-            instance, uid = correlated(job, luggage, await self._identity.admit(job, luggage, known))
+            instance, uid = correlate(job, luggage, await self._identity.admit(job, luggage, known))
             await self._identity.refuse_ended(job, instance)
         except DuplicateInstance:
             return True
@@ -206,7 +206,9 @@ class CompensationJobs:
 
     async def _refuse(self, job: Job, error: PermanentContract) -> bool:
         entry_id = JobVariables.of(job).entry_id
-        message = told(error.kind, error.code, str(error), verb=job.type, entry_id=entry_id, job_key=job.key)
+        message = describe_failure(
+            error.kind, error.code, str(error), verb=job.type, entry_id=entry_id, job_key=job.key
+        )
         try:
             await self._engine.fail(job.key, retries=0, message=message)
         except JobGone:

@@ -10,9 +10,9 @@ from verbworker.errors import PayloadIntegrityError, StoreError
 from verbworker.job.job import PAYLOAD, RESERVED, Job
 from verbworker.model.start_variables import seal_of
 from verbworker.model.weave import COMPLETE
-from verbworker.payload.boundary import opened, owner
+from verbworker.payload.boundary import open_payload, owner
 from verbworker.payload.canonical import canonical
-from verbworker.payload.envelope import received
+from verbworker.payload.envelope import payload_bytes
 from verbworker.payload.signature import KeyRing, digest
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases import payloads
@@ -76,7 +76,7 @@ class Completion:
         await self._check(connection, visit, workflow)
         # After parallel branches the engine has only the last writer's payload; the payload of record has all changes.
         head = await payloads.head_in(connection, visit.instance_uid)
-        payload = opened(head.content, workflow, self._registry.upgrades)
+        payload = open_payload(head.content, workflow, self._registry.upgrades)
         flags = {name: job.variables[name] for name in workflow.flag_contract.flags if name in job.variables}
         workflow.flag_contract.check(flags)
         detail: dict[str, object] = {
@@ -97,7 +97,7 @@ class Completion:
     async def _check(self, connection: Connection, visit: ListenerVisit, workflow: WorkflowVerb) -> None:
         """Check that the engine's final payload is what the last step, or a step before it, left."""
         luggage, tenant_id = visit.luggage, visit.instance.tenant_id
-        received(visit.job.variables.get(PAYLOAD))
+        payload_bytes(visit.job.variables.get(PAYLOAD))
         seal = seal_of(workflow, self._ring)
         seal.check(luggage.content, luggage.seal, tenant=tenant_id, instance_uid=str(visit.instance_uid))
         if not await payloads.is_known_in(connection, visit.instance_uid, luggage.hash):

@@ -19,9 +19,9 @@ from verbworker.errors import (
 )
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import RESERVED, Job
-from verbworker.job.outcome import told
+from verbworker.job.outcome import describe_failure
 from verbworker.model.weave import COMPLETE
-from verbworker.payload.boundary import JobVariables, correlated
+from verbworker.payload.boundary import JobVariables, correlate
 from verbworker.runbook.event import ParkedToken, Wait
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
@@ -121,7 +121,7 @@ class ListenerJobs:
         """Act on a job; return False if the engine must not continue because of it. Raises `DuplicateInstance`."""
         uid = luggage.instance_uid
         known = None if uid is None else await self._instances.known(uid)
-        _, uid = correlated(job, luggage, await self._identity.admit(job, luggage, known))
+        _, uid = correlate(job, luggage, await self._identity.admit(job, luggage, known))
         async with self._database.transaction() as connection:
             instance = await self._instances.hold_in(connection, uid)
             assert instance is not None, "instances are never deleted"
@@ -143,7 +143,9 @@ class ListenerJobs:
         self, job: Job, luggage: JobVariables, error: PermanentContract | TransientInfrastructure
     ) -> bool:
         """Stop the job for a person: in the runbook if there is an entry, and always in the engine."""
-        message = told(error.kind, error.code, str(error), verb=job.type, entry_id=luggage.entry_id, job_key=job.key)
+        message = describe_failure(
+            error.kind, error.code, str(error), verb=job.type, entry_id=luggage.entry_id, job_key=job.key
+        )
         _log.error("a listener job is refused", extra={"job_key": job.key, "reason": message})
         try:
             await self._tell(job, luggage, error)

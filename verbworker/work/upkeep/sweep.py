@@ -18,7 +18,7 @@ from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import Engine
 from verbworker.errors import EngineError, JobGone, JobNotActive, TransientInfrastructure
 from verbworker.job.frame import FrameStep, decide_swept, incident_of
-from verbworker.job.outcome import told
+from verbworker.job.outcome import describe_failure
 from verbworker.stores.jobs.deliveries import Deliveries, Lapsed
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.leases import Doubtful, ExpiredLeases, SweptFrame
@@ -134,7 +134,7 @@ class Sweep:
             kind, code, text = incident.kind, incident.code, incident.message
         elif step is FrameStep.CLAIM_AGAIN:
             kind, code, text = TransientInfrastructure.kind, "LeaseOver", _NOT_HEARD_OF
-        message = told(kind, code, text, verb=frame.verb, entry_id=one.entry_id, job_key=frame.job_key)
+        message = describe_failure(kind, code, text, verb=frame.verb, entry_id=one.entry_id, job_key=frame.job_key)
         return await self._fail(frame.job_key, 0 if is_held else max(frame.retries_left, 1), message)
 
     async def _note(self, one: SweptFrame, step: FrameStep, answer: SweepAnswer, gone: set[UUID]) -> None:

@@ -23,7 +23,7 @@ from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope,
 from verblint.bpmn.reader import ModelError, read
 from verblint.feel.condition import Test
 from verblint.feel.grammar import ConditionError, parse
-from verbworker.engine.embedded.kernel.user_task_headers import asked
+from verbworker.engine.embedded.kernel.user_task_headers import read_headers
 from verbworker.errors import CommandInvalid
 
 USER_TASK = "io.camunda.zeebe:userTask"
@@ -176,11 +176,11 @@ class _Compiling:
 
     def _node(self, scope: Scope, node: FlowNode, scope_id: str) -> Node:
         if node.multi_instance is not None:
-            raise self._refused(node, "runs once per item of a collection; draw the loop with a gateway over a flag")
+            raise self._refusal(node, "runs once per item of a collection; draw the loop with a gateway over a flag")
         if any(child.local == "standardLoopCharacteristics" for child in node.element.children):
-            raise self._refused(node, "is a loop of its own; draw the loop with a gateway over a flag")
+            raise self._refusal(node, "is a loop of its own; draw the loop with a gateway over a flag")
         if node.binding.mappings:
-            raise self._refused(node, "maps variables; a hollow model maps none")
+            raise self._refusal(node, "maps variables; a hollow model maps none")
         act, wait = self._act(node)
         undone = next((b for b in scope.boundaries(node) if b.is_compensation_boundary), None)
         handler = None if undone is None else scope.compensation_handler(undone)
@@ -245,7 +245,7 @@ class _Compiling:
                 return Action.INCLUSIVE, None
             case NodeKind.EVENT_BASED_GATEWAY, _:
                 return Action.CHOICE, None
-        raise self._refused(node, _nearest(node))
+        raise self._refusal(node, _nearest(node))
 
     def _wait(self, node: FlowNode) -> TimerWait | MessageWait:
         event = node.event
@@ -253,7 +253,7 @@ class _Compiling:
             return self._message(node, event.ref)
         assert isinstance(event, Timer)
         if event.kind is None or event.when is None:
-            raise self._refused(node, "is a timer without a time; write a duration, a date or a cycle")
+            raise self._refusal(node, "is a timer without a time; write a duration, a date or a cycle")
         if event.when.is_feel:
             return TimerWait(event.kind, variable=self._variable(node, event.when))
         return TimerWait(event.kind, text=event.when.text)
@@ -261,13 +261,13 @@ class _Compiling:
     def _message(self, node: FlowNode, ref: str) -> MessageWait:
         message = self._model.messages.get(ref)
         if message is None or message.correlation_key is None:
-            raise self._refused(node, "waits for a message without a key; declare it with a zeebe:subscription")
+            raise self._refusal(node, "waits for a message without a key; declare it with a zeebe:subscription")
         return MessageWait(message.name, self._variable(node, message.correlation_key))
 
     def _variable(self, node: FlowNode, expression: Expression) -> str:
         name = expression.feel.strip()
         if not name.isidentifier() or not name.isascii():
-            raise self._refused(node, "computes in an expression; let a verb set one flag and name that")
+            raise self._refusal(node, "computes in an expression; let a verb set one flag and name that")
         return name
 
     def _flow(self, flow: SequenceFlow) -> Flow:
@@ -294,7 +294,7 @@ class _Compiling:
                     variable = "" if key is None else self._variable(node, key)
                     self._message_starts[node.id] = MessageWait(message.name, variable)
             else:
-                raise self._refused(node, _nearest(node) if node.event else "is one start event too many; keep one")
+                raise self._refusal(node, _nearest(node) if node.event else "is one start event too many; keep one")
         if not plain and not (is_process and self._message_starts):
             raise CommandInvalid(f"{self._name}: {scope_id} has no start event")
         return plain
@@ -302,10 +302,10 @@ class _Compiling:
     def _job_type(self, node: FlowNode) -> str:
         if node.kind is NodeKind.USER_TASK:
             if node.binding.is_user_task:
-                raise self._refused(node, "is a native user task; leave out zeebe:userTask")
+                raise self._refusal(node, "is a native user task; leave out zeebe:userTask")
             return USER_TASK
         if not node.binding.job_type:
-            raise self._refused(node, "has no literal job type; write one, the name of its verb")
+            raise self._refusal(node, "has no literal job type; write one, the name of its verb")
         return node.binding.job_type
 
     def _headers(self, node: FlowNode) -> dict[str, str]:
@@ -313,15 +313,15 @@ class _Compiling:
         if node.kind is not NodeKind.USER_TASK:
             return written
         try:
-            return written | asked(node.element)
+            return written | read_headers(node.element)
         except ValueError as error:
-            raise self._refused(node, str(error)) from error
+            raise self._refusal(node, str(error)) from error
 
     def _retries(self, retries: Expression | None, node: FlowNode) -> int:
         if retries is None:
             return _RETRIES
         if not retries.text.isdecimal() or len(retries.text) > 9:
-            raise self._refused(node, "computes its retries; write a number")
+            raise self._refusal(node, "computes its retries; write a number")
         return int(retries.text)
 
     def _error_code(self, node: FlowNode) -> str | None:
@@ -329,7 +329,7 @@ class _Compiling:
             return None
         error = self._model.errors.get(node.event.ref)
         if error is None:
-            raise self._refused(node, "names an error that is not declared; declare it with its code")
+            raise self._refusal(node, "names an error that is not declared; declare it with its code")
         return error.code or None
 
     def _listeners(self, woven: tuple[WovenListener, ...], event: str) -> Iterator[NodeListener]:
@@ -341,7 +341,7 @@ class _Compiling:
     def _line(self, node: "FlowNode | Process | SequenceFlow") -> int:
         return node.element.place.position[0]
 
-    def _refused(self, node: FlowNode, why: str) -> CommandInvalid:
+    def _refusal(self, node: FlowNode, why: str) -> CommandInvalid:
         return CommandInvalid(f"{self._name}:{self._line(node)}: {node.kind.value or 'element'} {node.id!r} {why}")
 
 

@@ -104,7 +104,7 @@ def _copy_token(t: Token) -> Token:
     )
 
 
-def dumped(state: State) -> dict[str, Any]:
+def dump_state(state: State) -> dict[str, Any]:
     """Return the state as plain JSON values."""
     return {
         "variables": state.variables,
@@ -128,8 +128,8 @@ def dumped(state: State) -> dict[str, Any]:
     }
 
 
-def loaded(instance_key: int, value: Mapping[str, Any]) -> State:
-    """Return the state that `dumped` wrote."""
+def load_state(instance_key: int, value: Mapping[str, Any]) -> State:
+    """Return the state that `dump_state` wrote."""
     tokens = [
         Token(key, node, parent, Phase(phase), listener, job, taken, undo, thrower, stuck)
         for key, node, parent, phase, listener, job, taken, undo, thrower, stuck in value["tokens"]

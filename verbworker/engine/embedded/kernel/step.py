@@ -9,7 +9,7 @@ from verbworker.engine.embedded.kernel import commands, conditions
 from verbworker.engine.embedded.kernel.commands import Command, Effect, NothingThere
 from verbworker.engine.embedded.kernel.definition import Action, Definition, MessageWait, Node, NodeListener, TimerWait
 from verbworker.engine.embedded.kernel.state import InstanceStatus, Phase, State, Token, TokenIncident, TokenWait
-from verbworker.engine.embedded.kernel.user_task_headers import answered
+from verbworker.engine.embedded.kernel.user_task_headers import resolve_headers
 from verbworker.model import schedule
 
 _MOST_MOVES = 10_000
@@ -41,7 +41,7 @@ class _Run:
             case commands.CompleteJob(job, variables):
                 self._complete(job, variables)
             case commands.ExhaustJob(job, message):
-                token = self._worked(job)
+                token = self._token_of_job(job)
                 self.effects.append(commands.JobHeld(job))
                 listens = token.phase is not Phase.ACTIVE
                 self._incident(
@@ -50,9 +50,9 @@ class _Run:
             case commands.ThrowError(job, code, message):
                 self._thrown(job, code, message)
             case commands.Fire(wait):
-                self._fired(wait, {})
+                self._fire(wait, {})
             case commands.Deliver(wait, variables):
-                self._fired(wait, variables)
+                self._fire(wait, variables)
             case commands.Resolve(incident):
                 self._resolve(incident)
             case commands.Cancel():
@@ -80,7 +80,7 @@ class _Run:
         self._enter(root)
 
     def _complete(self, job: int, variables: Mapping[str, Any]) -> None:
-        token = self._worked(job)
+        token = self._token_of_job(job)
         self._end_job(token)
         if token.phase is not Phase.ENTERING:
             # Variables of a listener before the node stay local to the node, and no hollow node reads them.
@@ -92,7 +92,7 @@ class _Run:
         self._enter(token) if token.phase is Phase.ENTERING else self._listen_and_finish(token)
 
     def _thrown(self, job: int, code: str, message: str) -> None:
-        token = self._worked(job)
+        token = self._token_of_job(job)
         if token.phase is not Phase.ACTIVE:
             raise NothingThere("a listener's job throws no error")
         if not self._catch(token, code):
@@ -100,7 +100,7 @@ class _Run:
             words = f"an error with the code '{code}' was thrown and nothing catches it: {message}"
             self._incident(token, "UNHANDLED_ERROR_EVENT", words, job=job)
 
-    def _fired(self, key: int, variables: Mapping[str, Any]) -> None:
+    def _fire(self, key: int, variables: Mapping[str, Any]) -> None:
         wait = self.state.waits.get(key)
         if wait is None:
             raise NothingThere("the wait is over")
@@ -161,7 +161,7 @@ class _Run:
             case Action.PASS | Action.PARALLEL:
                 self._leave(token)
             case Action.JOB:
-                self._make_job(token, node.job_type, node.retries, answered(node.headers, self.state.variables))
+                self._make_job(token, node.job_type, node.retries, resolve_headers(node.headers, self.state.variables))
             case Action.CATCH:
                 self._open(token, node)
             case Action.EXCLUSIVE:
@@ -352,7 +352,7 @@ class _Run:
     def _make_listener_job(self, token: Token, listener: NodeListener) -> None:
         self._make_job(token, listener.type, listener.retries, {})
 
-    def _worked(self, job: int) -> Token:
+    def _token_of_job(self, job: int) -> Token:
         token = self.state.jobs.get(job)
         if token is None:
             raise NothingThere("there is no such job")

@@ -13,7 +13,7 @@ _NAMES = ("candidateGroups", "candidateUsers")
 _DATES = ("dueDate", "followUpDate")
 
 
-def asked(task: Element) -> dict[str, str]:
+def read_headers(task: Element) -> dict[str, str]:
     """Return the headers; a value starting with = names a variable to read. Raises `ValueError` with a reason."""
     found: dict[str, str] = {}
     for holder in task.children:
@@ -24,7 +24,7 @@ def asked(task: Element) -> dict[str, str]:
     return {PREFIX + name: _WRITE[name](text) for name, text in found.items()}
 
 
-def answered(headers: Mapping[str, str], variables: Mapping[str, Any]) -> Mapping[str, str]:
+def resolve_headers(headers: Mapping[str, str], variables: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the headers with variables resolved; an unset variable omits its header."""
     if not any(_is_read(name, text) for name, text in headers.items()):
         return headers
