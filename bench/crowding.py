@@ -6,7 +6,7 @@ from bench.contenders.course import TEXT
 from tests.support.models import one_task
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Resource, Start
-from verbworker.stores.database import Connection, Database, connected
+from verbworker.stores.database import Connection, Database, connect
 
 _STARTERS = 64
 
@@ -31,14 +31,14 @@ FROM generate_series(1, $1::bigint) AS number
 
 async def crowd(dsn: str, *, ended: int, waiting: int) -> None:
     """Fill a database: ended instances by SQL, waiting ones by really starting them; nobody serves their job."""
-    async with connected(dsn) as connection:
+    async with connect(dsn) as connection:
         if ended:
             words = f'{{"domain_payload":"{TEXT}"}}'
             await connection.execute(_ENDED, ended, words)
             await connection.execute(_KNOWN, ended)
     if waiting:
         await _start(dsn, waiting)
-    async with connected(dsn) as connection:
+    async with connect(dsn) as connection:
         await settle(connection)
 
 

@@ -29,7 +29,7 @@ from bench.zeebe_jobs import OTHERS, cpu
 from tests.support.postgres import Postgres
 from tests.support.zeebe import Broker
 from verbworker.stores import migrations
-from verbworker.stores.database import connected
+from verbworker.stores.database import connect
 
 PEERS = ("dbos==3.3.0", "SpiffWorkflow==3.2.0", "psycopg[binary]")
 PATIENCE = 600.0
@@ -237,7 +237,7 @@ async def endure(instances: int, runs: int) -> None:
         for _ in range(runs):
             for place, name in ((fresh, empty), (aged, ended), (full, waiting)):
                 found[name].append(await place.run(ENDURANCE, instances))
-                async with connected(place.postgres.dsn) as connection:
+                async with connect(place.postgres.dsn) as connection:
                     await settle(connection)
     show(found)
     for name in (ended, waiting):

@@ -22,7 +22,7 @@ MOST_MODULES = 15
 MOST_LINES = 400
 MOST_FUNCTION_LINES = 60
 MOST_CLASS_HOMONYMS = 10
-MOST_PARTICIPLES = 150
+MOST_PARTICIPLES = 26
 MOST_ODD_WORDS = 13.0  # per 1,000 words; the goal is 3
 
 # One rule, one file: this folder grows with the rules.

@@ -13,7 +13,7 @@ from tests.support.models import line
 from verbs import registry
 from verbworker.engine.protocol import Resource
 from verbworker.payload.envelope import TRAIL_LENGTH, unpack
-from verbworker.runbook.event import Kind, Status, Wait, told
+from verbworker.runbook.event import Kind, Status, Wait, describe
 from verbworker.work.starts.router import Caller
 
 STEPS = [
@@ -243,7 +243,7 @@ async def test_the_user_never_reads_a_word_of_bpmn(world: World) -> None:
 
     for entry_id in ids:
         entry, events = await world.entry(entry_id), await world.events(entry_id)
-        said = [entry.sentence, entry.invocation, *(told(event) for event in events)]
+        said = [entry.sentence, entry.invocation, *(describe(event) for event in events)]
         said += [str(event.detail["reason"]) for event in events if "reason" in event.detail]
         for words in said:
             assert not [word for word in JARGON if word in words.lower()], words

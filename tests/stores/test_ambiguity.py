@@ -27,7 +27,7 @@ from verbworker.errors import (
 )
 from verbworker.job.frame import Claim, FrameState
 from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
-from verbworker.stores.database import keyed
+from verbworker.stores.database import plan_by_key
 from verbworker.stores.jobs.frames import Frames, Verdict
 from verbworker.testing.memory import JobState
 
@@ -60,7 +60,7 @@ async def test_a_verb_may_think_in_its_transaction_as_long_as_its_policy_lets_it
         await connection.fetchval("SELECT 1")
         await asyncio.sleep(0.4)
         assert await connection.fetchval("SELECT 1") == 1
-        await keyed(connection)
+        await plan_by_key(connection)
         shown = await connection.fetchval("SHOW idle_in_transaction_session_timeout")
 
     assert shown == "5s", "what follows the verb is ours, and a worker that freezes there holds locks of ours"

@@ -9,7 +9,7 @@ import pytest
 from tests.support.databases import blocked, execute, plain
 from tests.support.postgres import Postgres
 from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
-from verbworker.stores.database import Database, connected, shown
+from verbworker.stores.database import Database, connect, hide_password
 
 SECRET = "s3cr3t-w0rd"
 BROKEN = {
@@ -35,7 +35,7 @@ BROKEN = {
 @pytest.mark.parametrize("address", BROKEN.values(), ids=BROKEN)
 async def test_an_address_nobody_answers_at_is_one_line_without_its_secret(address: str) -> None:
     with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
-        async with connected(address):
+        async with connect(address):
             pass
 
     assert SECRET not in str(caught.value)
@@ -61,7 +61,7 @@ async def test_a_pool_says_the_same(address: str) -> None:
     ],
 )
 def test_an_address_is_shown_as_far_as_it_is_no_secret(dsn: str, text: str | None) -> None:
-    assert shown(dsn) == text
+    assert hide_password(dsn) == text
 
 
 async def test_a_rejected_row_is_not_quoted_in_the_error(dsn: str) -> None:
@@ -172,7 +172,7 @@ async def test_a_wrong_password_is_not_told_as_a_server_that_is_away(dsn: str) -
     address = urlunsplit(parts._replace(netloc=f"{parts.username}:wrong@{parts.hostname}:{parts.port}"))
 
     with pytest.raises(StoreUnavailable) as caught:
-        async with connected(address):
+        async with connect(address):
             pass
 
     assert str(caught.value).endswith("; check user and password in VERBWORKER_DSN")
@@ -180,7 +180,7 @@ async def test_a_wrong_password_is_not_told_as_a_server_that_is_away(dsn: str) -
 
 async def test_a_database_that_does_not_exist_is_told_as_such(dsn: str) -> None:
     with pytest.raises(StoreUnavailable) as caught:
-        async with connected(urlunsplit(urlsplit(dsn)._replace(path="/nowhere"))):
+        async with connect(urlunsplit(urlsplit(dsn)._replace(path="/nowhere"))):
             pass
 
     assert str(caught.value).endswith("; create the database, or check its name in VERBWORKER_DSN")

@@ -238,9 +238,9 @@ class FlakyFrames(Frames):
             raise StoreUnavailable("away")
         self.asked_again.set()
 
-    async def unacknowledged(self, *, older_than: timedelta, hold: timedelta, limit: int) -> list[Unacknowledged]:
+    async def claim_unsent(self, *, older_than: timedelta, hold: timedelta, limit: int) -> list[Unacknowledged]:
         self._ask()
-        return await super().unacknowledged(older_than=older_than, hold=hold, limit=limit)
+        return await super().claim_unsent(older_than=older_than, hold=hold, limit=limit)
 
     async def archive(self, *, older_than: timedelta, settled: timedelta = timedelta(0), limit: int = 5000) -> int:
         self._ask()

@@ -111,7 +111,7 @@ async def test_a_report_counts_when_the_engine_took_it(place: Place, frames: Fra
     claim = await claimed(frames, place.delivery())
     await (frames.pop_failed(claim, RETRY) if ending == "failed" else frames.pop_incident(claim, INCIDENT))
 
-    await frames.reported(1, claim.epoch)
+    await frames.record_report(1, claim.epoch)
 
     frame = await standing(frames)
     assert frame.reported_at is not None
@@ -122,7 +122,7 @@ async def test_a_report_counts_when_the_engine_took_it(place: Place, frames: Fra
 async def test_a_report_of_another_epoch_does_not_count(place: Place, frames: Frames, epoch: int) -> None:
     await held(place, frames)
 
-    await frames.reported(1, epoch)
+    await frames.record_report(1, epoch)
 
     assert (await standing(frames)).reported_at is None
 
@@ -133,7 +133,7 @@ async def test_a_report_of_a_frame_that_did_not_fail_does_not_count(place: Place
     if ending == "completed":
         await frames.pop_completed(place.verdict(claim))
 
-    await frames.reported(1, claim.epoch)
+    await frames.record_report(1, claim.epoch)
 
     assert (await standing(frames)).reported_at is None
 

@@ -296,7 +296,7 @@ async def test_overlapping_batches_of_many_workers_never_deadlock(dsn: str) -> N
                 await asyncio.gather(
                     frames.flush(),
                     frames.heartbeat(dict.fromkeys(keys, 1)),
-                    frames.unacknowledged(older_than=timedelta(0), hold=timedelta(0), limit=10),
+                    frames.claim_unsent(older_than=timedelta(0), hold=timedelta(0), limit=10),
                     frames.archive(older_than=timedelta(hours=1)),
                 )
 

@@ -27,7 +27,7 @@ async def acknowledge(frames: Frames, *keys: int, result: str = "ok") -> None:
 
 
 async def due(frames: Frames, *, older_than: timedelta = NOW, hold: timedelta = HOUR, limit: int = 100) -> list[int]:
-    return [one.job_key for one in await frames.unacknowledged(older_than=older_than, hold=hold, limit=limit)]
+    return [one.job_key for one in await frames.claim_unsent(older_than=older_than, hold=hold, limit=limit)]
 
 
 async def archived(place: Place) -> list[int]:
@@ -94,7 +94,7 @@ async def test_any_worker_is_offered_the_stored_bytes_and_flags(place: Place, fr
     verdict = place.verdict(await claimed(frames, place.delivery()))
     await frames.pop_completed(verdict)
 
-    (offered,) = await rival.unacknowledged(older_than=NOW, hold=HOUR, limit=1)
+    (offered,) = await rival.claim_unsent(older_than=NOW, hold=HOUR, limit=1)
 
     assert offered == Unacknowledged(
         job_key=1,
@@ -112,7 +112,7 @@ async def test_any_worker_is_offered_the_stored_bytes_and_flags(place: Place, fr
 async def test_a_business_verdict_is_offered_with_its_code(place: Place, frames: Frames) -> None:
     await frames.pop_thrown(await claimed(frames, place.delivery()), THROWN)
 
-    (offered,) = await frames.unacknowledged(older_than=NOW, hold=HOUR, limit=1)
+    (offered,) = await frames.claim_unsent(older_than=NOW, hold=HOUR, limit=1)
 
     assert (offered.outcome, offered.error_code, offered.fail_text) == ("bpmn_error", "REJECTED", THROWN.message)
 

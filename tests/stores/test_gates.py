@@ -622,12 +622,12 @@ async def test_messages_are_heard_as_the_inbox_tells_them(hall: Hall) -> None:
         await inbox.receive(message, sent_by="tests", ttl=timedelta(hours=1))
         (claimed,) = await inbox.claim(1, patience=timedelta(seconds=30))
         await inbox.aim(claimed, gate.instance_uid)
-        await inbox.sent(claimed)
+        await inbox.record_send(claimed)
         async with hall.database.transaction() as connection:
             await inbox.consume_in(connection, gate.instance_uid, "papers", "k")
     book = GateStore(hall.database)
     _, heard = await book.heard(gate.instance_uid, decisions=True, messages=True)
 
     assert [message.payload for message in heard] == [{"n": 1}, {"n": 2}]
-    assert list(heard) == await inbox.received(gate.instance_uid)
+    assert list(heard) == await inbox.messages_of(gate.instance_uid)
     assert await book.heard(gate.instance_uid, decisions=True, messages=False) == ((), ())

@@ -89,12 +89,12 @@ async def test_two_takeovers_tell_both_owners_before(
 async def test_every_failure_of_every_run_is_kept(place: Place, frames: Frames, histories: Histories) -> None:
     first = await claimed(frames, place.delivery(at=1))
     await frames.pop_failed(first, RETRY)
-    await frames.reported(1, first.epoch)
+    await frames.record_report(1, first.epoch)
     second = await claimed(frames, place.delivery(at=2))
     await frames.pop_yielded(second, YIELD)
     third = await claimed(frames, place.delivery(at=3))
     await frames.pop_incident(third, INCIDENT)
-    await frames.reported(1, third.epoch)
+    await frames.record_report(1, third.epoch)
 
     history = await read(histories)
 
@@ -129,7 +129,7 @@ async def test_a_fenced_write_leaves_no_event(
     await claimed(rival, place.delivery(at=2))
     with pytest.raises(Exception, match="claimed by another worker"):
         await frames.pop_failed(claim, RETRY)
-    await frames.reported(1, claim.epoch)
+    await frames.record_report(1, claim.epoch)
 
     assert kinds(await read(histories)) == [("takeover", 2)]
 
@@ -166,7 +166,7 @@ async def test_a_release_is_kept_with_who_and_why(place: Place, frames: Frames, 
 async def test_a_release_in_the_engine_is_told_apart(place: Place, frames: Frames, histories: Histories) -> None:
     claim = await claimed(frames, place.delivery(at=1))
     await frames.pop_incident(claim, INCIDENT)
-    await frames.reported(1, claim.epoch)
+    await frames.record_report(1, claim.epoch)
     await claimed(frames, place.delivery(at=FAR))
 
     assert kinds(await read(histories))[-1] == ("release", 2)

@@ -87,7 +87,7 @@ async def test_who_lost_a_claim_writes_nothing_more(room: Mailroom) -> None:
     await room.beside().claim(16, patience=MINUTE)
 
     assert not await room.inbox.aim(lost, case.instance_uid)
-    assert not await room.inbox.sent(lost)
+    assert not await room.inbox.record_send(lost)
 
 
 async def test_many_messengers_share_the_messages_and_none_is_taken_twice(room: Mailroom) -> None:
@@ -137,7 +137,7 @@ async def test_the_next_verb_finds_what_was_sent(room: Mailroom) -> None:
     await room.put(make_message(payload={"pages": [1, {"scan": None}], "ratio": 0.5}))
     await room.messenger.drain()
     await room.consume(case)
-    (received,) = await room.inbox.received(case.instance_uid)
+    (received,) = await room.inbox.messages_of(case.instance_uid)
 
     assert (received.name, received.message_id) == (DOCS, "m-1")
     assert received.payload == {"pages": [1, {"scan": None}], "ratio": 0.5}
@@ -148,7 +148,7 @@ async def test_what_nobody_has_read_is_not_shown_to_a_verb(room: Mailroom) -> No
     await room.put()
     await room.messenger.drain()
 
-    assert await room.inbox.received(case.instance_uid) == []
+    assert await room.inbox.messages_of(case.instance_uid) == []
 
 
 @pytest.mark.req("ING-05")
@@ -161,7 +161,7 @@ async def test_sequential_waits_read_sequential_messages(room: Mailroom) -> None
     read = [await room.consume(case) for _ in range(4)]
 
     assert [None if one is None else one.payload for one in read] == [{"n": 1}, {"n": 2}, {"n": 3}, None]
-    assert [one.message_id for one in await room.inbox.received(case.instance_uid)] == ["m-1", "m-2", "m-3"]
+    assert [one.message_id for one in await room.inbox.messages_of(case.instance_uid)] == ["m-1", "m-2", "m-3"]
 
 
 async def test_two_waits_that_end_at_once_read_two_messages(room: Mailroom) -> None:
@@ -183,7 +183,7 @@ async def test_a_wait_may_end_before_we_noted_that_the_message_was_sent(room: Ma
     read = await room.consume(case)
 
     assert read is not None
-    assert not await room.inbox.sent(claimed)
+    assert not await room.inbox.record_send(claimed)
     assert await room.state() == "consumed"
 
 
@@ -192,7 +192,7 @@ async def test_a_wait_is_ended_by_what_was_sent_and_not_by_an_older_message_that
     await room.put(make_message(message_id="m-2"))
     (second,) = await room.claim()
     await room.inbox.aim(second, case.instance_uid)
-    await room.inbox.sent(second)
+    await room.inbox.record_send(second)
     await room.put()
     await room.database.execute(
         "UPDATE verbworker.inbox_message SET queued_at = queued_at - interval '1 second' WHERE message_id = 'm-1'"

@@ -72,7 +72,7 @@ async def test_a_listed_entry_says_how_far_it_is_and_what_it_waits_for(database:
 
     assert (listed.status, listed.progress.detailed) == (Status.PARKED, "2 of 2, awaiting reviewer")
     assert (counts[Status.PARKED], counts[Status.EXECUTING], counts[Status.COMPLETED]) == (1, 0, 0)
-    assert await overview.watched([book.entry_id]) == {book.entry_id: 5}
+    assert await overview.count_events([book.entry_id]) == {book.entry_id: 5}
     assert await overview.page("globex", EVERYTHING) == []
 
 

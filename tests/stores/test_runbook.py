@@ -327,7 +327,7 @@ async def test_an_incident_parks_the_entry_and_a_release_resumes_it(book: Book, 
     await frames.pop_incident(claim, INCIDENT)
     (wait,), held = await book.runbook.waits(book.entry_id), await book.entry()
 
-    await frames.reported(1, claim.epoch)
+    await frames.record_report(1, claim.epoch)
     await claimed(frames, delivery(book, at=4_000_000_000_000))
 
     assert (wait.kind, wait.reason) == (Wait.INCIDENT, "Waiting for an operator: kyc.check")
@@ -349,7 +349,7 @@ async def test_a_second_incident_of_the_same_job_is_told_again(book: Book, frame
     for at in (1, 4_000_000_000_000):
         claim = await claimed(frames, delivery(book, at=at))
         await frames.pop_incident(claim, INCIDENT)
-        await frames.reported(1, claim.epoch)
+        await frames.record_report(1, claim.epoch)
 
     assert (await book.kinds()).count("IncidentRaised") == 2
     assert len(await book.runbook.waits(book.entry_id)) == 1

@@ -280,7 +280,7 @@ class FrameMachine(RuleBasedStateMachine):
             for ending in ENDINGS:
                 assert not self.run(self._end(claim, ending)), f"{ending} by a zombie"
             assert self.run(self.of(claim).heartbeat({claim.job_key: claim.epoch})) == {claim.job_key}
-            self.run(self.of(claim).reported(claim.job_key, claim.epoch))
+            self.run(self.of(claim).record_report(claim.job_key, claim.epoch))
 
     async def _end(self, claim: Claim, ending: str) -> bool:
         frames = self.of(claim)
@@ -313,7 +313,7 @@ class FrameMachine(RuleBasedStateMachine):
     def tell(self, job: ModelJob, hand: int, past: int) -> None:
         if job.frame is None:
             return
-        self.run(self.world.frames[hand].reported(job.key, job.frame.epoch - past))
+        self.run(self.world.frames[hand].record_report(job.key, job.frame.epoch - past))
         if past == 0 and job.frame.state in ("failed", "incident"):
             # The engine's time and the database's are one clock here.
             job.frame.reported = job.clock
@@ -340,7 +340,7 @@ class FrameMachine(RuleBasedStateMachine):
     def relay(self, first: int, second: int) -> None:
         waiting = [job for job in self.jobs.values() if (frame := job.frame) and frame.state == "completed"]
         for hand in (first, second):
-            offered = self.run(self.world.frames[hand].unacknowledged(older_than=NOW, hold=NOW, limit=100))
+            offered = self.run(self.world.frames[hand].claim_unsent(older_than=NOW, hold=NOW, limit=100))
             assert {one.job_key for one in offered} == {job.key for job in waiting if job.frame and not job.frame.acked}
             for one in offered:
                 # I5: whoever tells the engine, however often, tells it the same.

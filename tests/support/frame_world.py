@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from tests.support.frames import ENGINE
-from verbworker.stores.database import Connection, Database, translated
+from verbworker.stores.database import Connection, Database, translate_errors
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.leases import ExpiredLeases
 
@@ -36,13 +36,13 @@ class OneConnection(Database):
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[Connection]:
         """The connection; each statement commits by itself."""
-        with translated():
+        with translate_errors():
             yield self._kept
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
         """The connection inside one transaction."""
-        with translated():
+        with translate_errors():
             async with self._kept.transaction():
                 yield self._kept
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from verbworker.runbook.event import Event, Kind, Status, told
+from verbworker.runbook.event import Event, Kind, Status, describe
 
 
 @pytest.mark.req("WAIT-01", "EVT-03")
@@ -27,4 +27,4 @@ from verbworker.runbook.event import Event, Kind, Status, told
 def test_what_happened_at_a_gate_is_a_sentence(kind: Kind, detail: dict[str, str], sentence: str) -> None:
     event = Event(UUID(int=1), 1, datetime(2026, 1, 1, tzinfo=UTC), kind, detail, Status.PARKED, b"")
 
-    assert told(event) == sentence
+    assert describe(event) == sentence

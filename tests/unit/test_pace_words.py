@@ -15,14 +15,14 @@ def walked(ceiling: int, steps: list[int | None]) -> list[Limit]:
     """Every limit on the way: None is a complaint, a number is that many jobs without one."""
     limits = [Limit.of(ceiling)]
     for step in steps:
-        limits.append(limits[-1].cut() if step is None else limits[-1].raised(step))
+        limits.append(limits[-1].cut() if step is None else limits[-1].increase(step))
     return limits
 
 
 @pytest.mark.req("FAIL-06")
 @given(ceiling=st.integers(1, 10_000), steps=STEPS)
 def test_a_limit_stays_between_one_and_its_ceiling(ceiling: int, steps: list[int | None]) -> None:
-    granted = [limit.granted() for limit in walked(ceiling, steps)]
+    granted = [limit.whole() for limit in walked(ceiling, steps)]
 
     assert all(1 <= each <= ceiling for each in granted)
 
@@ -37,32 +37,32 @@ def test_a_limit_falls_on_complaints_only(ceiling: int, steps: list[int | None])
 
 @given(ceiling=st.integers(2, 10_000))
 def test_a_complaint_halves_a_limit(ceiling: int) -> None:
-    assert Limit.of(ceiling).cut().granted() == ceiling // 2
+    assert Limit.of(ceiling).cut().whole() == ceiling // 2
 
 
 @given(ceiling=st.integers(4, 500))
 def test_a_full_round_without_complaint_raises_a_limit_by_one(ceiling: int) -> None:
     limit = Limit.of(ceiling).cut()
-    granted = limit.granted()
+    granted = limit.whole()
 
-    assert limit.raised(granted).value - limit.value == pytest.approx(1, abs=0.5)
-    assert limit.raised(granted).granted() in (granted, granted + 1)
+    assert limit.increase(granted).value - limit.value == pytest.approx(1, abs=0.5)
+    assert limit.increase(granted).whole() in (granted, granted + 1)
 
 
 @given(ceiling=st.integers(1, 100))
 def test_a_limit_comes_back_to_its_ceiling(ceiling: int) -> None:
     limit = Limit(ceiling, 1.0)
     for _ in range(ceiling):
-        limit = limit.raised(limit.granted())
+        limit = limit.increase(limit.whole())
 
-    assert limit.granted() >= ceiling - 1
-    assert limit.raised(10_000).granted() == ceiling
+    assert limit.whole() >= ceiling - 1
+    assert limit.increase(10_000).whole() == ceiling
 
 
 def test_asking_in_vain_changes_no_limit() -> None:
     limit = Limit.of(8).cut()
 
-    assert limit.raised(0) == limit
+    assert limit.increase(0) == limit
 
 
 # ---- load ----------------------------------------------------------------------------------------------------------

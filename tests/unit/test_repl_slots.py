@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.talking import make_shapes
 from verbworker.errors import InvocationInvalid, NotFound
-from verbworker.repl.argument_slots import filled, open_slots, read_answer
+from verbworker.repl.argument_slots import fill, open_slots, read_answer
 from verbworker.repl.shapes import ArgumentSlot, VerbShape
 from verbworker.repl.short_ids import ShortIds
 
@@ -38,7 +38,7 @@ def test_what_does_not_fit_is_asked_for_again_with_the_reason(shape: VerbShape) 
 
 
 def test_an_answer_takes_the_place_of_what_did_not_fit(shape: VerbShape) -> None:
-    assert filled({"case_type": "nonsense", "pages": 1}, slot_of(shape, "case-type"), "onboarding") == {
+    assert fill({"case_type": "nonsense", "pages": 1}, slot_of(shape, "case-type"), "onboarding") == {
         "pages": 1,
         "case-type": "onboarding",
     }
@@ -97,7 +97,7 @@ def test_an_entry_keeps_its_number_and_is_found_by_it_or_by_its_id() -> None:
     numbers, first, second = ShortIds(), uuid4(), uuid4()
 
     assert [numbers(first), numbers(second), numbers(first)] == [1, 2, 1]
-    assert numbers.given == ["2", "1"]
+    assert numbers.newest_first == ["2", "1"]
     assert (numbers.find("2"), numbers.find(str(second))) == (second, second)
 
 

@@ -155,7 +155,7 @@ def test_two_gates_of_one_name_are_told_apart() -> None:
 def test_a_decision_is_told_with_what_came_of_it(answer: str | None, end: str) -> None:
     gate = replace(make_gate(uuid4()), verdict=GateVerdict("approve", "", "ada", NOW, answer))
 
-    assert telling.tell_decided(gate, ShortIds()) == [f"ada decided approve at review of 1{end}"]
+    assert telling.format_decision(gate, ShortIds()) == [f"ada decided approve at review of 1{end}"]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_decision_is_told_with_what_came_of_it(answer: str | None, end: str) -
     ],
 )
 def test_what_was_asked_for_is_told_as_it_stands(status: Status, said: str) -> None:
-    assert telling.tell_asked(make_entry(status=status), ShortIds()) == [said]
+    assert telling.format_start(make_entry(status=status), ShortIds()) == [said]
 
 
 def test_nothing_is_told_as_nothing() -> None:

@@ -17,7 +17,7 @@ from prompt_toolkit.output import DummyOutput
 
 from tests.support.talking import make_shapes
 from verbworker.repl.completer import Suggestion
-from verbworker.repl.history import opened, place
+from verbworker.repl.history import open_history, place
 from verbworker.repl.shapes import ArgumentSlot
 from verbworker.repl.terminal import Suggesting, Terminal
 
@@ -150,10 +150,10 @@ def mask(bits: int) -> Iterator[None]:
 
 def test_history_is_kept_where_only_its_owner_reads(tmp_path: Path) -> None:
     with mask(0):
-        opened({"XDG_STATE_HOME": str(tmp_path / "state")}).append_string("(shop.refund\n:amount 1)")
+        open_history({"XDG_STATE_HOME": str(tmp_path / "state")}).append_string("(shop.refund\n:amount 1)")
 
     file = tmp_path / "state" / "verbworker" / "repl-history"
-    again = list(opened({"XDG_STATE_HOME": str(tmp_path / "state")}).load_history_strings())
+    again = list(open_history({"XDG_STATE_HOME": str(tmp_path / "state")}).load_history_strings())
     assert (stat.S_IMODE(file.stat().st_mode), again) == (0o600, ["(shop.refund\n:amount 1)"])
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
@@ -162,7 +162,7 @@ def test_a_history_that_others_could_read_is_closed_to_them(tmp_path: Path) -> N
     file = place({"XDG_STATE_HOME": str(tmp_path)})
     file.parent.mkdir()
     file.touch(0o666)
-    opened({"XDG_STATE_HOME": str(tmp_path)})
+    open_history({"XDG_STATE_HOME": str(tmp_path)})
 
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
@@ -186,14 +186,14 @@ def test_where_nothing_can_be_kept_it_lasts_as_long_as_the_session(
     tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:
     spoil(tmp_path)
-    history = opened({"XDG_STATE_HOME": str(tmp_path)})
+    history = open_history({"XDG_STATE_HOME": str(tmp_path)})
     history.append_string("gates")
 
     assert history.get_strings() == ["gates"]
 
 
 def test_a_disk_that_goes_away_takes_no_line_from_this_session(tmp_path: Path) -> None:
-    history = opened({"XDG_STATE_HOME": str(tmp_path)})
+    history = open_history({"XDG_STATE_HOME": str(tmp_path)})
     file = place({"XDG_STATE_HOME": str(tmp_path)})
     file.unlink()
     file.mkdir()

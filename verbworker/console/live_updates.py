@@ -154,7 +154,7 @@ class LiveUpdates:
     async def _now(self) -> dict[Topic, object]:
         """Return values that change even if no notification arrives."""
         entries = {reader.topic for reader in self._readers if isinstance(reader.topic, UUID)}
-        told = await self._overview.watched(entries) if entries else {}
+        told = await self._overview.count_events(entries) if entries else {}
         pulse = await self._overview.pulse()
         seen: list[tuple[Topic, object]] = [*told.items(), (GATES, pulse["gates"]), (LETTERS, pulse["letters"])]
         return dict(seen)

@@ -17,7 +17,7 @@ from verbworker.dev.worker_process import WorkerProcess
 from verbworker.errors import CannotRun, StoreError, StoreUnavailable
 from verbworker.stores import migrations
 from verbworker.stores.cases.runbook import Runbook
-from verbworker.stores.database import Database, connected, shown
+from verbworker.stores.database import Database, connect, hide_password
 
 _TICK = 0.3
 
@@ -55,7 +55,7 @@ class DevSession:
         with held(self._data):
             async with self._database() as dsn:
                 applied = await migrations.migrate(dsn)
-                self._tell(f"the database is {shown(dsn)}, {len(applied)} migration(s) applied")
+                self._tell(f"the database is {hide_password(dsn)}, {len(applied)} migration(s) applied")
                 await apply(dsn, self._plan.sql, self._tell)
                 files = Files(self._paths_to_watch())
                 first = await hands.start(self._words, self._plan.settings(dsn))
@@ -152,7 +152,7 @@ async def apply(dsn: str, files: Sequence[Path], tell: Tell) -> None:
     for path in files:
         try:
             text = await asyncio.to_thread(path.read_text, encoding="utf-8")
-            async with connected(dsn) as connection:
+            async with connect(dsn) as connection:
                 await connection.execute(text)
         except OSError as error:
             raise CannotRun(f"--sql {path}: {error.strerror}") from error

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from verbworker.runbook.event import told
+from verbworker.runbook.event import describe
 from verbworker.stores.cases.runbook import Runbook
 
 # An event may be committed a little after its timestamp.
@@ -35,19 +35,19 @@ class EventLog:
 
     async def skip(self) -> None:
         """Skip everything that happened so far."""
-        for moved in await self._runbook.moved(self._tenant, since=None):
+        for moved in await self._runbook.find_moves(self._tenant, since=None):
             self._told[moved.entry_id] = moved.last_seq
             self._since = moved.at - _OVERLAP
 
     async def news(self) -> list[EventLine]:
         """Return what happened since the last call, each event once, in order."""
         lines: list[EventLine] = []
-        for moved in await self._runbook.moved(self._tenant, since=self._since):
+        for moved in await self._runbook.find_moves(self._tenant, since=self._since):
             self._since = moved.at - _OVERLAP
             before = self._told.get(moved.entry_id, 0)
             if moved.last_seq <= before:
                 continue
             for event in await self._runbook.events(moved.entry_id, after=before):
-                lines.append(EventLine(event.at, event.entry_id, moved.sentence, told(event)))
+                lines.append(EventLine(event.at, event.entry_id, moved.sentence, describe(event)))
                 self._told[moved.entry_id] = event.seq
         return sorted(lines, key=lambda line: line.at)

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from verbworker.dev.processes import end
 from verbworker.errors import CannotRun, StoreUnavailable
-from verbworker.stores.database import connected
+from verbworker.stores.database import connect
 
 LOOPBACK = "127.0.0.1"
 _NOBODY = 65534
@@ -166,7 +166,7 @@ class LocalPostgres:
 
     async def _answers(self) -> bool:
         try:
-            async with connected(self.dsn, timeout=5):
+            async with connect(self.dsn, timeout=5):
                 return True
         except StoreUnavailable:
             return False

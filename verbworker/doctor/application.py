@@ -83,7 +83,7 @@ async def verbs(patient: Subject) -> Sequence[CheckResult]:
     """Check that every job of a deployed model has a verb."""
     registry, deployments = _load_registry(patient), await _deployments(patient)
     assert registry is not None, "this check needs the application"
-    pinned = await Checkup(await patient.database()).pinned(patient.settings.cluster())
+    pinned = await Checkup(await patient.database()).definitions_in_use(patient.settings.cluster())
     lost: list[tuple[Use, Deployment]] = []
     total = 0
     for deployment in _in_use(await deployments.list(), pinned):

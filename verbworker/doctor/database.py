@@ -9,7 +9,7 @@ from verbworker.doctor.subject import Subject
 from verbworker.stores import durability as _server
 from verbworker.stores import migrations as _schema
 from verbworker.stores.checkup import Checkup
-from verbworker.stores.database import shown
+from verbworker.stores.database import hide_password
 
 _OLDEST, _NEWEST = 15, 18
 _LOOKS = 3
@@ -21,7 +21,7 @@ async def reach(patient: Subject) -> Sequence[CheckResult]:
     """Check that the database answers, and report our role."""
     server = await Checkup(await patient.database()).server()
     # Never the address as given: it may hold a password.
-    address = shown(patient.settings.database()) or "it"
+    address = hide_password(patient.settings.database()) or "it"
     return [ok("database", f"{address} answers, we are {server.role}")]
 
 

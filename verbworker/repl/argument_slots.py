@@ -25,7 +25,7 @@ def open_slots(shape: VerbShape, args: Mapping[str, object]) -> list[tuple[Argum
     return found
 
 
-def filled(args: Mapping[str, Value], slot: ArgumentSlot, value: Value) -> dict[str, Value]:
+def fill(args: Mapping[str, Value], slot: ArgumentSlot, value: Value) -> dict[str, Value]:
     """Return the arguments with one of them answered."""
     others = {name: given for name, given in args.items() if name.replace("_", "-") != slot.name}
     return {**others, slot.name: value}
@@ -44,17 +44,17 @@ def _value(slot: ArgumentSlot, text: str) -> Value:
         raise InvocationInvalid(f"{slot.name} is needed; write {CANCEL} to leave")
     match slot.kind:
         case "string":
-            return _unquoted(text)
+            return _unquote(text)
         case "boolean":
             return _yes_or_no(slot, text)
         case "enum":
-            return _choice(slot, _unquoted(text))
+            return _choice(slot, _unquote(text))
         case "integer":
             return _number(slot, text, "a whole number, like 12")
         case "number":
             return _number(slot, text, "a number, like 12 or 0.5")
         case _:
-            return _written(text)
+            return _parse_value(text)
 
 
 def _yes_or_no(slot: ArgumentSlot, text: str) -> bool:
@@ -72,13 +72,13 @@ def _choice(slot: ArgumentSlot, text: str) -> str:
 
 
 def _number(slot: ArgumentSlot, text: str, wanted: str) -> Value:
-    value = _written(text)
+    value = _parse_value(text)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvocationInvalid(f"{slot.name} must be {wanted}")
     return value
 
 
-def _written(text: str) -> Value:
+def _parse_value(text: str) -> Value:
     """Parse the value as it would be read inside an invocation."""
     try:
         args = parse(f"(a.b :value {text})").args
@@ -87,7 +87,7 @@ def _written(text: str) -> Value:
     return args["value"] if len(args) == 1 else text
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """Remove enclosing quotation marks, which allow any text to be written; other text is unchanged."""
     if len(text) < 2 or not (text.startswith('"') and text.endswith('"')):
         return text

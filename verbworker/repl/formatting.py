@@ -7,7 +7,7 @@ from uuid import UUID
 
 from verbworker.app.entry_view import FoundEntry
 from verbworker.repl.shapes import Shapes, VerbShape
-from verbworker.runbook.event import Entry, Event, Kind, Status, told
+from verbworker.runbook.event import Entry, Event, Kind, Status, describe
 from verbworker.stores.cases.gates import HumanGate
 
 Number = Callable[[UUID], int]
@@ -34,11 +34,11 @@ _WIDEST = 60
 
 def plain(text: str) -> str:
     """Escape control characters, so that the text cannot affect the terminal."""
-    shown = (letter if letter.isprintable() else _escaped(letter) for letter in text)
+    shown = (letter if letter.isprintable() else _escape(letter) for letter in text)
     return "".join(shown)
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     return letter.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
@@ -86,7 +86,7 @@ def names_of(gates: Sequence[HumanGate], number: Number) -> dict[str, HumanGate]
     return found
 
 
-def tell_decided(gate: HumanGate, number: Number) -> list[str]:
+def format_decision(gate: HumanGate, number: Number) -> list[str]:
     """Format the result of a decision."""
     made = gate.verdict
     if made is None:
@@ -132,12 +132,12 @@ def tell_event(event: Event) -> str:
     if event.kind is Kind.CORRELATION_FAILED:
         name = event.detail.get("message_name")
         return f"Message delivery failed, manual resolution required: {name}"
-    said = told(event)
+    said = describe(event)
     reason = event.detail.get("reason") if event.kind is Kind.GATE_DECIDED else None
     return f"{said}: {reason}" if reason else said
 
 
-def tell_asked(entry: Entry, number: Number) -> list[str]:
+def format_start(entry: Entry, number: Number) -> list[str]:
     """Format the state of an entry that was just started."""
     name, sentence = number(entry.entry_id), entry.sentence.rstrip(". ")
     if entry.status is Status.COMPLETED:

@@ -17,7 +17,7 @@ def place(environment: Mapping[str, str]) -> Path:
     return (home if home.is_absolute() else Path.home() / ".local" / "state") / _NAME
 
 
-def opened(environment: Mapping[str, str]) -> History:
+def open_history(environment: Mapping[str, str]) -> History:
     """Open the history file, or an in-memory history if nothing can be written."""
     try:
         file = place(environment)

@@ -10,7 +10,7 @@ from verbworker.app.entry_view import EntryView
 from verbworker.contract.invocation import Invocation, Value
 from verbworker.errors import InvocationInvalid, NotFound, Refused, StoreUnavailable, VerbworkerError
 from verbworker.repl import formatting as telling
-from verbworker.repl.argument_slots import CANCEL, filled, open_slots, read_answer
+from verbworker.repl.argument_slots import CANCEL, fill, open_slots, read_answer
 from verbworker.repl.lines import Order, read
 from verbworker.repl.shapes import ArgumentSlot, Kind, Shapes, VerbShape
 from verbworker.repl.short_ids import ShortIds
@@ -127,15 +127,15 @@ class ReplSession:
     async def _perform(self, asked: Invocation) -> ReplAnswer:
         shape = self._shapes.get(asked.verb)
         if shape is not None:
-            asked = await self._completed(shape, asked)
+            asked = await self._complete(shape, asked)
             if not await self._agreed(shape.playback(asked.args)):
                 return ReplAnswer([_NOTHING_DONE], code=REFUSED)
         # An unknown verb takes the same path: the router suggests which one may be meant.
         entry = await self._router.invoke(asked.verb, asked.args, caller=Caller(self._tenant, self._by))
         code = REFUSED if entry.status in (Status.FAILED, Status.CANCELLED) else 0
-        return ReplAnswer(telling.tell_asked(entry, self.numbers), code=code, entry_id=entry.entry_id)
+        return ReplAnswer(telling.format_start(entry, self.numbers), code=code, entry_id=entry.entry_id)
 
-    async def _completed(self, shape: VerbShape, asked: Invocation) -> Invocation:
+    async def _complete(self, shape: VerbShape, asked: Invocation) -> Invocation:
         """Fill in the missing arguments, with one question each."""
         unknown = [name for name in asked.args if shape.slots and shape.slot(name) is None]
         if unknown:
@@ -143,10 +143,10 @@ class ReplSession:
         args = dict(asked.args)
         for slot, problem in open_slots(shape, args):
             question = slot.question if problem is None else f"{problem}. {slot.question}"
-            args = filled(args, slot, await self._asked(slot, question))
+            args = fill(args, slot, await self._ask_for(slot, question))
         return Invocation(asked.verb, args)
 
-    async def _asked(self, slot: ArgumentSlot, question: str) -> Value:
+    async def _ask_for(self, slot: ArgumentSlot, question: str) -> Value:
         while True:
             said = await self._person.ask(f"{question} ({slot.takes})", slot)
             if said is None or said.strip().lower() == CANCEL:
@@ -184,7 +184,7 @@ class ReplSession:
         if is_open and not await self._agreed(about + (f", because: {reason}" if reason else "")):
             return ReplAnswer([_NOTHING_DONE], code=REFUSED)
         decided = await self._gates.decide(gate.token_id, decision, reason=reason, by=self._by, tenant_id=self._tenant)
-        return ReplAnswer(telling.tell_decided(decided, self.numbers), entry_id=decided.entry_id)
+        return ReplAnswer(telling.format_decision(decided, self.numbers), entry_id=decided.entry_id)
 
     async def _gate(self, where: str) -> HumanGate:
         short, _, name = where.partition("/")
@@ -199,7 +199,7 @@ class ReplSession:
             return None if fits else f"must be one of {', '.join(gate.decisions)}"
 
         slot = ArgumentSlot("the decision", kind, question, is_required=True, values=gate.decisions, misfit=misfit)
-        return str(await self._asked(slot, question))
+        return str(await self._ask_for(slot, question))
 
     # ---- reading --------------------------------------------------------------------------------------------------
 

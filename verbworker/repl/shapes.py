@@ -70,7 +70,7 @@ class VerbShape:
 
     def playback(self, args: Mapping[str, object]) -> str:
         """Describe what is about to happen in a sentence; arguments it does not mention follow in brackets."""
-        rest = [f"{name} {_shown(value)}" for name, value in args.items() if f"{{{name}}}" not in self.step]
+        rest = [f"{name} {_format_value(value)}" for name, value in args.items() if f"{{{name}}}" not in self.step]
         return self.says(args).rstrip(". ") + (f" ({', '.join(rest)})" if rest else "")
 
     @property
@@ -105,18 +105,18 @@ def _workflow(registry: Registry, verb: WorkflowVerb) -> VerbShape:
         for name, argument in verb.args.items()
     )
     step = verb.name if sentences is None else sentences.step
-    return VerbShape(verb.name, partial(registry.say, verb.name), verb.summary or _unfilled(step), step, slots)
+    return VerbShape(verb.name, partial(registry.say, verb.name), verb.summary or _strip_braces(step), step, slots)
 
 
 def _direct(registry: Registry, verb: Verb) -> VerbShape:
     sentences = registry.sentences_of(verb.name)
     step = verb.sentence if sentences is None else sentences.step
     return VerbShape(
-        verb.name, partial(registry.say, verb.name), _unfilled(step), step, tuple(_fields(verb.model, sentences))
+        verb.name, partial(registry.say, verb.name), _strip_braces(step), step, tuple(_fields(verb.model, sentences))
     )
 
 
-def _unfilled(step: str) -> str:
+def _strip_braces(step: str) -> str:
     """Return the sentence with the arguments' names in place of their values."""
     return step.replace("{", "").replace("}", "")
 
@@ -176,7 +176,7 @@ def _fitting(info: FieldInfo) -> Misfit:
     return misfit
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     match value:
         case bool():
             return "true" if value else "false"

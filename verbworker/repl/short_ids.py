@@ -23,7 +23,7 @@ class ShortIds:
         return self._numbers[entry_id]
 
     @property
-    def given(self) -> Sequence[str]:
+    def newest_first(self) -> Sequence[str]:
         """Every number so far, the newest first."""
         return [str(number) for number in range(len(self._entries), 0, -1)]
 

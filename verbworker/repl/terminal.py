@@ -144,10 +144,10 @@ class Terminal:
 async def converse(session: ReplSession, terminal: Terminal, watch: StatusLine) -> None:
     """Evaluate one line after the other until the user leaves."""
 
-    def known() -> Known:
-        return Known(ORDERS, session.numbers.given, {**session.takes, **watch.takes})
+    def collect_words() -> Known:
+        return Known(ORDERS, session.numbers.newest_first, {**session.takes, **watch.takes})
 
-    terminal.show(known, lambda: watch.line)
+    terminal.show(collect_words, lambda: watch.line)
     _say(_GREETING)
     async with asyncio.TaskGroup() as tasks:
         watching = tasks.create_task(watch.run(terminal.refresh))

@@ -182,7 +182,7 @@ class Entry:
     ended_at: datetime | None
 
 
-def told(event: Event) -> str:
+def describe(event: Event) -> str:
     """Describe the event in a sentence for people who never saw the process."""
     detail = event.detail
     match event.kind:

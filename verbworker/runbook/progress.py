@@ -30,7 +30,7 @@ class Progress:
         said = (self.status.value,) if self.status.is_final else (*map(_lower, self.waits), *self.stalls)
         return ", ".join((so_far, *said))
 
-    def told(self, *, detailed: bool) -> str:
+    def render(self, *, detailed: bool) -> str:
         """Return the detailed or the coarse form."""
         return self.detailed if detailed else self.coarse
 

@@ -137,7 +137,7 @@ class Checkup:
         rows = await self._database.fetch(query("checkup", "missing_functions"), needed)
         return [row["name"] for row in rows]
 
-    async def pinned(self, engine_id: str) -> set[int]:
+    async def definitions_in_use(self, engine_id: str) -> set[int]:
         """Return the keys of the definitions that running instances use."""
         rows = await self._database.fetch(query("checkup", "pinned"), engine_id)
         return {row["definition_key"] for row in rows}

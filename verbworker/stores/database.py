@@ -68,7 +68,7 @@ class Connection(Protocol):
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Translate errors of asyncpg and the network into our own."""
     try:
         with _translated_answers():
@@ -117,7 +117,7 @@ def _advice(error: BaseException) -> str | None:
     return _ADVICE.get(getattr(error, "sqlstate", None) or "")
 
 
-def shown(dsn: str) -> str | None:
+def hide_password(dsn: str) -> str | None:
     """Return the address without its password, for display. None when it cannot be parsed."""
     try:
         parts = urlsplit(dsn)
@@ -132,7 +132,7 @@ def shown(dsn: str) -> str | None:
 
 
 def _unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
-    address = shown(dsn)
+    address = hide_password(dsn)
     if address is None:
         reason = "write postgresql://user:password@host:port/database, special characters in the password as %XX"
         return StoreUnavailable(f"the database cannot be reached: its address cannot be read; {reason}")
@@ -141,14 +141,14 @@ def _unreachable(dsn: str, error: BaseException) -> StoreUnavailable:
 
 
 @asynccontextmanager
-async def connected(dsn: str, *, timeout: float = 10) -> AsyncIterator[Connection]:
+async def connect(dsn: str, *, timeout: float = 10) -> AsyncIterator[Connection]:
     """Open a separate connection, for one-off work."""
     try:
         connection = await asyncpg.connect(dsn, timeout=timeout)
     except (*_UNAVAILABLE, ValueError, OverflowError) as error:
         raise _unreachable(dsn, error) from error
     try:
-        with translated():
+        with translate_errors():
             yield connection
     finally:
         await _close(connection)
@@ -234,7 +234,7 @@ class Database:
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[Connection]:
         """Acquire a connection for a few statements; each commits by itself."""
-        with translated():
+        with translate_errors():
             began = perf_counter()
             async with self._pool.acquire(timeout=10) as connection:
                 self._wait.observe(perf_counter() - began)
@@ -247,14 +247,14 @@ class Database:
         The block may be a verb, so only Postgres errors are translated there. A commit whose answer is lost raises
         `StoreUnavailable`: the caller must check before it repeats anything.
         """
-        with translated():
+        with translate_errors():
             began = perf_counter()
             connection = await self._pool.acquire(timeout=10)
         self._wait.observe(perf_counter() - began)
         try:
             transaction = connection.transaction()
             try:
-                with translated():
+                with translate_errors():
                     await transaction.start()
             except asyncio.CancelledError:
                 # It is unknown whether the transaction started: discard the connection.
@@ -266,7 +266,7 @@ class Database:
             except BaseException:
                 await _roll_back(transaction)
                 raise
-            with translated():
+            with translate_errors():
                 await transaction.commit()
         finally:
             await self._give_back(connection)
@@ -299,7 +299,7 @@ class Database:
 
     async def listen(self, channel: str, heard: Callable[[str], None], begun: Callable[[], None]) -> None:
         """Call `begun` once listening and `heard` per notification; raise `StoreUnavailable` when disconnected."""
-        async with connected(self._dsn) as connection:
+        async with connect(self._dsn) as connection:
             lost = asyncio.Event()
             speaking: Any = connection
             speaking.add_termination_listener(lambda _: lost.set())
@@ -317,7 +317,7 @@ class Database:
         await self.fetchrow(query("database", "ping"))
 
 
-async def keyed(connection: Connection) -> None:
+async def plan_by_key(connection: Connection) -> None:
     """Plan the rest of this transaction as on our own pools; a verb's statements come before."""
     await connection.fetch(query("database", "keyed"))
 

@@ -60,7 +60,7 @@ class Deployments:
             query("deployments", "request"), self._engine_id, woven.process_id, woven.content, caught
         )
 
-    async def requested(self, process_id: str, *, within: timedelta = _UNANSWERED_FOR) -> list[Catches]:
+    async def find_requests(self, process_id: str, *, within: timedelta = _UNANSWERED_FOR) -> list[Catches]:
         """Return what each requested model of a process catches whose deployment is not recorded yet."""
         rows = await self._database.fetch(query("deployments", "requested"), self._engine_id, process_id, within)
         return [catches.from_json(json.loads(row["catches"])) for row in rows]

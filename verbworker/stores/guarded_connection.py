@@ -40,27 +40,27 @@ class GuardedConnection:
     async def fetch(self, query: str, *args: object) -> list[Any]:
         """Run one statement and return its rows."""
         with _ours():
-            return await self._connection.fetch(_checked(query), *args)
+            return await self._connection.fetch(_check(query), *args)
 
     async def fetchrow(self, query: str, *args: object) -> Any:
         """Run one statement and return its first row, or None."""
         with _ours():
-            return await self._connection.fetchrow(_checked(query), *args)
+            return await self._connection.fetchrow(_check(query), *args)
 
     async def fetchval(self, query: str, *args: object) -> Any:
         """Run one statement and return the first value of its first row, or None."""
         with _ours():
-            return await self._connection.fetchval(_checked(query), *args)
+            return await self._connection.fetchval(_check(query), *args)
 
     async def execute(self, query: str, *args: object) -> str:
         """Run one statement and return Postgres' command tag."""
         with _ours():
-            return await self._connection.execute(_checked(query), *args)
+            return await self._connection.execute(_check(query), *args)
 
     async def executemany(self, query: str, args: Sequence[Sequence[object]]) -> None:
         """Run one statement once per row of arguments."""
         with _ours():
-            await self._connection.executemany(_checked(query), args)
+            await self._connection.executemany(_check(query), args)
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def _ours() -> Iterator[None]:
 
 
 @lru_cache(maxsize=256)
-def _checked(query: str) -> str:
+def _check(query: str) -> str:
     for first, second in _beginnings(query):
         for said in (first, f"{first} {second}"):
             if said in _CONTROL:

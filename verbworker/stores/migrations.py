@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from verbworker.errors import SchemaMismatch, StoreError, StoreUnavailable
 from verbworker.stores import sql
-from verbworker.stores.database import Connection, connected, translated
+from verbworker.stores.database import Connection, connect, translate_errors
 
 _LOCK = 0x76657262  # "verb": one migrator at a time per database
 _PATIENCE = timedelta(seconds=60)
@@ -24,7 +24,7 @@ class Migration:
 
 async def migrate(dsn: str) -> list[str]:
     """Apply pending migrations and return their names. Any number of migrators may run concurrently."""
-    async with connected(dsn) as connection:
+    async with connect(dsn) as connection:
         await _take_turn(connection)
         await connection.execute(sql.query("schema", "bootstrap_schema"))
         await connection.execute(sql.query("schema", "bootstrap_table"))
@@ -35,7 +35,7 @@ async def migrate(dsn: str) -> list[str]:
 async def _take_turn(connection: Connection) -> None:
     await connection.execute(sql.query("schema", "be_patient"), f"{_PATIENCE / timedelta(milliseconds=1):.0f}ms")
     try:
-        with translated():
+        with translate_errors():
             # Closing the connection releases the lock.
             await connection.execute(sql.query("schema", "take_turn"), _LOCK)
     except StoreUnavailable:
@@ -48,7 +48,7 @@ async def _take_turn(connection: Connection) -> None:
 
 async def status(dsn: str) -> list[Migration]:
     """Return the state of every migration. Changes nothing."""
-    async with connected(dsn) as connection:
+    async with connect(dsn) as connection:
         return await _states(connection)
 
 
@@ -109,7 +109,7 @@ async def _apply_pending(connection: Connection) -> list[str]:
 async def _apply(connection: Connection, name: str, text: str) -> None:
     await connection.execute(sql.query("schema", "stage"), name, text, _checksum(text).hex())
     try:
-        with translated():
+        with translate_errors():
             await connection.execute(sql.query("schema", "apply"))
     except StoreUnavailable as error:
         raise StoreUnavailable(f"the database went away during migration {name} ({error}); run it again") from error

@@ -60,7 +60,7 @@ class RetiredRows:
             row = await self._database.fetchrow(query("retention", "drop_payloads"), kept, limit)
         else:
             row = await self._database.fetchrow(query("retention", "drop"), kind, kept, limit)
-        return _dropped(row)
+        return _count_of(row)
 
     async def hold_entries(
         self, connection: Connection, kept: timedelta, *, limit: int, but: Collection[UUID] = ()
@@ -90,5 +90,5 @@ class RetiredRows:
         return {row["name"]: TableSize(row["rows"], row["bytes"]) for row in rows}
 
 
-def _dropped(row: Row | None) -> int:
+def _count_of(row: Row | None) -> int:
     return 0 if row is None else row["dropped"]

@@ -55,7 +55,7 @@ class Kit:
     def __init__(self, registry: Registry, database: Database, tasks: asyncio.TaskGroup) -> None:
         self.engine = MemoryEngine(f"memory-{uuid4().hex[:8]}")
         self.database = database
-        self._registry = _unsigned(registry.check())
+        self._registry = _without_signatures(registry.check())
         self._tasks = tasks
         self._threads = ThreadPoolExecutor(4)
         self._boot: asyncio.Task[None] | None = None
@@ -102,7 +102,7 @@ class Kit:
             # The first worker's report may have been lost: relaying it must change nothing.
             self.engine.redeliver(known.job.key)
             await self.deliver(verb)
-        return self._told(known, started)
+        return self._collect(known, started)
 
     async def start(self, workflow: WorkflowVerb, data: Mapping[str, object], line: Sequence[str]) -> int:
         """Start an instance of `workflow` whose process is this sequence of verbs; return its key."""
@@ -153,7 +153,7 @@ class Kit:
             raise CannotRun(f"no workflow verb lists {verb}, so nothing says which flags it may set")
         return callers[0]
 
-    def _told(self, known: MemoryJob, instance_key: int) -> Ran:
+    def _collect(self, known: MemoryJob, instance_key: int) -> Ran:
         variables = self.engine.variables(instance_key)
         envelope = parse(str(variables[PAYLOAD]).encode(), limit=HARD_LIMIT)
         return Ran(
@@ -166,7 +166,7 @@ class Kit:
         )
 
 
-def _unsigned(registry: Registry) -> Registry:
+def _without_signatures(registry: Registry) -> Registry:
     """Return the registry without signed payloads: signing belongs to the deployment, and verbs see no difference."""
     plain = Registry()
     for verb in registry:

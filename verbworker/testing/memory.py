@@ -36,7 +36,7 @@ class MemoryEngine(InlineEngine):
 
     def line(self, process_id: str, verbs: Sequence[str]) -> None:
         """Define a process that runs these verbs in order."""
-        self._instances.shelf.put([Resource(f"{process_id}.bpmn", _drawn(process_id, verbs))])
+        self._instances.shelf.put([Resource(f"{process_id}.bpmn", _draw(process_id, verbs))])
 
     async def facts(self) -> EngineFacts:
         """Describe this engine."""
@@ -54,7 +54,7 @@ class MemoryEngine(InlineEngine):
         self.published.setdefault(signal.message_id, signal)
 
 
-def _drawn(process_id: str, verbs: Sequence[str]) -> bytes:
+def _draw(process_id: str, verbs: Sequence[str]) -> bytes:
     tasks = [f"task_{number}" for number in range(1, len(verbs) + 1)]
     body = ['<startEvent id="begin"/>', '<endEvent id="end"/>']
     body += [_TASK.format(id=task, verb=quoteattr(verb)) for task, verb in zip(tasks, verbs, strict=True)]

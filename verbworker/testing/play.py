@@ -21,7 +21,7 @@ from verbworker.engine.inline import InlineEngine
 from verbworker.engine.protocol import Engine
 from verbworker.errors import CannotRun
 from verbworker.profile.verify.models import open_linter, read_models
-from verbworker.runbook.event import Entry, Kind, Open, told
+from verbworker.runbook.event import Entry, Kind, Open, describe
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
@@ -157,7 +157,7 @@ class Play:
 
     async def story(self, entry_id: UUID) -> list[str]:
         """Return what happened to an entry, in readable sentences."""
-        return [told(event) for event in await self._office.runbook.events(entry_id)]
+        return [describe(event) for event in await self._office.runbook.events(entry_id)]
 
     async def _patiently(self, entry_id: UUID, look: Callable[[], Awaitable[Found | None]]) -> Found:
         try:

@@ -19,7 +19,7 @@ import pytest_asyncio
 from verbworker.contract.registry import Registry
 from verbworker.job.failpoint import Point
 from verbworker.stores import migrations
-from verbworker.stores.database import connected
+from verbworker.stores.database import connect
 from verbworker.testing.kit import Kit
 from verbworker.testing.play import Play
 
@@ -60,12 +60,12 @@ def application_schema() -> str:
 async def verbworker_dsn(verbworker_server: str) -> AsyncIterator[str]:
     """A migrated database for this test only."""
     name = f"verbworker_kit_{uuid4().hex}"
-    async with connected(verbworker_server) as connection:
+    async with connect(verbworker_server) as connection:
         await connection.execute(f"CREATE DATABASE {name}")
     dsn = urlunsplit(urlsplit(verbworker_server)._replace(path=f"/{name}"))
     await migrations.migrate(dsn)
     yield dsn
-    async with connected(verbworker_server) as connection:
+    async with connect(verbworker_server) as connection:
         await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 

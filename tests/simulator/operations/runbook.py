@@ -125,8 +125,8 @@ async def tell_gate(hands: Hands) -> None:
     await hands.of_gate(lambda stores, token_id: stores.gates.count_telling(token_id, patience=pause))
     await hands.of_gate(lambda stores, token_id: stores.gates.postpone(token_id, by=pause))
     if hands.dice.random() < 0.3:
-        await hands.of_gate(lambda stores, token_id: stores.gates.answered(token_id, gone=gone))
-    await hands.of_gate(lambda stores, token_id: stores.gates.seen(token_id))
+        await hands.of_gate(lambda stores, token_id: stores.gates.record_answer(token_id, gone=gone))
+    await hands.of_gate(lambda stores, token_id: stores.gates.record_sighting(token_id))
     await hands.both(lambda stores: stores.gates.due(ENGINE, 5, patience=pause))
     await hands.both(lambda stores: stores.gates.silent(ENGINE, longer_than=pause, limit=5))
 
@@ -171,7 +171,7 @@ async def deliver_message(hands: Hands) -> None:
     await hands.both(lambda stores: stores.inboxes[boot].aim(claimed, uid))
     match hands.dice.choice(("sent", "postpone", "bury", "sent")):
         case "sent":
-            await hands.both(lambda stores: stores.inboxes[boot].sent(claimed, slack=slack))
+            await hands.both(lambda stores: stores.inboxes[boot].record_send(claimed, slack=slack))
         case "postpone":
             await hands.both(lambda stores: stores.inboxes[boot].postpone(claimed, by=slack, reason="later"))
         case _:

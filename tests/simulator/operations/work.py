@@ -15,7 +15,7 @@ from verbworker.runbook.event import EntryMode
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.instances import Instance
 from verbworker.stores.cases.runbook import Request
-from verbworker.stores.database import Connection, keyed
+from verbworker.stores.database import Connection, plan_by_key
 from verbworker.stores.jobs.frames import Verdict
 from verbworker.stores.jobs.steps import Twin
 from verbworker.stores.sql import query
@@ -66,7 +66,7 @@ async def pin(hands: Hands) -> None:
 @operation
 async def look_at_instance(hands: Hands) -> None:
     uid, entry_id = hands.uids[hands.place()], hands.entries[hands.place()]
-    await hands.both(lambda stores: stores.instances.known(uid))
+    await hands.both(lambda stores: stores.instances.facts(uid))
     await hands.both(lambda stores: stores.instances.key_of(uid))
     await hands.both(lambda stores: stores.instances.of_entry(entry_id))
     await hands.both(hands.within(lambda stores, connection: stores.instances.hold_in(connection, uid)))
@@ -170,7 +170,7 @@ async def complete(hands: Hands) -> None:
         digests = sha256(base).digest(), content, sha256(content).digest()
         verdict = Verdict(claim, uid, *digests, "seal", {"orch_a": True}, keys)
         async with stores.database.transaction() as connection:
-            await keyed(connection)
+            await plan_by_key(connection)
             return await stores.frames[boot].pop_completed_in(connection, verdict)
 
     hands.contents.append(output)
@@ -201,7 +201,7 @@ async def hold(hands: Hands) -> None:
 @operation
 async def report(hands: Hands) -> None:
     key, epoch, boot = hands.key(), hands.dice.randint(1, 4), hands.boot()
-    await hands.both(lambda stores: stores.frames[boot].reported(key, epoch))
+    await hands.both(lambda stores: stores.frames[boot].record_report(key, epoch))
 
 
 @operation
@@ -213,7 +213,7 @@ async def acknowledge(hands: Hands) -> None:
 @operation
 async def relay(hands: Hands) -> None:
     older, hold = hands.pause(), hands.pause()
-    await hands.both(lambda stores: in_order(stores.frames[0].unacknowledged(older_than=older, hold=hold, limit=10)))
+    await hands.both(lambda stores: in_order(stores.frames[0].claim_unsent(older_than=older, hold=hold, limit=10)))
 
 
 @operation

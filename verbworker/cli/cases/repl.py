@@ -54,7 +54,7 @@ def repl(
 
 async def _talk(settings: Settings, registry: "Registry", by: str) -> None:
     try:
-        from verbworker.repl.history import opened
+        from verbworker.repl.history import open_history
         from verbworker.repl.terminal import Terminal, converse
     except ModuleNotFoundError as error:
         raise CannotRun(
@@ -63,7 +63,7 @@ async def _talk(settings: Settings, registry: "Registry", by: str) -> None:
     from verbworker.repl.shapes import shapes_of
     from verbworker.repl.status_line import StatusLine
 
-    shapes, history = shapes_of(registry), opened(os.environ)
+    shapes, history = shapes_of(registry), open_history(os.environ)
     terminal = Terminal(shapes, history)
     async with _open_session(settings, registry, shapes, terminal, by, history.get_strings) as (session, database):
         await converse(session, terminal, StatusLine(database, settings.tenant, session.numbers))

@@ -18,7 +18,7 @@ from verbworker.app.output import LONGEST, answer, busy, complain, not_blank, pr
 from verbworker.app.settings import Settings
 from verbworker.cli.operate.db import DSN
 from verbworker.errors import CannotRun
-from verbworker.runbook.event import Entry, Status, told
+from verbworker.runbook.event import Entry, Status, describe
 from verbworker.runbook.export import check_entry
 from verbworker.stores import migrations
 from verbworker.stores.cases.dispatches import Dispatches
@@ -72,7 +72,7 @@ def list_entries(
             return [
                 entry_to_json(entry)
                 | {
-                    "progress": (await reading.progress(entry)).told(detailed=not coarse),
+                    "progress": (await reading.progress(entry)).render(detailed=not coarse),
                     "stalls": [asdict(stall) for stall in await stalls.of_entry(entry.entry_id)],
                 }
                 for entry in entries
@@ -120,7 +120,7 @@ def show_events(
         print_json([asdict(event) for event in events])
         return
     for event in events:
-        say(f"{event.at:%Y-%m-%d %H:%M:%S}.{event.at.microsecond // 1000:03d}  {told(event)}")
+        say(f"{event.at:%Y-%m-%d %H:%M:%S}.{event.at.microsecond // 1000:03d}  {describe(event)}")
 
 
 @app.command(epilog="Example: verbworker runbook verify --json")

@@ -13,7 +13,7 @@ from verbworker.console.settings import pick
 from verbworker.errors import PayloadIntegrityError, StoreError, StoreUnavailable
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
-from verbworker.runbook.event import Entry, Event, Kind, Status, told
+from verbworker.runbook.event import Entry, Event, Kind, Status, describe
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Carrier, Instances
@@ -116,7 +116,7 @@ async def _payload(tools: PageTools, entry: Entry, carrier: Carrier) -> dict[str
 
 def _line(event: Event) -> tuple[Event, str, str]:
     """Return an event, its sentence, and its reason unless the sentence contains it."""
-    words, why = told(event), str(event.detail.get("reason") or "")
+    words, why = describe(event), str(event.detail.get("reason") or "")
     return event, words, "" if why in words else why
 
 

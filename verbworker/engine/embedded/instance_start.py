@@ -8,7 +8,7 @@ from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.engine.protocol import Start, Started
 from verbworker.errors import CommandInvalid
 from verbworker.stores.database import Database
-from verbworker.stores.embedded.tokens import Opening, Tokens, opened
+from verbworker.stores.embedded.tokens import Opening, Tokens, new_instance
 
 
 class Starts:
@@ -39,7 +39,7 @@ class Starts:
         book = await self._library.find(opening.definition_key)
         if not book.definition.root.starts:
             raise CommandInvalid(f"the process {opening.process_id} has no none start event; a message starts it")
-        turn = InstanceStep(book.definition, opened(opening, start.tenant_id or DEFAULT_TENANT))
+        turn = InstanceStep(book.definition, new_instance(opening, start.tenant_id or DEFAULT_TENANT))
         try:
             turn.tell(told.Begin(to_plain_json(start.variables)), opening.now)
         except NothingThere as error:

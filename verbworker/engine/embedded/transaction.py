@@ -14,7 +14,7 @@ from verbworker.engine.protocol import Variables
 from verbworker.errors import EngineError
 from verbworker.stores.database import Connection
 from verbworker.stores.embedded.subscriptions import StoredMessage, Subscriber, Subscriptions
-from verbworker.stores.embedded.tokens import Change, Kept, Tokens, opened
+from verbworker.stores.embedded.tokens import Change, Kept, Tokens, new_instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class EngineTransaction:
             if turns := set(waits.values()) - taken_turns:
                 await self._subscriptions.take_turn(self.connection, turn.kept.tenant_id, sorted(turns))
                 taken_turns |= turns
-            met = await self._subscriptions.buffered(self.connection, turn.kept, waits, turn.change.taken)
+            met = await self._subscriptions.find_message(self.connection, turn.kept, waits, turn.change.taken)
             if met is None:
                 return
             turn.change.taken.append(met.message_key)
@@ -133,7 +133,7 @@ class EngineTransaction:
         opening = await self._tokens.open_key(self.connection, definition_key)
         if opening is None:
             raise EngineError(f"there is no definition with the key {definition_key}")
-        turn = await self.turn(opened(opening, tenant_id, start_key))
+        turn = await self.turn(new_instance(opening, tenant_id, start_key))
         turn.tell(begin, opening.now)
         if message:
             turn.change.taken.append(message)

@@ -183,7 +183,7 @@ class GateStore:
         """Send it to the engine later."""
         await self._database.execute(query("gates", "postpone"), token_id, by)
 
-    async def answered(self, token_id: UUID, *, gone: bool) -> str | None:
+    async def record_answer(self, token_id: UUID, *, gone: bool) -> str | None:
         """Store the engine's answer; add a runbook event when the decision certainly came too late."""
         async with self._database.transaction() as connection:
             row = await connection.fetchrow(query("gates", "answer"), token_id, gone)
@@ -207,7 +207,7 @@ class GateStore:
             for row in rows
         ]
 
-    async def seen(self, token_id: UUID) -> None:
+    async def record_sighting(self, token_id: UUID) -> None:
         """Record that the engine still waits at this gate."""
         await self._database.execute(query("gates", "seen"), token_id)
 

@@ -146,7 +146,7 @@ class Instances:
         row = await self._database.fetchrow(query("payloads", "is_known"), instance_uid, payload_hash)
         return row is not None and bool(row["known"])
 
-    async def known(self, instance_uid: UUID) -> InstanceFacts | None:
+    async def facts(self, instance_uid: UUID) -> InstanceFacts | None:
         """Return what the database knows about an instance."""
         return _correlation(await self._database.fetchrow(query("instances", "known"), instance_uid))
 

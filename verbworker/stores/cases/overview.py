@@ -133,7 +133,7 @@ class Overview:
             None if before is None else before.entry_id,
             limit,
         )
-        return [_listed(row) for row in rows]
+        return [_listed_of(row) for row in rows]
 
     async def counts(self, tenant_id: str) -> dict[Status, int]:
         """Return the number of entries per status; ended ones are counted among the newest only."""
@@ -160,7 +160,7 @@ class Overview:
         rows = await self._database.fetch(query("overview", "troubles"), tenant_id, strangers, engine_id, job_key, 1)
         return Trouble(**rows[0]) if rows else None
 
-    async def watched(self, entry_ids: Collection[UUID]) -> dict[UUID, int]:
+    async def count_events(self, entry_ids: Collection[UUID]) -> dict[UUID, int]:
         """Return the number of events of each of these entries."""
         rows = await self._database.fetch(query("overview", "watched"), list(entry_ids))
         return {row["entry_id"]: row["last_seq"] for row in rows}
@@ -185,7 +185,7 @@ class Overview:
         )
 
 
-def _listed(row: Row) -> Listed:
+def _listed_of(row: Row) -> Listed:
     status = Status(row["status"])
     return Listed(
         entry_id=row["entry_id"],

@@ -154,7 +154,7 @@ class Runbook:
     ) -> list[Closed]:
         """Close the token of one element instance; return nothing when none was open."""
         rows = await connection.fetch(query("runbook", "unpark"), engine_id, element_instance_key, closed_as)
-        return [replace(_closed(row), input_hash=row["input_hash"]) for row in rows]
+        return [replace(_closed_of(row), input_hash=row["input_hash"]) for row in rows]
 
     async def reopen_in(self, connection: Connection, token: ParkedToken) -> bool:
         """Reopen a wait whose end the engine forgot; False when it is open. Its other keys are closed."""
@@ -175,7 +175,7 @@ class Runbook:
         rows = await connection.fetch(
             query("runbook", "unpark_elements"), engine_id, instance_key, list(element_ids), closed_as
         )
-        return [_closed(row) for row in rows]
+        return [_closed_of(row) for row in rows]
 
     async def end_in(
         self,
@@ -298,7 +298,7 @@ class Runbook:
         rows = await self._database.fetch(query("runbook", "events"), entry_id, after, limit)
         return [_event(row) for row in rows]
 
-    async def moved(self, tenant_id: str, *, since: datetime | None) -> list[Moved]:
+    async def find_moves(self, tenant_id: str, *, since: datetime | None) -> list[Moved]:
         """Return a tenant's entries with events since a moment, or ever, latest last."""
         rows = await self._database.fetch(query("runbook", "moved"), tenant_id, since)
         return [Moved(row["entry_id"], row["sentence"], row["last_seq"], row["updated_at"]) for row in rows]
@@ -319,7 +319,7 @@ class Runbook:
         return ChainCheck(seen["entries"], seen["events"], {row["entry_id"]: row["seq"] for row in broken})
 
 
-def _closed(row: Row) -> Closed:
+def _closed_of(row: Row) -> Closed:
     return Closed(
         row["token_id"],
         row["entry_id"],

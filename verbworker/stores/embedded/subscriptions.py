@@ -92,7 +92,7 @@ class Subscriptions:
         place = letter.tenant_id, letter.name, letter.correlation_key
         return [Starting(**row) for row in await connection.fetch(query("subscriptions", "starting"), *place)]
 
-    async def buffered(
+    async def find_message(
         self, connection: Connection, kept: Kept, waits: Mapping[int, tuple[str, str]], taken: Sequence[int]
     ) -> Met | None:
         """Return the first of an instance's waits that has a buffered message, leaving out messages already taken."""

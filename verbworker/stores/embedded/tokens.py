@@ -42,7 +42,7 @@ class Kept:
     now: datetime | None = None
 
 
-def opened(opening: Opening, tenant_id: str, start_key: str | None = None) -> Kept:
+def new_instance(opening: Opening, tenant_id: str, start_key: str | None = None) -> Kept:
     """Return a new instance that is not stored yet."""
     place = opening.instance_key, opening.definition_key, opening.process_id, tenant_id
     return Kept(*place, start_key, b"", b"", revision=0, now=opening.now)
@@ -207,13 +207,13 @@ class Tokens:
     async def load_in(self, connection: Connection | Database, keys: list[int]) -> list[Kept | None]:
         """Return instances as seen by a transaction."""
         rows = await connection.fetch(query("tokens", "load"), keys)
-        found = {row["instance_key"]: _kept(row, row["now"]) for row in rows}
+        found = {row["instance_key"]: _kept_of(row, row["now"]) for row in rows}
         return [found.get(key) for key in keys]
 
     async def hold(self, connection: Connection, key: int) -> Kept | None:
         """Return one instance, locked until the transaction ends."""
         row = await connection.fetchrow(query("tokens", "load_locked"), key)
-        return None if row is None else _kept(row, row["now"])
+        return None if row is None else _kept_of(row, row["now"])
 
     async def save(self, changes: list[Change]) -> list[int]:
         """Save steps atomically; return each one's time in ms, or 0 if its instance or job has changed meanwhile."""
@@ -287,7 +287,7 @@ class Tokens:
     async def due_timers(self, connection: Connection, limit: int, *, but: Collection[int]) -> list[tuple[int, Kept]]:
         """Return due timers with their instances, locked until the transaction ends; busy instances are skipped."""
         rows = await connection.fetch(query("tokens", "due_timers"), limit, list(but))
-        return [(row["wait_key"], _kept(row, row["now"])) for row in rows]
+        return [(row["wait_key"], _kept_of(row, row["now"])) for row in rows]
 
     async def next_timer(self) -> float | None:
         """Return the seconds until the next timer is due; None when there is no timer."""
@@ -301,7 +301,7 @@ def _opening(row: Row | None) -> Opening | None:
     return Opening(row["number"] * KEYS_EACH, row["definition_key"], row["process_id"], row["version"], row["now"])
 
 
-def _kept(row: Row, now: datetime | None) -> Kept:
+def _kept_of(row: Row, now: datetime | None) -> Kept:
     return Kept(
         row["instance_key"],
         row["definition_key"],
@@ -324,7 +324,7 @@ def _activation(row: Row) -> Activation:
         row["retries"],
         row["headers"],
         row["activated_ms"],
-        _kept(row, None),
+        _kept_of(row, None),
     )
 
 

@@ -67,7 +67,7 @@ class Compensations:
         row = await self._database.fetchrow(query("compensations", "is_undone"), record.record_id)
         return row is not None and bool(row["undone"])
 
-    async def returned(self, instance_uid: UUID, job: Job) -> list[dict[str, Any]]:
+    async def variables_of(self, instance_uid: UUID, job: Job) -> list[dict[str, Any]]:
         """Return the variables each undo of a job set, in order; empty when the job found nothing to undo."""
         rows = await self._database.fetch(query("compensations", "returned"), instance_uid, job.key)
         return [json.loads(row["variables"]) for row in rows]

@@ -128,7 +128,7 @@ def text_of(values: Mapping[str, object]) -> str:
     return json.dumps(dict(values)) if values else _NOTHING
 
 
-def opened(row: Row, delivery: Delivery, owner: UUID) -> Claim:
+def new_claim(row: Row, delivery: Delivery, owner: UUID) -> Claim:
     """Return the claim on a frame that `open` created; fields missing in the row have a new frame's values."""
     return Claim(
         job_key=row["job_key"],
@@ -160,11 +160,11 @@ def mark_twins(claims: dict[int, Claim], deliveries: Iterable[Delivery]) -> dict
     if len(groups) == len(claims):
         return claims
     return claims | {
-        claim.job_key: claim for group in groups.values() if len(group) > 1 for claim in _marked(claims, group)
+        claim.job_key: claim for group in groups.values() if len(group) > 1 for claim in _mark_twins(claims, group)
     }
 
 
-def _marked(claims: Mapping[int, Claim], group: list[Delivery]) -> Iterator[Claim]:
+def _mark_twins(claims: Mapping[int, Claim], group: list[Delivery]) -> Iterator[Claim]:
     latest, *others = sorted(group, key=lambda one: (one.job.activated_ms, one.job.key), reverse=True)
     inputs = {latest.input_hash}
     for delivery in others:

@@ -19,7 +19,7 @@ from verbworker.stores.jobs.frame_rows import (
     claim_of,
     frame_of,
     mark_twins,
-    opened,
+    new_claim,
     opening,
     popping,
     pushing,
@@ -86,7 +86,7 @@ class Frames:
             *opening(ordered.values()),
             self._look_into_archive,
         )
-        made = {row["job_key"]: opened(row, ordered[row["job_key"]], self.owner) for row in rows}
+        made = {row["job_key"]: new_claim(row, ordered[row["job_key"]], self.owner) for row in rows}
         claims = mark_twins(made, ordered.values()) if len(made) > 1 else made
         return [claims.get(delivery.job.key) for delivery in deliveries]
 
@@ -142,12 +142,12 @@ class Frames:
 
     async def pop_completed(self, verdict: Verdict) -> bool:
         """Store a verdict (T5). False when the payload head moved on and the caller must merge first."""
-        return _popped(verdict, await self._pop.add(verdict))
+        return _require_claim(verdict, await self._pop.add(verdict))
 
     async def pop_completed_in(self, connection: Connection, verdict: Verdict) -> bool:
         """Store a verdict as the last statement of the verb's own transaction."""
         (popped,) = await self._pop_on(connection, [verdict])
-        return _popped(verdict, popped)
+        return _require_claim(verdict, popped)
 
     async def _pop_many(self, verdicts: list[Verdict]) -> list[bool | None]:
         # Correlation keys are rare: only they need a second statement, and therefore a transaction.
@@ -166,17 +166,17 @@ class Frames:
 
     async def pop_thrown(self, claim: Claim, thrown: Thrown) -> None:
         """Store a business verdict with its code (T5)."""
-        await self._fenced("pop_thrown", claim, thrown.code, thrown.message)
+        await self._run_fenced_query("pop_thrown", claim, thrown.code, thrown.message)
 
     async def pop_failed(self, claim: Claim, retry: Retry) -> int:
         """Record a failed run (T6) and return the retries left."""
         delay = timedelta(seconds=retry.delay)
-        return await self._fenced("pop_failed", claim, delay, retry.kind, retry.code, retry.message)
+        return await self._run_fenced_query("pop_failed", claim, delay, retry.kind, retry.code, retry.message)
 
     async def pop_yielded(self, claim: Claim, yielded: Yielded) -> int | None:
         """Hand a run back without spending a retry (T14). None when that has happened too often."""
         try:
-            return await self._fenced(
+            return await self._run_fenced_query(
                 "pop_yielded",
                 claim,
                 timedelta(seconds=yielded.delay),
@@ -193,9 +193,9 @@ class Frames:
 
     async def pop_incident(self, claim: Claim, incident: Incident) -> None:
         """Stop a run for a person (T7)."""
-        await self._fenced("pop_incident", claim, incident.kind, incident.code, incident.message)
+        await self._run_fenced_query("pop_incident", claim, incident.kind, incident.code, incident.message)
 
-    async def _fenced(self, name: str, claim: Claim, *args: object) -> int:
+    async def _run_fenced_query(self, name: str, claim: Claim, *args: object) -> int:
         row = await self._database.fetchrow(
             query("frames", name), self.engine_id, claim.job_key, claim.owner, claim.epoch, *args
         )
@@ -223,7 +223,7 @@ class Frames:
         )
         return None if row is None else row["epoch"]
 
-    async def reported(self, job_key: int, epoch: int) -> None:
+    async def record_report(self, job_key: int, epoch: int) -> None:
         """Record that the engine accepted our report of this epoch (T10)."""
         await self._database.execute(query("frames", "reported"), self.engine_id, job_key, epoch, self.owner)
 
@@ -250,7 +250,7 @@ class Frames:
             raise
         return 0
 
-    async def unacknowledged(self, *, older_than: timedelta, hold: timedelta, limit: int) -> list[Unacknowledged]:
+    async def claim_unsent(self, *, older_than: timedelta, hold: timedelta, limit: int) -> list[Unacknowledged]:
         """Return verdicts to send again; no other caller gets them for `hold`."""
         rows = await self._database.fetch(query("frames", "relay"), self.engine_id, older_than, hold, limit)
         return [unacknowledged_of(row) for row in rows]
@@ -327,7 +327,7 @@ class Frames:
         await self._database.execute(query("frames", "boot"), self.owner, name, host, pid)
 
 
-def _popped(verdict: Verdict, answer: bool | None) -> bool:
+def _require_claim(verdict: Verdict, answer: bool | None) -> bool:
     if answer is None:
         raise Fenced(f"job {verdict.claim.job_key} was claimed by another worker")
     return answer

@@ -111,7 +111,7 @@ class DeadLetters:
                 resolved = await self._resolve(connection, letter_id, "redelivered", by, reason)
                 assert resolved, "a message that is dead has an open letter"
                 return letter
-        raise await self._decided(letter_id, tenant_id)
+        raise await self._conflict(letter_id, tenant_id)
 
     async def discard(self, letter_id: UUID, tenant_id: str, *, by: str, reason: str) -> DeadLetter:
         """Give up on a message for good, once; `RequestConflict` reports who decided otherwise and when."""
@@ -122,13 +122,13 @@ class DeadLetters:
                 await connection.fetchval(query("dead_letters", "discard"), *args)
             if await self._resolve(connection, letter_id, "discarded", by, reason):
                 return letter
-        raise await self._decided(letter_id, tenant_id)
+        raise await self._conflict(letter_id, tenant_id)
 
     async def _resolve(self, connection: Connection, letter_id: UUID, state: str, by: str, reason: str) -> bool:
         done = await connection.fetchval(query("dead_letters", "resolve"), letter_id, state, by, reason)
         return done is not None
 
-    async def _decided(self, letter_id: UUID, tenant_id: str) -> RequestConflict:
+    async def _conflict(self, letter_id: UUID, tenant_id: str) -> RequestConflict:
         letter = await self.read(letter_id, tenant_id)
         return RequestConflict(
             f"the letter was {letter.state} before, by {letter.resolved_by}"

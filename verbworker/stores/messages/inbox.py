@@ -130,11 +130,11 @@ class Inbox:
 
     async def aim(self, claimed: Claimed, instance_uid: UUID) -> bool:
         """Record the instance a message is for, before the engine receives it; False when the claim is lost."""
-        return await self._fenced("aim", claimed, instance_uid)
+        return await self._run_fenced_query("aim", claimed, instance_uid)
 
-    async def sent(self, claimed: Claimed, *, slack: timedelta = SLACK) -> bool:
+    async def record_send(self, claimed: Claimed, *, slack: timedelta = SLACK) -> bool:
         """Record that the engine has it; False when a case has already read it."""
-        return await self._fenced("sent", claimed, slack)
+        return await self._run_fenced_query("sent", claimed, slack)
 
     async def postpone(self, claimed: Claimed, *, by: timedelta, reason: str) -> None:
         """Retry later, and record why."""
@@ -172,9 +172,13 @@ class Inbox:
         entry_id = await connection.fetchval(query("inbox", "entry_of"), instance_uid)
         if entry_id is not None:
             await self._runbook.append_in(
-                connection, entry_id, Kind.MESSAGE_RECEIVED, once=f"message:{row['message_id']}", detail=_told(row)
+                connection,
+                entry_id,
+                Kind.MESSAGE_RECEIVED,
+                once=f"message:{row['message_id']}",
+                detail=_details_of(row),
             )
-        return _received(row)
+        return _message_of(row)
 
     async def has_ended_in(
         self, connection: Connection, instance_uid: UUID, message_name: str, ended: EndedWait
@@ -197,9 +201,9 @@ class Inbox:
         """Record that the engine again has a message it had forgotten."""
         await self._database.execute(query("inbox", "resent"), claimed.tenant_id, claimed.message_id)
 
-    async def received(self, instance_uid: UUID) -> list[ReceivedMessage]:
+    async def messages_of(self, instance_uid: UUID) -> list[ReceivedMessage]:
         """Return the messages an instance has read, in that order."""
-        return [_received(row) for row in await self._database.fetch(query("inbox", "received"), instance_uid)]
+        return [_message_of(row) for row in await self._database.fetch(query("inbox", "received"), instance_uid)]
 
     async def backlog(self) -> tuple[int, float]:
         """Return how many messages wait for delivery, and for how many seconds the oldest has."""
@@ -207,14 +211,14 @@ class Inbox:
         assert row is not None
         return row["waiting"], row["oldest"] or 0.0
 
-    async def _fenced(self, name: str, claimed: Claimed, value: object) -> bool:
+    async def _run_fenced_query(self, name: str, claimed: Claimed, value: object) -> bool:
         return await self._database.fetchrow(query("inbox", name), *self._key(claimed), value) is not None
 
     def _key(self, claimed: Claimed) -> tuple[object, ...]:
         return claimed.tenant_id, claimed.message_id, self._owner, claimed.generation
 
 
-def _received(row: Row) -> ReceivedMessage:
+def _message_of(row: Row) -> ReceivedMessage:
     payload = row["payload"]
     return ReceivedMessage(
         name=row["message_name"],
@@ -225,7 +229,7 @@ def _received(row: Row) -> ReceivedMessage:
     )
 
 
-def _told(row: Row) -> dict[str, Any]:
+def _details_of(row: Row) -> dict[str, Any]:
     """Return a message's details for the runbook: everything needed to find it, nothing of its payload."""
     names = ("message_name", "message_id", "correlation_key", "correlation_id", "causation_id", "traceparent")
     return {name: row[name] for name in names if row[name] is not None} | {

@@ -15,11 +15,11 @@ class Limit:
         """Start at the ceiling: a healthy engine needs no warm-up."""
         return cls(ceiling, float(ceiling))
 
-    def granted(self) -> int:
+    def whole(self) -> int:
         """Return the limit as a whole number."""
         return max(1, int(self.value))
 
-    def raised(self, jobs: int) -> "Limit":
+    def increase(self, jobs: int) -> "Limit":
         """Return the limit after `jobs` were taken without complaint: about one more per full round."""
         return replace(self, value=min(float(self.ceiling), self.value + jobs / max(self.value, 1.0)))
 

@@ -27,7 +27,7 @@ class Relay:
 
     async def sweep(self) -> int:
         """Send each due verdict once and return how many the engine accepted."""
-        due = await self._frames.unacknowledged(older_than=self._every, hold=self._every * 3, limit=_BATCH)
+        due = await self._frames.claim_unsent(older_than=self._every, hold=self._every * 3, limit=_BATCH)
         return sum(await self.service.for_each(due, _CONCURRENT_CALLS, self._send))
 
     async def _send(self, frame: Unacknowledged) -> bool:

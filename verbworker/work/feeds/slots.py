@@ -76,12 +76,12 @@ class Slots:
     @property
     def free(self) -> int:
         """Return how many more jobs may be requested now."""
-        return max(0, self._limit.granted() - self._reserved - self._assigned)
+        return max(0, self._limit.whole() - self._reserved - self._assigned)
 
     @property
     def room(self) -> int:
         """Return how many slots no job works in: free ones and those reserved by requests for jobs."""
-        return self._limit.granted() - self._assigned
+        return self._limit.whole() - self._assigned
 
     async def reserve(self, *, most: int, patience: float = 0.0) -> Reservation:
         """Reserve up to `most` slots: wait for the first, and up to `patience` seconds for a third of them.
@@ -89,7 +89,7 @@ class Slots:
         One request for many jobs costs the engine hardly more than one for a single job.
         """
         await self._until(1)
-        worth = min(most, max(1, self._limit.granted() // 3))
+        worth = min(most, max(1, self._limit.whole() // 3))
         if self.free < worth and patience > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience):
@@ -106,7 +106,7 @@ class Slots:
 
     def praise(self, jobs: int) -> None:
         """Raise the limit: the engine delivered `jobs` without complaint."""
-        self._adapt(self._limit.raised(jobs))
+        self._adapt(self._limit.increase(jobs))
 
     def blame(self) -> None:
         """Cut the limit: the engine asked for less."""
@@ -114,7 +114,7 @@ class Slots:
 
     def _adapt(self, limit: Limit) -> None:
         self._limit = limit
-        self._gauge.set(limit.granted())
+        self._gauge.set(limit.whole())
         self._wake()
 
     def _change(self, *, reserved: int = 0, assigned: int = 0) -> None:

@@ -75,16 +75,16 @@ class Teller:
         try:
             await self._engine.complete(untold.job_key, {})
         except JobGone:
-            return await self._answered(untold, gone=True)
+            return await self._record_answer(untold, gone=True)
         except EngineError as error:
             self._say("decision not told yet", untold.job_key, error)
             await self._postpone(untold)
             return None
-        return await self._answered(untold, gone=False)
+        return await self._record_answer(untold, gone=False)
 
-    async def _answered(self, untold: Untold, *, gone: bool) -> str | None:
+    async def _record_answer(self, untold: Untold, *, gone: bool) -> str | None:
         try:
-            return await self._book.answered(untold.token_id, gone=gone)
+            return await self._book.record_answer(untold.token_id, gone=gone)
         except StoreError as error:
             # The relay sends it once more, and learns that the task is gone.
             self._say("answer not noted", untold.job_key, error)
@@ -116,7 +116,7 @@ class Teller:
             # A job that is not active is alive as well: its next delivery is due.
             _log.debug("gate not probed", extra={"job_key": gate.job_key, "reason": str(error)})
         else:
-            await self._book.seen(gate.token_id)
+            await self._book.record_sighting(gate.token_id)
         return True
 
     async def _close(self, gate: Silent) -> None:

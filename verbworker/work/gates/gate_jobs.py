@@ -93,10 +93,10 @@ class GateJobs:
     async def _serve(self, job: Job) -> None:
         luggage = JobVariables.of(job)
         uid = luggage.instance_uid
-        instance = None if uid is None else await self._instances.known(uid)
+        instance = None if uid is None else await self._instances.facts(uid)
         try:
             known, instance_uid = correlate(job, luggage, await self._identity.admit(job, luggage, instance))
-            await self._identity.refuse_ended(job, known)
+            await self._identity.refuse_after_end(job, known)
         except DuplicateInstance:
             return
         except PermanentContract as error:
@@ -106,7 +106,7 @@ class GateJobs:
         if workflow is None or workflow.process != job.process_id:
             _log.warning("a gate of a verb unknown here", extra={"job_key": job.key, "verb": known.verb})
             return await self._extend(job, job.timeout_ms)
-        waits = await self._deployed(job.process_definition_key)
+        waits = await self._waits_of(job.process_definition_key)
         token = self._token(job, known, instance_uid, self._gate(job, workflow, waits))
         ends = due(waits, job.element_id, job.variables, datetime.now(UTC))
         await self._park(job, replace(token, due=ends, input_hash=luggage.hash))
@@ -119,7 +119,7 @@ class GateJobs:
         named = waits[job.element_id].gate if job.element_id in waits else None
         return Gate(named or f"Update_{job.element_id}", job.element_id)
 
-    async def _deployed(self, definition_key: int) -> Waits:
+    async def _waits_of(self, definition_key: int) -> Waits:
         """Return the waits of the process; empty if the model was not deployed by us."""
         if definition_key not in self._waits:
             deployment = await self._deployments.find(definition_key)

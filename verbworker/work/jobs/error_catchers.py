@@ -52,7 +52,7 @@ class ErrorCatchers:
                 return self._known[key]
             try:
                 found = await self._look_up(key, job.process_id)
-                if found is None and len(asked := await self._deployments.requested(job.process_id)) == 1:
+                if found is None and len(asked := await self._deployments.find_requests(job.process_id)) == 1:
                     return asked[0]  # the engine has the model, but its deployer has not received the answer yet
             except (StoreUnavailable, StoreConflict, EngineUnavailable):
                 give_up = None

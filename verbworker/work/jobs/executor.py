@@ -224,14 +224,14 @@ class Executor:
                     return admitted
                 claim = admitted
             if claim.instance is not None:
-                await self._identity.refuse_ended(job, claim.instance)
+                await self._identity.refuse_after_end(job, claim.instance)
             head = None
             if claim.input_known and not claim.input_is_head and luggage.instance_uid is not None:
                 head = (await payloads.head(self._databases.control, luggage.instance_uid)).content
             entered = enter(job, luggage, claim, self._registry, ring=self._ring, head=head, terms=terms)
             await self._terms.check(job, luggage, entered.instance)
             _within_schedule(claim, policy)
-            entered = await self._informed(entered)
+            entered = await self._add_inputs(entered)
             if entered.verb.mode is Mode.TRANSACTIONAL:
                 return await self._transactional.run(entered, claim, life, policy)
             return await self._run_external(entered, claim, life, policy)
@@ -251,7 +251,7 @@ class Executor:
             )
             return await self._error_catchers.judge(job, failed) if isinstance(failed, Thrown) else failed
 
-    async def _informed(self, entered: AdmittedJob) -> AdmittedJob:
+    async def _add_inputs(self, entered: AdmittedJob) -> AdmittedJob:
         """Return the job with its decisions and messages; runs no statement for processes that have neither."""
         gates, messages = bool(entered.workflow.gates), bool(entered.workflow.messages)
         if not gates and not messages:
@@ -311,7 +311,7 @@ class Executor:
                 return await write()
             except (StoreUnavailable, StoreConflict):
                 await asyncio.sleep(backoff(failures, random.random()))
-            if await self._popping.settled(claim) is not FrameState.STARTED:
+            if await self._popping.find_state(claim) is not FrameState.STARTED:
                 return True
         raise AssertionError("counting never ends")
 

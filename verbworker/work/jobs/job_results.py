@@ -38,7 +38,7 @@ class JobResults:
             await self._insist(lambda: self._send(job_key, verdict))
         except JobGone:
             # Completed by our twin, or cancelled: both look the same and neither leaves anything to do.
-            return self._settled(job_key, command, "gone")
+            return self._settle(job_key, command, "gone")
         except JobNotActive as error:
             await self._unusual(job_key, command, "not active", str(error))
         except EngineUnavailable as error:
@@ -47,7 +47,7 @@ class JobResults:
             _log.error("the engine refuses a verdict", extra={"job_key": job_key, "reason": str(error)})
             await self._unusual(job_key, command, "refused", str(error))
         else:
-            return self._settled(job_key, command, "ok")
+            return self._settle(job_key, command, "ok")
         return False
 
     async def _send(self, job_key: int, verdict: Verdict) -> None:
@@ -56,7 +56,7 @@ class JobResults:
         else:
             await self._engine.throw(job_key, code=verdict.code, message=verdict.message)
 
-    def _settled(self, job_key: int, command: str, answer: str) -> bool:
+    def _settle(self, job_key: int, command: str, answer: str) -> bool:
         metrics.ANSWERS.labels(command, answer).inc()
         self._frames.acknowledge(job_key, answer)
         return True
@@ -96,7 +96,7 @@ class JobResults:
             if not await self._insist(send):
                 return
             metrics.ANSWERS.labels("fail", "ok").inc()
-            await self._frames.reported(job_key, epoch)
+            await self._frames.record_report(job_key, epoch)
         except JobGone:
             # The sweep closes the frame, and checks whether its instance has ended as well.
             metrics.ANSWERS.labels("fail", "gone").inc()

@@ -39,7 +39,7 @@ class VerbRun:
     ) -> object:
         """Call the verb and return its answer. A job that has been stopped starts nothing."""
         if life.ended is not None:
-            raise _interrupted(life.ended, entered, begun=False)
+            raise _stop_error(life.ended, entered, begun=False)
         call = _call(entered, claim, limit, connection)
         scope = asyncio.timeout(limit.total_seconds())
         try:
@@ -48,7 +48,7 @@ class VerbRun:
                     return await self._ask_and_act(entered, claim, call)
         except TimeoutError as error:
             if life.ended is not None:
-                raise _interrupted(life.ended, entered, begun=True) from error
+                raise _stop_error(life.ended, entered, begun=True) from error
             if scope.expired() and entered.verb.mode is Mode.EXTERNAL:
                 raise OutcomeUnknown("the verb did not end within its time", code="Timeout") from error
             raise
@@ -140,7 +140,7 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _interrupted(reason: StopReason, entered: AdmittedJob, *, begun: bool) -> VerbworkerError:
+def _stop_error(reason: StopReason, entered: AdmittedJob, *, begun: bool) -> VerbworkerError:
     match reason:
         case StopReason.LOST:
             return Fenced("another worker claimed the job while the verb ran")

@@ -80,11 +80,11 @@ class StepGuard:
         known whether the step may run.
         """
         place = await self._place_of(job)
-        if not claim.may_have_twin and not _may_be_visited(place, claim):
+        if not claim.may_have_twin and not _may_be_revisit(place, claim):
             return claim
         twins = await self._steps.twins(job, instance_uid, input_hash, is_once=place.is_once)
         if place.is_shared:
-            await self._check_shared(job, claim, twins, is_known=place.is_known)
+            await self._check_twins(job, claim, twins, is_known=place.is_known)
             return claim
         pinned = claim.instance.instance_key if claim.instance is not None else None
         if pinned not in (None, job.process_instance_key):
@@ -96,7 +96,7 @@ class StepGuard:
             if not _is_other_visit(place, twin):
                 return await self.repeat(job, claim, twin)
         if completed:
-            await self._check_visited(job, claim, completed[0])
+            await self._check_revisit(job, claim, completed[0])
         stopped = [twin for twin in twins if twin.state is not FrameState.COMPLETED]
         _check_late(job, claim, stopped, job.process_instance_key)
         for twin in sorted(stopped, key=lambda twin: twin.keyed_at, reverse=True):
@@ -142,7 +142,7 @@ class StepGuard:
         )
         return replace(claim, idempotency_key=key, follows_twin=twin.runs > 0)
 
-    async def _check_shared(self, job: Job, claim: Claim, twins: list[Twin], *, is_known: bool) -> None:
+    async def _check_twins(self, job: Job, claim: Claim, twins: list[Twin], *, is_known: bool) -> None:
         """Hold a job whose element can hold two tokens, unless it is certainly another token's or a person released it.
 
         For a model that is not recorded nothing is certain.
@@ -159,7 +159,7 @@ class StepGuard:
                     code="StepAmbiguous",
                 )
 
-    async def _check_visited(self, job: Job, claim: Claim, twin: Twin) -> None:
+    async def _check_revisit(self, job: Job, claim: Claim, twin: Twin) -> None:
         """Hold a job whose input is what its step produced before, unless a person released it.
 
         A person moved the token back in the engine, or the engine lost records and then took another path.
@@ -183,7 +183,7 @@ class StepGuard:
         return self._models.get(key, {}).get(job.element_id, _UNKNOWN)
 
 
-def _may_be_visited(place: _Place, claim: Claim) -> bool:
+def _may_be_revisit(place: _Place, claim: Claim) -> bool:
     """Return whether a job with the payload of record may belong to an element that was entered before.
 
     Only another branch's write can bring that payload to a completed step; otherwise the archive is not read.

@@ -15,7 +15,7 @@ from verbworker.job.frame import Claim, FrameState
 from verbworker.job.outcome import Completed
 from verbworker.payload.boundary import AdmittedJob, afresh, variables_of
 from verbworker.retrying import backoff
-from verbworker.stores.database import Connection, Database, keyed
+from verbworker.stores.database import Connection, Database, plan_by_key
 from verbworker.stores.guarded_connection import GuardedConnection
 from verbworker.stores.jobs.frames import Frames
 from verbworker.work.feeds.leases import RunningJob
@@ -54,18 +54,18 @@ class Transactional:
                     db = GuardedConnection(connection)
                     answer = await self._performance.perform(entered, claim, life, limit, db)
                     reach(Point.PERFORMED)
-                    await keyed(connection)
+                    await plan_by_key(connection)
                     completed = await self._popping.pop_in(connection, entered, claim, answer)
                     wake = await self._move(connection, claim, completed)
-                return self._committed(life, completed, wake)
+                return self._wake(life, completed, wake)
             except StoreConflict:
                 continue
             except StoreUnavailable:
                 # The commit may have happened. Looking is the only way to know.
-                state = await self._popping.settled(claim)
+                state = await self._popping.find_state(claim)
                 metrics.AMBIGUOUS.labels(entered.verb.name, state.value).inc()
                 if state is FrameState.COMPLETED and completed is not None:
-                    return self._committed(life, completed, wake)
+                    return self._wake(life, completed, wake)
         raise StoreConflict("the verb's transaction collided with others again and again")
 
     async def _move(self, connection: Connection, claim: Claim, completed: Completed) -> Callable[[], None] | None:
@@ -80,7 +80,7 @@ class Transactional:
         await self._frames.acknowledge_in(connection, {claim.job_key: "ok"})
         return wake
 
-    def _committed(self, life: RunningJob, completed: Completed, wake: Callable[[], None] | None) -> Completed:
+    def _wake(self, life: RunningJob, completed: Completed, wake: Callable[[], None] | None) -> Completed:
         if wake is not None:
             life.is_told = True
             wake()

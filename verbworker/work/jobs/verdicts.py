@@ -45,7 +45,7 @@ class Verdicts:
         metrics.MERGES.labels(entered.verb.name).inc()
         return completed
 
-    async def settled(self, claim: Claim) -> FrameState:
+    async def find_state(self, claim: Claim) -> FrameState:
         """Return the state that our last write left, as soon as the database answers again."""
         for failures in count():
             try:

@@ -36,7 +36,7 @@ class Bridge:
 
     def desks(self) -> list[JobHandler]:
         """Return the handlers of all listeners except the last one, which ends an entry."""
-        served = {UNPARK: self.unpark, FIRED: self.fired, START: self.start}
+        served = {UNPARK: self.unpark, FIRED: self.record_boundary, START: self.start}
         parking = ListenerKind(PARK, self._reception, self.park, variables=with_texts(self._registry))
         return [parking, *(ListenerKind(kind, self._reception, act) for kind, act in served.items())]
 
@@ -84,7 +84,7 @@ class Bridge:
         await self._append(connection, visit, Kind.RESUMED, detail, again=is_told)
         return True
 
-    async def fired(self, connection: Connection, visit: ListenerVisit) -> bool:
+    async def record_boundary(self, connection: Connection, visit: ListenerVisit) -> bool:
         """Record that a boundary event has fired; an interrupting one ends every wait inside its activity."""
         waits = await self._waits(visit)
         element_id = visit.job.element_id

@@ -124,10 +124,10 @@ class CompensationJobs:
         job = walk.job
         luggage = JobVariables.of(job)
         uid = luggage.instance_uid
-        known = None if uid is None else await self._instances.known(uid)
+        known = None if uid is None else await self._instances.facts(uid)
         try:
             instance, uid = correlate(job, luggage, await self._identity.admit(job, luggage, known))
-            await self._identity.refuse_ended(job, instance)
+            await self._identity.refuse_after_end(job, instance)
         except DuplicateInstance:
             return True
         workflow = owner(job, instance, self._registry)
@@ -175,7 +175,7 @@ class CompensationJobs:
 
     async def _variables(self, job: Job, uid: UUID, instance: InstanceFacts, workflow: WorkflowVerb) -> Variables:
         """Return the payload as the undos left it, and the flags they set; empty if nothing was undone."""
-        returned = await self._records.returned(uid, job)
+        returned = await self._records.variables_of(uid, job)
         if not returned:
             return {}
         head = await payloads.head(self._databases.control, uid)

@@ -120,7 +120,7 @@ class ListenerJobs:
     async def _settle(self, job: Job, luggage: JobVariables, act: Act) -> bool:
         """Act on a job; return False if the engine must not continue because of it. Raises `DuplicateInstance`."""
         uid = luggage.instance_uid
-        known = None if uid is None else await self._instances.known(uid)
+        known = None if uid is None else await self._instances.facts(uid)
         _, uid = correlate(job, luggage, await self._identity.admit(job, luggage, known))
         async with self._database.transaction() as connection:
             instance = await self._instances.hold_in(connection, uid)
@@ -134,7 +134,7 @@ class ListenerJobs:
         # not have received that its last job was done.
         await self._identity.admit(job, luggage, instance)
         if job.type != COMPLETE:
-            await self._identity.refuse_ended(job, instance)
+            await self._identity.refuse_after_end(job, instance)
         return True
 
     # ---- stopping a job -------------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ class MessageDelivery:
             await self._wait(claimed, str(error), cap=_SLOWEST_SEND)
         else:
             metrics.MESSAGES.labels("published").inc()
-            await self._inbox.sent(claimed, slack=self._slack)
+            await self._inbox.record_send(claimed, slack=self._slack)
             _log.info("message published", extra=_who(claimed))
 
     async def _send_again(self, claimed: Claimed) -> None:

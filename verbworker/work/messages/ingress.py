@@ -139,7 +139,7 @@ class MessageCounter:
         if key is None:
             why = Undeliverable(Burial.NO_CASE, "its case does not wait for it now", found.entry_id)
             return await self._bury(claimed, why)
-        await self._inbox.sent(claimed)
+        await self._inbox.record_send(claimed)
         return _DELIVERED
 
     async def _bury(self, claimed: Claimed, why: Undeliverable) -> Answered:

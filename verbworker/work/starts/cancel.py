@@ -58,7 +58,7 @@ class Cancellation:
         ended = await self._entry(entry_id, tenant_id)
         is_repeat = ended.status is Status.CANCELLED and asked == {"by": by, "reason": reason}
         if not is_open and not is_repeat:
-            raise RequestConflict(_told(ended, asked))
+            raise RequestConflict(_describe_end(ended, asked))
         return ended
 
     async def carry_out(self, entry_id: UUID) -> bool:
@@ -131,7 +131,7 @@ class Cancellation:
         return entry
 
 
-def _told(entry: Entry, asked: Mapping[str, Any] | None) -> str:
+def _describe_end(entry: Entry, asked: Mapping[str, Any] | None) -> str:
     at = "" if entry.ended_at is None else f" at {entry.ended_at:%Y-%m-%d %H:%M:%S} UTC"
     by = (
         ""

@@ -75,7 +75,7 @@ class Direct:
         except StoreUnavailable:
             raise  # how it ended is unknown; repeating the same request key finds out
         except Exception as error:
-            await self._failed(verb, taken, error)
+            await self._record_failure(verb, taken, error)
 
     async def _transactional(
         self, verb: Verb, taken: DirectRun, case: BaseModel, tenant_id: str, limit: timedelta
@@ -110,7 +110,7 @@ class Direct:
         detail = {"result": "ok", "outcome": result.outcome}
         await self._runbook.end_in(connection, taken.entry_id, outcome=outcome, detail=detail)
 
-    async def _failed(self, verb: Verb, taken: DirectRun, error: Exception) -> None:
+    async def _record_failure(self, verb: Verb, taken: DirectRun, error: Exception) -> None:
         policy = self._registry.policy_of(verb)
         failed = classify(error, verb, policy, attempt=1, retries_left=1, jitter=random.random())
         kind = (

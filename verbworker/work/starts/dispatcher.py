@@ -70,7 +70,7 @@ class Dispatcher:
     async def drain(self) -> int:
         """Send each due request to the engine once; return how many there were."""
         due = await self._dispatches.claim(_AT_ONCE, patience=_PATIENCE)
-        if len(due) < 2 or not await self._are_started(due):
+        if len(due) < 2 or not await self._start_together(due):
             await self.service.for_each(due, _AT_ONCE, self.start)
         return len(due)
 
@@ -102,7 +102,7 @@ class Dispatcher:
 
     # ---- an engine in our own database ---------------------------------------------------------------------------
 
-    async def _are_started(self, due: Sequence[Dispatch]) -> bool:
+    async def _start_together(self, due: Sequence[Dispatch]) -> bool:
         """Start several requests in one commit; return False if each has to be tried alone."""
         if self._shared is None:
             return False

@@ -76,7 +76,7 @@ class InstanceIdentity:
             if known.instance_key == job.process_instance_key:
                 return await self._admit_own(job, known)
             if known.has_ended:
-                return await self._admit_ended(job, known, uid)
+                return await self._admit_after_end(job, known, uid)
             if known.instance_key is None:
                 if await self._instances.pin_to(uid, job, luggage.hash):
                     return replace(
@@ -87,10 +87,10 @@ class InstanceIdentity:
                     )
             elif not await self._adopt(job, luggage, known, known.instance_key, uid):
                 return known
-            known = await self._instances.known(uid)
+            known = await self._instances.facts(uid)
         raise TransientInfrastructure("the instance is being pinned by others again and again", code="PinContended")
 
-    async def refuse_ended(self, job: Job, known: InstanceFacts) -> None:
+    async def refuse_after_end(self, job: Job, known: InstanceFacts) -> None:
         """Cancel the instance of a job whose entry has ended: the engine forgot its end. Raises `DuplicateInstance`.
 
         Not for the job that ends an instance: it is redelivered if the engine did not receive its completion. A late
@@ -108,7 +108,7 @@ class InstanceIdentity:
             await self._refuse(job, known)
         return known
 
-    async def _admit_ended(self, job: Job, known: InstanceFacts, uid: UUID) -> InstanceFacts:
+    async def _admit_after_end(self, job: Job, known: InstanceFacts, uid: UUID) -> InstanceFacts:
         """Cancel a second instance of an entry that has ended, unless its identity may be forged."""
         if known.instance_key is None or await self._is_doubtful(uid) or not await self._is_alive(known.instance_key):
             await self._refuse(job, known)

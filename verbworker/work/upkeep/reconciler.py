@@ -65,7 +65,7 @@ class Reconciler:
 
         Not immediately: a broker that lost its last records may bring it back under another key, to be adopted.
         """
-        known = await self._instances.known(instance_uid)
+        known = await self._instances.facts(instance_uid)
         if known is None or known.has_ended or known.instance_key is None:
             return
         if not await self._engine.alive(known.instance_key):

@@ -90,7 +90,7 @@ class StallDetector:
         key = still.instance_key
         if key is None and still.engine_id:
             so_far = _so_far(still, await self._stalls.last_step(still.entry_id))
-            words = f"{so_far}; {_called(version)} lost the instance and gave its key to another instance"
+            words = f"{so_far}; {_name_engine(version)} lost the instance and gave its key to another instance"
             return words, lost_remedy(version)
         if key is None:
             words = f"the process that performed it has been silent since {_moment(still.since)}"
@@ -98,7 +98,7 @@ class StallDetector:
         if still.kind is StallKind.JOB:
             return await self._explain_job(still, key, version)
         late = f"the retry of {still.what}" if still.kind is StallKind.BACKOFF else f"the timer at '{still.what}'"
-        words = f"{late} was due at {_moment(still.since)}, and {_called(version)} has not come to it"
+        words = f"{late} was due at {_moment(still.since)}, and {_name_engine(version)} has not come to it"
         remedy = overdue_remedy(version, key)
         if still.kind is StallKind.BACKOFF and not isinstance(self._engine, SameDatabase):
             # A release restores the job's retries; over gRPC a person who knows the incident's key must resolve it.
@@ -108,7 +108,7 @@ class StallDetector:
     async def _explain_job(self, still: Standstill, key: int, version: str) -> tuple[str, str]:
         so_far = _so_far(still, await self._stalls.last_step(still.entry_id))
         if not await self._engine.alive(key):
-            words = f"{so_far}; {_called(version)} has no instance {key} any more"
+            words = f"{so_far}; {_name_engine(version)} has no instance {key} any more"
             return words, "wait for the reconciler, which ends the entry, or cancel it: verbworker runbook cancel"
         if isinstance(self._engine, SameDatabase):
             held = await self._stalls.in_engine(key)
@@ -121,7 +121,7 @@ class StallDetector:
                 f"{remedy}, or cancel it: verbworker runbook cancel",
             )
         words = (
-            f"{so_far}; {_called(version)} says that the instance {key} is alive, and hands out no job of it: most"
+            f"{so_far}; {_name_engine(version)} says that the instance {key} is alive, and hands out no job of it: most"
             " likely it handed one out whose worker died, and lost its timeout"
         )
         return words, stall_remedy(version, key)
@@ -139,7 +139,7 @@ def _so_far(still: Standstill, last: LastStep | None) -> str:
     return f"{last.verb} was done at {_moment(last.at)}, and nothing came after it"
 
 
-def _called(version: str) -> str:
+def _name_engine(version: str) -> str:
     return f"Zeebe {version}" if version[:1].isdigit() else f"the engine ({version})"
 
 

@@ -142,7 +142,7 @@ class Sweep:
         metrics.SWEPT.labels(frame.verb, step.value if answer is SweepAnswer.OK else answer.value).inc()
         match answer:
             case SweepAnswer.OK:
-                await self._frames.reported(frame.job_key, frame.epoch)
+                await self._frames.record_report(frame.job_key, frame.epoch)
                 if step in (FrameStep.REPORT_RETRY, FrameStep.REPORT_INCIDENT):
                     await self._leases.note(one, step)
             case SweepAnswer.GONE:
@@ -151,7 +151,7 @@ class Sweep:
                     gone.add(frame.instance_uid)
             case SweepAnswer.NOT_ACTIVE if step not in (FrameStep.CLAIM_AGAIN, FrameStep.REPORT_RETRY):
                 # The engine accepted the incident from a worker that died before it could record that.
-                await self._frames.reported(frame.job_key, frame.epoch)
+                await self._frames.record_report(frame.job_key, frame.epoch)
             case SweepAnswer.NOT_ACTIVE:
                 await self._leases.postpone(one, _NOT_ACTIVE)
             case SweepAnswer.AWAY:
