@@ -104,7 +104,7 @@ GUARDS: dict[str, Guard] = {
     # A worker that lost its lease cannot put its answer down.
     "fence": Guard(
         "verbworker.stores.jobs.frames",
-        "_popped",
+        "_require_claim",
         _take_for_stored,
         engine="embedded",
         faults=frozenset({"stop", "network"}),

@@ -171,7 +171,7 @@ _fail = JobResults._fail
 async def reports_before_it_sends(
     self: Any, job_key: int, epoch: int, retries: int, delay: float, message: str, *, sure: Callable[[], bool]
 ) -> None:
-    await self._frames.reported(job_key, epoch)
+    await self._frames.record_report(job_key, epoch)
     if sure():
         try:
             await self._engine.fail(job_key, retries=retries, message=message, backoff_ms=int(delay * 1000))
