@@ -43,4 +43,6 @@ def _unguarded(scope: Scope) -> Iterator[FlowNode]:
 
 
 def _starts_by_timer(node: FlowNode) -> bool:
-    return node.scope is not None and any(isinstance(inner.event, Timer) for inner in node.scope.nodes)
+    return node.scope is not None and any(
+        inner.kind is NodeKind.START_EVENT and isinstance(inner.event, Timer) for inner in node.scope.nodes
+    )
