@@ -34,7 +34,31 @@ def expand(argument: str) -> Iterator[str]:
 
 def matches(path: str, wanted: str) -> bool:
     """Return whether a relative path matches a pattern; `**` matches any number of folders."""
-    return _expression(wanted).fullmatch(path) is not None
+    return compile_pattern(wanted).fullmatch(path) is not None
+
+
+@cache
+def compile_pattern(wanted: str) -> Pattern[str]:
+    """Translate a pattern into a regular expression, or raise NoMatch if it is invalid."""
+    parts = []
+    at = 0
+    while at < len(wanted):
+        if wanted.startswith("**/", at):
+            parts.append("(?:[^/]+/)*")
+            at += 3
+        elif wanted.startswith("**", at):
+            parts.append(".*")
+            at += 2
+        elif wanted[at] in "*?":
+            parts.append("[^/]*" if wanted[at] == "*" else "[^/]")
+            at += 1
+        else:
+            part, at = _literal(wanted, at)
+            parts.append(part)
+    try:
+        return pattern("".join(parts))
+    except error:
+        raise NoMatch(f"{wanted}: this is not a pattern") from None
 
 
 def _models(folder: str) -> list[str]:
@@ -70,29 +94,6 @@ def _raise(error: OSError) -> None:
 def _relative(path: str, start: str) -> str:
     """Return a path relative to the folder it was found below."""
     return path[len(start) :].replace(os.sep, "/").lstrip("/")
-
-
-@cache
-def _expression(wanted: str) -> Pattern[str]:
-    parts = []
-    at = 0
-    while at < len(wanted):
-        if wanted.startswith("**/", at):
-            parts.append("(?:[^/]+/)*")
-            at += 3
-        elif wanted.startswith("**", at):
-            parts.append(".*")
-            at += 2
-        elif wanted[at] in "*?":
-            parts.append("[^/]*" if wanted[at] == "*" else "[^/]")
-            at += 1
-        else:
-            part, at = _literal(wanted, at)
-            parts.append(part)
-    try:
-        return pattern("".join(parts))
-    except error:
-        raise NoMatch(f"{wanted}: this is not a pattern") from None
 
 
 def _literal(wanted: str, at: int) -> tuple[str, int]:

@@ -172,8 +172,10 @@ def test_what_is_ignored_does_not_run() -> None:
         (Project(ignore=("over-limit",)), "file safety"),
         (Project(severity={"HB0": Severity.WARNING}), "file safety"),
         (Project(per_file_ignores={"*": ("HB002",)}), "file safety"),
+        (Project(per_file_ignores={"[z-a].bpmn": ("HB2",)}), r"per-file-ignores: \[z-a\]\.bpmn: this is not a pattern"),
+        (Project(per_file_ignores={"*": ("HB2",), "old/[!].bpmn": ()}), r"old/\[!\]\.bpmn: this is not a pattern"),
     ],
 )
-def test_a_choice_that_names_no_rule_or_a_guard_is_refused(project: Project, words: str) -> None:
+def test_a_choice_that_cannot_be_made_is_refused(project: Project, words: str) -> None:
     with pytest.raises(SettingError, match=words):
         Selection(project)
