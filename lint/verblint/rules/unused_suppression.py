@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A suppression that suppresses nothing is removed.
 
-    The finding it spoke of is gone, or never stood at this element. Left in place it would silently cover the next
-    one. It counts as unused only when its rule ran. The fix removes it.
+    The finding it covered is gone, or was never at this element. If it stays, it silently covers the next one. It
+    counts as unused only when its rule ran. The fix removes it.
 
     Wrong:  <vw:ignore rule="HB601" reason="..."/> on a process of three tasks
     Right:  no vw:ignore
