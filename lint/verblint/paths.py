@@ -103,5 +103,17 @@ def _literal(wanted: str, at: int) -> tuple[str, int]:
         return escape(wanted[at]), at + 1
     signs = wanted[at + 1 : end]
     negated = signs.startswith("!")
-    inner = "".join(sign if sign == "-" else escape(sign) for sign in signs.removeprefix("!"))
-    return f"[{'^' if negated else ''}{inner}]", end + 1
+    return f"[{'^' if negated else ''}{_set(signs.removeprefix('!'))}]", end + 1
+
+
+def _set(signs: str) -> str:
+    """Translate the inside of brackets. Only the dash of a range stays bare: two would be reserved in an expression."""
+    parts = []
+    while signs:
+        if signs[1:2] == "-" and len(signs) > 2:
+            parts.append(f"{escape(signs[0])}-{escape(signs[2])}")
+            signs = signs[3:]
+        else:
+            parts.append(escape(signs[0]))
+            signs = signs[1:]
+    return "".join(parts)
