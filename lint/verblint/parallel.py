@@ -5,7 +5,7 @@ import pickle
 import sys
 from collections.abc import Sequence
 
-from verblint.linter import Linter, lint_files
+from verblint.linter import Linter
 from verblint.report.report import Problem, Report
 
 
@@ -13,12 +13,12 @@ def lint_in_parallel(linter: Linter, paths: Sequence[str], processes: int) -> Re
     """Lint in parallel, with the same report as in sequence. A process that dies leaves problems, not clean files."""
     shares = _shares(paths, processes)
     # Linting one file first loads modules that the forked processes then share; the last file of a share is small.
-    own = [lint_files(linter, shares[0][-1:])]
+    reports = _lint_each(linter, shares[0][-1:])
     children = [_start(linter, share) for share in shares[1:]]
-    own.append(lint_files(linter, shares[0][:-1]))
-    reports = {0: Report.of(own)}
-    reports |= {number: _finish(*child, shares[number]) for number, child in enumerate(children, start=1)}
-    return _in_order([reports[number] for number in range(len(shares))], paths)
+    reports |= _lint_each(linter, shares[0][:-1])
+    for child, share in zip(children, shares[1:], strict=True):
+        reports |= _finish(*child, share)
+    return Report.of(reports[path] for path in paths)
 
 
 def available_processes() -> int:
@@ -47,8 +47,13 @@ def _size(path: str) -> int:
         return 0
 
 
+def _lint_each(linter: Linter, paths: Sequence[str]) -> dict[str, Report]:
+    """Return one report per path: a problem may be about another file, so the path alone gives the order."""
+    return {path: linter.lint_file(path) for path in paths}
+
+
 def _start(linter: Linter, paths: Sequence[str]) -> tuple[int, int]:
-    """Fork a process that lints files, and return its id and the pipe that its report is read from."""
+    """Fork a process that lints files, and return its id and the pipe that its reports are read from."""
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -60,30 +65,17 @@ def _start(linter: Linter, paths: Sequence[str]) -> tuple[int, int]:
     try:
         os.close(reading)
         with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(lint_files(linter, paths), pipe)
+            pickle.dump(_lint_each(linter, paths), pipe)
         os._exit(0)
     finally:
         os._exit(1)
 
 
-def _finish(process: int, reading: int, paths: Sequence[str]) -> Report:
+def _finish(process: int, reading: int, paths: Sequence[str]) -> dict[str, Report]:
     with os.fdopen(reading, "rb") as pipe:
         written = pipe.read()
     _, status = os.waitpid(process, 0)
     if os.waitstatus_to_exitcode(status) != 0:
-        return Report(problems=tuple(Problem(path, "the process that checked it died") for path in paths))
-    report: Report = pickle.loads(written)
-    return report
-
-
-def _in_order(reports: Sequence[Report], paths: Sequence[str]) -> Report:
-    """Merge reports, ordered as if the files were linted in the given order."""
-    whole = Report.of(reports)
-    places = {path: number for number, path in enumerate(paths)}
-    return Report(
-        files=tuple(sorted(whole.files, key=places.__getitem__)),
-        findings=tuple(sorted(whole.findings, key=lambda finding: places[finding.file])),
-        suppressed=tuple(sorted(whole.suppressed, key=lambda entry: places[entry.finding.file])),
-        problems=tuple(sorted(whole.problems, key=lambda problem: places[problem.subject])),
-        sources=whole.sources,
-    )
+        return {path: Report(problems=(Problem(path, "the process that checked it died"),)) for path in paths}
+    reports: dict[str, Report] = pickle.loads(written)
+    return reports

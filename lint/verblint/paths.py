@@ -34,7 +34,31 @@ def expand(argument: str) -> Iterator[str]:
 
 def matches(path: str, wanted: str) -> bool:
     """Return whether a relative path matches a pattern; `**` matches any number of folders."""
-    return _expression(wanted).fullmatch(path) is not None
+    return compile_pattern(wanted).fullmatch(path) is not None
+
+
+@cache
+def compile_pattern(wanted: str) -> Pattern[str]:
+    """Translate a pattern into a regular expression, or raise NoMatch if it is invalid."""
+    parts = []
+    at = 0
+    while at < len(wanted):
+        if wanted.startswith("**/", at):
+            parts.append("(?:[^/]+/)*")
+            at += 3
+        elif wanted.startswith("**", at):
+            parts.append(".*")
+            at += 2
+        elif wanted[at] in "*?":
+            parts.append("[^/]*" if wanted[at] == "*" else "[^/]")
+            at += 1
+        else:
+            part, at = _literal(wanted, at)
+            parts.append(part)
+    try:
+        return pattern("".join(parts))
+    except error:
+        raise NoMatch(f"{wanted}: this is not a pattern") from None
 
 
 def _models(folder: str) -> list[str]:
@@ -72,29 +96,6 @@ def _relative(path: str, start: str) -> str:
     return path[len(start) :].replace(os.sep, "/").lstrip("/")
 
 
-@cache
-def _expression(wanted: str) -> Pattern[str]:
-    parts = []
-    at = 0
-    while at < len(wanted):
-        if wanted.startswith("**/", at):
-            parts.append("(?:[^/]+/)*")
-            at += 3
-        elif wanted.startswith("**", at):
-            parts.append(".*")
-            at += 2
-        elif wanted[at] in "*?":
-            parts.append("[^/]*" if wanted[at] == "*" else "[^/]")
-            at += 1
-        else:
-            part, at = _literal(wanted, at)
-            parts.append(part)
-    try:
-        return pattern("".join(parts))
-    except error:
-        raise NoMatch(f"{wanted}: this is not a pattern") from None
-
-
 def _literal(wanted: str, at: int) -> tuple[str, int]:
     """Translate one character, or a set of characters in brackets."""
     end = wanted.find("]", at + 2)
@@ -102,5 +103,17 @@ def _literal(wanted: str, at: int) -> tuple[str, int]:
         return escape(wanted[at]), at + 1
     signs = wanted[at + 1 : end]
     negated = signs.startswith("!")
-    inner = "".join(sign if sign == "-" else escape(sign) for sign in signs.removeprefix("!"))
-    return f"[{'^' if negated else ''}{inner}]", end + 1
+    return f"[{'^' if negated else ''}{_set(signs.removeprefix('!'))}]", end + 1
+
+
+def _set(signs: str) -> str:
+    """Translate the inside of brackets. Only the dash of a range stays bare: two would be reserved in an expression."""
+    parts = []
+    while signs:
+        if signs[1:2] == "-" and len(signs) > 2:
+            parts.append(f"{escape(signs[0])}-{escape(signs[2])}")
+            signs = signs[3:]
+        else:
+            parts.append(escape(signs[0]))
+            signs = signs[1:]
+    return "".join(parts)

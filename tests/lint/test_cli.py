@@ -193,6 +193,16 @@ def test_an_unknown_setting_is_refused(run: Run, folder: Path) -> None:
     assert "has no setting engin; did you mean engine?" in errors
 
 
+def test_a_setting_with_an_invalid_pattern_is_refused_in_one_sentence(run: Run, folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[tool.verblint.per-file-ignores]\n"[z-a].bpmn" = ["HB601"]\n')
+
+    assert run("check", "clean.bpmn") == (2, "", "verblint: per-file-ignores: [z-a].bpmn: this is not a pattern\n")
+
+
+def test_a_problem_is_printed_once(run: Run) -> None:
+    assert run("check", "clean.bpmn", "*.dmn", "*.dmn")[2] == "verblint: *.dmn: no file matches\n"
+
+
 def test_another_file_of_settings_can_be_named(run: Run, folder: Path) -> None:
     (folder / "other.toml").write_text('[tool.verblint]\nignore = ["HB215"]\n')
 

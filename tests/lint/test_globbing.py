@@ -87,6 +87,13 @@ def test_a_folder_that_cannot_be_listed_is_refused(tree: Path, monkeypatch: pyte
         ("a.bpmn", "a?bpmn", True),
         ("axbpmn", "a.bpmn", False),
         ("a[", "a[", True),
+        (",.bpmn", "[+--].bpmn", True),
+        ("a.bpmn", "[+--].bpmn", False),
+        ("-.bpmn", "[--0].bpmn", True),
+        (".bpmn", "[---].bpmn", False),
+        ("-.bpmn", "[a-].bpmn", True),
+        ("b.bpmn", "[-a-c].bpmn", True),
+        ("^.bpmn", "[^].bpmn", True),
     ],
 )
 def test_a_pattern_fits_the_whole_path(path: str, pattern: str, fits: bool) -> None:

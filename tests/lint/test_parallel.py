@@ -9,6 +9,7 @@ from tests.support.lint_models import BARE, CLEAN, SUPPRESSED
 from tests.support.model_source import ModelSource
 from verblint.linter import Linter, lint_files
 from verblint.parallel import available_processes, lint_in_parallel
+from verblint.report.report import Problem, Report
 
 
 @pytest.fixture
@@ -24,6 +25,18 @@ def test_the_report_is_that_of_one_file_after_another(files: list[str], processe
     linter = Linter()
 
     assert lint_in_parallel(linter, files, processes) == lint_files(linter, files)
+
+
+def test_problems_keep_the_order_of_the_files_whatever_they_are_about(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: Linter, path: str) -> Report:
+        name = os.path.basename(path)
+        return Report(problems=(Problem("", f"{name} has a faulty neighbour"), Problem("policies.yaml", name)))
+
+    monkeypatch.setattr(Linter, "lint_file", fails)
+
+    assert lint_in_parallel(Linter(), files, 3) == lint_files(Linter(), files)
 
 
 def test_a_process_that_dies_leaves_problems(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from verblint import find_project, lint
+from verblint.cli.main import main
 
 CONTRACT = """
 verbs:
@@ -96,3 +97,19 @@ def test_policies_beside_the_model_that_cannot_be_read_are_a_problem(model: Path
         f"{model.with_name('policies.yaml')}:1:1: version: must be 1"
     ]
     assert report.exit_code() == 2
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_fault_in_policies_is_printed_once_however_many_models_it_affects(
+    model: Path, jobs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model.with_name("policies.yaml").write_text("version: 2\npolicies: []\n")
+    for name in ("second.bpmn", "third.bpmn"):
+        model.with_name(name).write_text(MODEL)
+
+    code = main(["check", "processes", "--jobs", jobs])
+
+    assert code == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "verblint: processes/tea-make/policies.yaml:1:1: version: must be 1"
+    ]

@@ -1,6 +1,7 @@
 """Settings of a project: found upwards, checked word by word."""
 
 from pathlib import Path
+from tomllib import loads
 
 import pytest
 
@@ -130,6 +131,37 @@ def test_shown_settings_can_be_read_again(tmp_path: Path) -> None:
     assert read_project(written(tmp_path, shown)) == project
 
 
+@pytest.mark.parametrize("text", ["größe", "²", "٣", "𝄞.bpmn", "a\x7fb\t\n\x00\u2028", 'a"b\\', "a b", "", "-", "日本"])
+def test_any_text_is_shown_as_toml(text: str) -> None:
+    project = Project(
+        verbs=text, select=(text, "HB"), severity={text: Severity.ERROR}, per_file_ignores={text: (text,)}
+    )
+
+    shown = loads(settings_text(project))["tool"]["verblint"]
+
+    assert shown.get("verbs", "") == text
+    assert shown["select"] == [text, "HB"]
+    assert shown["severity"] == {text: "error"}
+    assert shown["per-file-ignores"] == {text: [text]}
+
+
+def test_shown_settings_are_ascii_so_that_no_terminal_changes_them() -> None:
+    assert settings_text(Project(verbs="größe/𝄞", file="größe\n[x]/pyproject.toml")).isascii()
+
+
+@pytest.mark.parametrize("file", ["a\nb/pyproject.toml", "a\rb/pyproject.toml", "\x7f\x00", "\udcff/pyproject.toml"])
+def test_the_name_of_the_file_stays_a_comment(file: str) -> None:
+    assert loads(settings_text(Project(file=file))) == loads(settings_text(Project()))
+
+
+def test_a_name_that_is_not_unicode_is_shown_as_a_comment() -> None:
+    # Arguments of the command line may hold such bytes; TOML has no way to write them.
+    shown = settings_text(Project(verbs="a\udcff", select=("HB", "\udcff")))
+
+    assert '# verbs = "a\\udcff"\n' in shown
+    assert loads(shown) == loads(settings_text(Project()))
+
+
 def test_shown_defaults_name_every_setting() -> None:
     shown = settings_text(Project())
 
@@ -172,8 +204,10 @@ def test_what_is_ignored_does_not_run() -> None:
         (Project(ignore=("over-limit",)), "file safety"),
         (Project(severity={"HB0": Severity.WARNING}), "file safety"),
         (Project(per_file_ignores={"*": ("HB002",)}), "file safety"),
+        (Project(per_file_ignores={"[z-a].bpmn": ("HB2",)}), r"per-file-ignores: \[z-a\]\.bpmn: this is not a pattern"),
+        (Project(per_file_ignores={"*": ("HB2",), "old/[!].bpmn": ()}), r"old/\[!\]\.bpmn: this is not a pattern"),
     ],
 )
-def test_a_choice_that_names_no_rule_or_a_guard_is_refused(project: Project, words: str) -> None:
+def test_a_choice_that_cannot_be_made_is_refused(project: Project, words: str) -> None:
     with pytest.raises(SettingError, match=words):
         Selection(project)

@@ -120,6 +120,28 @@ def test_windows_line_ends_go_with_the_line() -> None:
     )
 
 
+def test_an_element_stays_even_if_only_the_mapping_is_in_it() -> None:
+    # Without an id and empty, it looks like something that the mapping leaves behind.
+    extensions = f"<extensionElements><zeebe:ioMapping>{INPUT}</zeebe:ioMapping></extensionElements>"
+    model = document(process(f"<serviceTask>{extensions}</serviceTask>"))
+
+    assert _fixed(model, "HB303") == document(process("<serviceTask></serviceTask>"))
+
+
+@pytest.mark.parametrize("kept", ["<!-- why -->", "text", "<?modeler note?>"])
+def test_what_is_beside_the_last_mapping_stays(kept: str) -> None:
+    model = _task(f"<extensionElements>{kept}<zeebe:ioMapping>{INPUT}</zeebe:ioMapping></extensionElements>")
+
+    assert _fixed(model, "HB303") == _task(f"<extensionElements>{kept}</extensionElements>")
+
+
+def test_a_lone_carriage_return_does_not_end_the_line_that_goes() -> None:
+    kept = '<zeebe:input source="=x" target="y"/>'
+    model = _task(f"<extensionElements><zeebe:ioMapping>\n  {INPUT}\r  {kept}\n</zeebe:ioMapping></extensionElements>")
+
+    assert kept.encode() in _fixed(model, "HB303")
+
+
 def test_a_quoted_literal_loses_its_equals_sign() -> None:
     timer = '<timerEventDefinition><timeDuration> ="P5D" </timeDuration></timerEventDefinition>'
     model = document(process(f'<intermediateCatchEvent id="w">{timer}</intermediateCatchEvent>'))

@@ -97,6 +97,10 @@ def test_a_word_that_tools_read_differently_must_be_quoted(word: str) -> None:
         (b'a: "\\UFFFFFFFF"', (1, 1), (), "escape"),
         (b"a: \xff", (1, 4), (), "not UTF-8"),
         (b"a: 1\nb: \xc3", (2, 4), (), "not UTF-8"),
+        (b"\xef\xbb\xbfa: \xff", (1, 4), (), "not UTF-8"),
+        (b"\xef\xbb\xbf\xc3\xa4\xc3\xa4\xc3\xa4\xff", (1, 4), (), "not UTF-8"),
+        (b"\xef\xbb\xbfa: 1\nb: \xc3\xa4\xff", (2, 5), (), "not UTF-8"),
+        (b"\xef\xbb", (1, 1), (), "not UTF-8"),
         (b"#" * (MAX_SIZE + 1), (1, 1), (), "262,145 bytes"),
     ],
 )
@@ -148,9 +152,10 @@ def test_a_path_reads_as_people_write_it(path: Path, name: str) -> None:
         st.binary(max_size=200), st.text(alphabet="ab:-[]{},&*!|>'\"%@`#?~<=.0123 \n\t\\", max_size=80).map(str.encode)
     )
 )
-def test_any_bytes_are_read_or_refused(content: bytes) -> None:
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_any_bytes_are_read_or_refused(mark: bytes, content: bytes) -> None:
     try:
-        document = load(content, "any.yaml")
+        document = load(mark + content, "any.yaml")
     except YamlError as error:
         where = (error.line, error.column)
     else:

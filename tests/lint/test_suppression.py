@@ -100,12 +100,26 @@ def test_a_suppression_of_a_rule_that_did_not_run_is_not_unused() -> None:
     assert codes(content) == ["HB901"]
 
 
+KEPT = '<x:kept xmlns:x="urn:x"/>'
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (f"\n      <extensionElements>{IGNORE}</extensionElements>", "\n      <extensionElements></extensionElements>"),
-        (f"<extensionElements>\n  {IGNORE}\n</extensionElements>", "<extensionElements>\n</extensionElements>"),
-        (f"<extensionElements>\r\n\t{IGNORE}\r\n</extensionElements>", "<extensionElements>\r\n</extensionElements>"),
+        (f"\n      <extensionElements>{IGNORE}</extensionElements>", ""),
+        (f"<extensionElements>\n  {IGNORE}\n</extensionElements>", ""),
+        (
+            f"<extensionElements>\n  {KEPT}\n  {IGNORE}\n</extensionElements>",
+            f"<extensionElements>\n  {KEPT}\n</extensionElements>",
+        ),
+        (
+            f"<extensionElements>\r\n\t{IGNORE}\r\n\t{KEPT}\r\n</extensionElements>",
+            f"<extensionElements>\r\n\t{KEPT}\r\n</extensionElements>",
+        ),
+        (
+            f"<extensionElements>{IGNORE}<!-- why --></extensionElements>",
+            "<extensionElements><!-- why --></extensionElements>",
+        ),
     ],
 )
 def test_the_fix_of_an_unused_suppression_removes_it_with_its_line(before: str, after: str) -> None:

@@ -33,7 +33,7 @@ def check(options: Options) -> int:
     linter = _linter(project)
     files, problems = _expand_paths(options)
     report = _lint(linter, files, options)
-    report = replace(report, problems=(*problems, *report.problems))
+    report = Report.of([Report(problems=tuple(problems)), report])
     if options.fix or options.diff:
         from verblint.fixes.fix_files import mend
 

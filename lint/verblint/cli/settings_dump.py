@@ -2,16 +2,23 @@
 
 from collections.abc import Iterator, Mapping
 from json import dumps
+from re import Match
 
 from verblint.project import Project
 from verblint.settings import Settings
+from verblint.startup.pattern import pattern
 from verblint.startup.value import fields
+
+_BARE_KEY = pattern("[A-Za-z0-9_-]+")
+# Escaped, so that the text is the same in every encoding; TOML forbids control characters even in comments.
+_ESCAPED = pattern(r"[^\x20-\x7e]")
+_SURROGATE = pattern("[\ud800-\udfff]")
 
 
 def settings_text(project: Project) -> str:
     """Return every setting as TOML, and the file it was read from."""
     origin = project.file or "no pyproject.toml with [tool.verblint]; the defaults hold"
-    return f"# {origin}\n" + "\n".join(_lines(project)) + "\n"
+    return f"# {_ascii(origin)}\n" + "\n".join(_lines(project)) + "\n"
 
 
 def _lines(project: Project) -> Iterator[str]:
@@ -32,14 +39,33 @@ def _lines(project: Project) -> Iterator[str]:
 def _table(name: str, content: Mapping[str, object]) -> Iterator[str]:
     if content:
         yield f"[tool.verblint.{name}]"
-        yield from (f"{key if key.isalnum() else dumps(key)} = {_value(value)}" for key, value in content.items())
+        yield from (f"{_key(key)} = {_value(value)}" for key, value in content.items())
 
 
 def _line(name: str, content: object) -> str:
     written = f"{name.replace('_', '-')} = {_value(content)}"
-    return written if content not in ("", ()) else f"# {written}"
+    return written if content not in ("", ()) and _is_unicode(content) else f"# {written}"
+
+
+def _is_unicode(content: object) -> bool:
+    """Return False for an argument with bytes that are not UTF-8, which TOML cannot express."""
+    texts = content if isinstance(content, tuple) else (content,)
+    return not any(isinstance(text, str) and _SURROGATE.search(text) for text in texts)
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _value(name)
 
 
 def _value(content: object) -> str:
-    # JSON and TOML write strings, lists, numbers and booleans the same way.
-    return dumps(list(content) if isinstance(content, tuple) else content)
+    # JSON and TOML write strings, lists, numbers and booleans the same way, except for characters beyond 16 bits.
+    return _ascii(dumps(list(content) if isinstance(content, tuple) else content, ensure_ascii=False))
+
+
+def _ascii(text: str) -> str:
+    return _ESCAPED.sub(_escape, text)
+
+
+def _escape(found: Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

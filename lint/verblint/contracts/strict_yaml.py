@@ -5,6 +5,7 @@ documents, and plain words that some version of YAML does not read as text (`no`
 Quoted values are always text.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from re import compile as pattern
 from typing import NoReturn, Protocol
@@ -62,8 +63,10 @@ def load(content: bytes, file: str = "<bytes>") -> YamlDocument:
     """Return the single document in a file, or raise YamlError."""
     if len(content) > MAX_SIZE:
         raise YamlError(f"the file has {len(content):,} bytes; {MAX_SIZE:,} is the most", file, Position(1, 1))
+    # The codec utf-8-sig would count error positions from after the mark.
+    content = content.removeprefix(BOM_UTF8)
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode()
     except UnicodeDecodeError as error:
         raise YamlError("the file is not UTF-8", file, _position_of(content, error.start)) from None
     return _Loading(file).run(text)
@@ -200,5 +203,5 @@ def _position(text: str, index: int) -> Position:
 
 
 def _position_of(content: bytes, offset: int) -> Position:
-    before = content[:offset].decode("utf-8-sig")
+    before = content[:offset].decode()
     return _position(before, len(before))

@@ -1,19 +1,33 @@
 """Edits that remove an element without leaving a blank line."""
 
-from verblint.bpmn.element import Element
+from verblint.bpmn.element import ZEEBE, Element
 from verblint.report.finding import Edit, Fix
 
 
 def remove(element: Element, description: str) -> Fix:
     """Remove an element, including its line if nothing else is on it, and extension elements that become empty."""
-    while element.parent is not None and len(element.parent.children) == 1 and not element.parent.id:
+    while element.parent is not None and _is_wrapper(element.parent) and _is_alone(element, element.parent):
         element = element.parent
     content = element.document.source.content
     start = element.start
     while start > 0 and content[start - 1 : start] in (b" ", b"\t"):
         start -= 1
-    stands_alone = content[start - 1 : start] == b"\n" and content[element.end : element.end + 1] in (b"\n", b"\r")
-    if not stands_alone:
+    line_end = _line_end(content, element.end)
+    if content[start - 1 : start] != b"\n" or not line_end:
         return Fix(description, (Edit(element.start, element.end, b""),))
-    end = content.index(b"\n", element.end) + 1 if b"\n" in content[element.end :] else len(content)
-    return Fix(description, (Edit(start, end, b""),))
+    return Fix(description, (Edit(start, element.end + len(line_end), b""),))
+
+
+def _is_wrapper(parent: Element) -> bool:
+    """Return whether an element means nothing when it is empty."""
+    return parent.is_a("extensionElements") or parent.is_a("ioMapping", ZEEBE)
+
+
+def _is_alone(element: Element, parent: Element) -> bool:
+    """Return whether the parent has no other child, text or comment."""
+    content = element.document.source.content
+    return not (content[parent.tag_end : element.start] + content[element.end : parent.close]).strip()
+
+
+def _line_end(content: bytes, at: int) -> bytes:
+    return next((sign for sign in (b"\n", b"\r\n") if content.startswith(sign, at)), b"")

@@ -45,13 +45,13 @@ class Report:
 
     @classmethod
     def of(cls, reports: Iterable["Report"]) -> "Report":
-        """Merge reports in order."""
+        """Merge reports in order. A problem of several files, such as a faulty file beside them, is listed once."""
         reports = list(reports)
         return cls(
             files=tuple(file for report in reports for file in report.files),
             findings=tuple(finding for report in reports for finding in report.findings),
             suppressed=tuple(suppressed for report in reports for suppressed in report.suppressed),
-            problems=tuple(problem for report in reports for problem in report.problems),
+            problems=tuple(dict.fromkeys(problem for report in reports for problem in report.problems)),
             sources={file: source for report in reports for file, source in report.sources.items()},
         )
 

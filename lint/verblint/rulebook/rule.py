@@ -97,7 +97,7 @@ def _check_nothing(context: "Context") -> Iterator[Finding]:
     A crash is a bug of verblint, never of the model. It is a finding so that a file which was not fully checked
     is never taken for a clean one; all other rules have run.
 
-    Wrong:  a rule that raises KeyError on a model nobody thought of
+    Wrong:  a rule that raises KeyError on an unusual model
     Right:  a new release of verblint, with that model among its fixtures
     """
     return iter(())

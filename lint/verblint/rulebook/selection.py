@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from verblint.paths import matches
+from verblint.paths import NoMatch, compile_pattern, matches
 from verblint.project import Project, SettingError
 from verblint.rulebook.loader import Choice, everything, shelf
 from verblint.rulebook.rule import Rule
@@ -15,11 +15,12 @@ class Selection:
     """The rules a project selects; file safety is always included."""
 
     def __init__(self, project: Project) -> None:
-        """Resolve every rule name in the settings, or raise SettingError for an unknown one."""
+        """Resolve every rule name and pattern in the settings, or raise SettingError for an invalid one."""
         self._chosen = _choice(project)
         self._without: dict[frozenset[str], Choice] = {}
         self._ignored_in = {
-            files: frozenset(_codes(names, may_guard=False)) for files, names in project.per_file_ignores.items()
+            _pattern(files): frozenset(_codes(names, may_guard=False))
+            for files, names in project.per_file_ignores.items()
         }
 
     def of(self, path: str) -> Choice:
@@ -46,6 +47,15 @@ def _choice(project: Project) -> Choice:
         for rule in shelf()
         if _guards(rule) or (rule.code in selected and rule.code not in ignored)
     )
+
+
+def _pattern(files: str) -> str:
+    """Return a valid pattern unchanged. It is compiled here, because an invalid one must fail before any file."""
+    try:
+        compile_pattern(files)
+    except NoMatch as error:
+        raise SettingError(f"per-file-ignores: {error}") from None
+    return files
 
 
 def _guards(rule: Rule) -> bool:

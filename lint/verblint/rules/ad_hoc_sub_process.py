@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A process has no ad-hoc subprocess.
 
-    Which of its activities run is computed at run time, by an expression or by a model of an agent. What the diagram
-    shows is then not what happens.
+    An expression or an agent's model chooses at run time which of its activities run. The diagram then does not show
+    what happens.
 
     Wrong:  <adHocSubProcess id="choose"> with <zeebe:adHoc activeElementsCollection="=tools" />
     Right:  <subProcess id="choose"> with a gateway on flags

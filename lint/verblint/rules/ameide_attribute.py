@@ -13,8 +13,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """Every element of the Ameide extension has the attributes it needs, and no others.
 
-    A task definition needs `type` and `policyRef`; `implementation` is forbidden, because there is one way only to
-    perform a task. An attribute with a prefix is another attribute.
+    A task definition needs `type` and `policyRef`; `implementation` is forbidden, because there is only one way to
+    perform a task. An attribute with a prefix is a different attribute.
 
     Wrong:  <ameide:taskDefinition type="kyc.request-documents" implementation="delegate" />
     Right:  <ameide:taskDefinition type="kyc.request-documents" policyRef="patient" />

@@ -1,4 +1,4 @@
-"""What the Ameide extension says, the zeebe extension says too."""
+"""The Ameide extension and the zeebe extension agree."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("AM717", "ameide-drift", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
-    """What the Ameide extension says, the zeebe extension says too.
+    """The Ameide extension and the zeebe extension agree.
 
-    The engine acts on the zeebe elements. Where an Ameide element says something else, a reader and a compiler believe
-    what does not happen.
+    The engine acts on the zeebe elements. Where an Ameide element differs, readers and compilers expect something that
+    does not happen.
 
     Wrong:  ameide:taskDefinition type="kyc.close-case" beside zeebe:taskDefinition type="kyc.request-documents"
     Right:  the same type in both

@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, attribute_mark, rule
 def check(context: Context) -> Iterator[Finding]:
     """The Ameide extension and the rest of a model do not mix.
 
-    An element of the extension holds no text and no element from elsewhere, and the extension has no attributes for
-    other elements. What nobody reads only looks like a contract.
+    An element of the extension contains no text and no element of another namespace, and the extension has no
+    attributes for other elements. Content that no tool reads only looks like a contract.
 
     Wrong:  <ameide:taskHeaders><zeebe:header key="letter" value="reminder" /></ameide:taskHeaders>
     Right:  <ameide:taskHeaders><ameide:header key="letter" value="reminder" /></ameide:taskHeaders>

@@ -14,8 +14,8 @@ _KEY = pattern("[a-z0-9][a-z0-9_.-]{0,63}")
 def check(context: Context) -> Iterator[Finding]:
     """A header of the Ameide extension has a plain key and a literal value.
 
-    Keys are lower-case letters, digits, dots, dashes and underscores, at most 64 of them, each once. Values are never
-    empty, never evaluated, and never an address of some environment.
+    A key has at most 64 lower-case letters, digits, dots, dashes and underscores, and is used once. A value is never
+    empty, never evaluated, and never the address of an environment.
 
     Wrong:  <ameide:header key="API URL" value="https://api.example.com" />
     Right:  <ameide:header key="letter" value="reminder" />

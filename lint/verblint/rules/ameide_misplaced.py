@@ -1,4 +1,4 @@
-"""Every element of the Ameide extension stands in the extensionElements of what it describes."""
+"""Every element of the Ameide extension is in the extensionElements of what it describes."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("AM702", "ameide-misplaced", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
-    """Every element of the Ameide extension stands in the extensionElements of what it describes.
+    """Every element of the Ameide extension is in the extensionElements of what it describes.
 
-    A subscription belongs to the message and not to the event, a task definition to the task. Anywhere else it
-    describes nothing.
+    A subscription belongs to the message, not to the event; a task definition belongs to the task. In any other place
+    it describes nothing.
 
     Wrong:  <intermediateCatchEvent ...> with <ameide:subscription ... />
     Right:  <message id="docs" ...> with <ameide:subscription ... />

@@ -1,4 +1,4 @@
-"""An element of the Ameide extension stands once where it stands."""
+"""An element of the Ameide extension occurs once in its place."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("AM704", "ameide-twice", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
-    """An element of the Ameide extension stands once where it stands.
+    """An element of the Ameide extension occurs once in its place.
 
-    Two task definitions on one task are two contracts for one step, and nobody knows which of them holds.
+    Two task definitions on one task are two contracts for one step, and it is unclear which of them applies.
 
     Wrong:  two <ameide:taskDefinition> in one serviceTask
     Right:  one

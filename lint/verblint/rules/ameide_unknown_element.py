@@ -13,8 +13,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """Every element of the Ameide extension is one that the extension has.
 
-    The schema of BPMN does not look into extensions, so a misspelt element passes every validator and is then missing
-    where it is looked for.
+    The BPMN schema does not check extensions, so a misspelt element passes every validator and is then missing where it
+    is needed.
 
     Wrong:  <ameide:taskDefinitoin type="kyc.request-documents" policyRef="patient" />
     Right:  <ameide:taskDefinition type="kyc.request-documents" policyRef="patient" />

@@ -23,8 +23,8 @@ _WORDS = {
 def check(context: Context) -> Iterator[Finding]:
     """Attributes with a type have a value of that type.
 
-    A boolean is true or false, a number a number, an id a name without blanks that begins with a letter. Engines refuse
-    a model with other values.
+    A boolean is true or false, a number is a number, and an id is a name without blanks that starts with a letter.
+    Engines refuse a model with other values.
 
     Wrong:  <process id="kyc-open-case" isExecutable="yes">
     Right:  <process id="kyc-open-case" isExecutable="true">

@@ -1,4 +1,4 @@
-"""A boundary event leads somewhere."""
+"""A boundary event has an outgoing flow."""
 
 from collections.abc import Iterator
 
@@ -10,11 +10,11 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB024", "boundary-leads-nowhere", Severity.ERROR, on=("boundaryEvent",))
 def check(context: Context) -> Iterator[Finding]:
-    """A boundary event leads somewhere.
+    """A boundary event has an outgoing flow.
 
-    What happens when the timer fires or the error is thrown is the reason for the event. Engine 8.6 refuses a boundary
-    event that nothing follows; later ones end the token there without a word. It looks for an `outgoing` element, so
-    the flow alone is not enough.
+    The event exists for what happens after the timer fires or the error is thrown. Engine 8.6 refuses a boundary event
+    that nothing follows; later ones silently end the token there. The engine looks for an `outgoing` element, so the
+    flow alone is not enough.
 
     Wrong:  <boundaryEvent id="late" attachedToRef="ask"> with no flow that leaves it
     Right:  <sequenceFlow sourceRef="late" targetRef="remind" />

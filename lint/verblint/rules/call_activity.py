@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A process calls no other process.
 
-    A workflow verb is made of direct verbs only. A nested process hides who owns the payload, what is retried and what
-    a cancel means. Long work that follows is handed over by a message, and has an entry of its own.
+    A workflow verb consists of direct verbs only. A nested process hides who owns the payload, what is retried and what
+    a cancel means. Long work that follows is handed over by a message, and has its own entry.
 
     Wrong:  <callActivity id="screen"> with <zeebe:calledElement processId="kyc-screening" />
     Right:  <sendTask id="ask-screening">, and a receiveTask for the answer

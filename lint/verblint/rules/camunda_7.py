@@ -1,4 +1,4 @@
-"""A model has nothing of Camunda 7."""
+"""A model contains nothing of Camunda 7."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ _HINT = "Remove it, and say it with a verb or a flag"
 
 @rule("HB110", "camunda-7", Severity.ERROR, on=(CAMUNDA_7, attribute_mark(CAMUNDA_7)))
 def check(context: Context) -> Iterator[Finding]:
-    """A model has nothing of Camunda 7.
+    """A model contains nothing of Camunda 7.
 
-    The engine ignores its elements and attributes, so what they say does not happen. Often they say something that
-    matters: a class to run, a form, an assignee.
+    The engine ignores its elements and attributes, so they have no effect. Often they matter: a class to run, a form,
+    an assignee.
 
     Wrong:  <serviceTask id="ask" camunda:class="org.example.Ask">
     Right:  <serviceTask id="ask"> with <zeebe:taskDefinition type="kyc.request-documents" />

@@ -1,4 +1,4 @@
-"""Nobody waits twice for the same thing in one place."""
+"""No two events in one place catch the same thing."""
 
 from collections.abc import Iterator
 
@@ -15,10 +15,10 @@ from verblint.rulebook.rule import Context, rule
     on=("messageEventDefinition", "errorEventDefinition", "escalationEventDefinition"),
 )
 def check(context: Context) -> Iterator[Finding]:
-    """Nobody waits twice for the same thing in one place.
+    """No two events in one place catch the same thing.
 
-    Two boundary events of one activity, two event subprocesses of one scope or two events behind one gateway that catch
-    the same message or error would leave open which of them acts.
+    If two boundary events of one activity, two event subprocesses of one scope or two events after one gateway catch
+    the same message or error, it is undefined which of them acts.
 
     Wrong:  two boundary events on one task, both for the message documents-received
     Right:  one of them

@@ -1,4 +1,4 @@
-"""A step that the contract can undo has somebody who would undo it."""
+"""A step that the contract can undo is undone in the model."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 @rule("HB405", "compensation-missing", Severity.WARNING, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
-    """A step that the contract can undo has somebody who would undo it.
+    """A step that the contract can undo is undone in the model.
 
-    The manifest names a verb that takes the step back. Without a compensation boundary event on the task, and without a
+    The manifest names a verb that undoes the step. Without a compensation boundary event on the task, and without a
     task of type `verbworker.compensate`, it is never called.
 
     Wrong:  compensation: {kyc.request-documents: kyc.withdraw-document-request}, and nothing in the model

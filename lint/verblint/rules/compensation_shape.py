@@ -1,4 +1,4 @@
-"""A compensation boundary event leads to one handler, and a handler stands alone."""
+"""A compensation boundary event leads to one handler, and a handler has no boundary events."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB028", "compensation-shape", Severity.ERROR, on=("compensateEventDefinition", "isForCompensation"))
 def check(context: Context) -> Iterator[Finding]:
-    """A compensation boundary event leads to one handler, and a handler stands alone.
+    """A compensation boundary event leads to one handler, and a handler has no boundary events.
 
     The event and its handler are joined by an association, not by a flow. The handler is marked isForCompensation and
     has no boundary events of its own.

@@ -11,11 +11,11 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A compensation handler is a service task that calls the verb of the manifest.
 
-    The manifest of the contract says which verb undoes which step. A handler that calls another verb, or none, undoes
-    something else.
+    The manifest of the contract defines which verb undoes which step. A handler that calls another verb, or none,
+    undoes something else.
 
     Wrong:  kyc.close-case as the handler of kyc.request-documents
-    Right:  kyc.withdraw-document-request, as the manifest says
+    Right:  kyc.withdraw-document-request, as in the manifest
     """
     for process in context.model.processes:
         verb = context.contracts.of_process(process.id)

@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A condition does not compute: no functions, no `if`, `for`, `some` or `every`, no dates.
 
-    What has to be computed is a decision of the domain. A sub-verb takes it, where it is tested and typed, and
-    hands the answer to the gateway as a flag.
+    A computed answer is a decision of the domain. A sub-verb makes it, where it is tested and typed, and passes the
+    answer to the gateway as a flag.
 
     Wrong:  =count(orders) > 0
     Right:  =orch_has_orders = true

@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A condition compares a flag with a literal, never with another variable.
 
-    Comparing two variables relates data, which is a sub-verb's work. It also cannot be checked: no linter knows
-    which values meet at run time.
+    Comparing two variables relates data, which is a sub-verb's work. It also cannot be checked: no linter knows which
+    values are compared at run time.
 
     Wrong:  =orch_score > orch_limit
     Right:  =orch_score_over_limit = true

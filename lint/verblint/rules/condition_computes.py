@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A condition does not do arithmetic.
 
-    Sums and differences are computing over data, and a dash inside a name is a minus: `orch_risk-class` is the flag
-    `orch_risk` less the variable `class`, which is null.
+    Sums and differences compute over data, and a dash inside a name is a minus: `orch_risk-class` is the flag
+    `orch_risk` minus the variable `class`, which is null.
 
     Wrong:  =orch_attempts + 1 > 3
     Right:  =orch_attempts >= 3

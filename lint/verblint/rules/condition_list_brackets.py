@@ -1,4 +1,4 @@
-"""The list behind `in` stands in parentheses."""
+"""The list after `in` is in parentheses."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule(LIST_WITHOUT_PARENTHESES, "condition-list-brackets", Severity.ERROR, on=(LIST_WITHOUT_PARENTHESES,))
 def check(context: Context) -> Iterator[Finding]:
-    """The list behind `in` stands in parentheses.
+    """The list after `in` is in parentheses.
 
-    Behind `in [` and `in "a"` the engine takes everything that follows for the list: the condition
-    `orch_x in ["a", "b"] and orch_y = true` is false when both parts are true. In parentheses it means what it says.
+    After `in [` and `in "a"` the engine reads everything that follows as the list: the condition `orch_x in ["a", "b"]
+    and orch_y = true` is false when both parts are true. With parentheses the list ends where they close.
 
     Wrong:  =orch_x in ["a", "b"] and orch_y = true
     Right:  =orch_x in ("a", "b") and orch_y = true

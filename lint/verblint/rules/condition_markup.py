@@ -11,7 +11,7 @@ def check(context: Context) -> Iterator[Finding]:
     """A condition is text and nothing else.
 
     The engine joins the text of elements inside a condition to the condition itself, and ignores the `language`
-    attribute. Both make a reader believe something else than what is evaluated.
+    attribute. Both mislead a reader about what is evaluated.
 
     Wrong:  <conditionExpression language="javascript">=orch_x = "a"</conditionExpression>
     Right:  <conditionExpression>=orch_x = "a"</conditionExpression>

@@ -1,4 +1,4 @@
-"""Two tests stand apart, with `and` or `or` between them, and `not` has parentheses."""
+"""Two tests have `and` or `or` between them, and `not` has parentheses."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule(MISSING_OPERATOR, "condition-missing-operator", Severity.ERROR, on=(MISSING_OPERATOR,))
 def check(context: Context) -> Iterator[Finding]:
-    """Two tests stand apart, with `and` or `or` between them, and `not` has parentheses.
+    """Two tests have `and` or `or` between them, and `not` has parentheses.
 
-    The engine reads keywords without looking where the word ends. As every flag begins with `or`, a forgotten
-    operator deploys and means something else: `orch_x = "a" orch_y` is `orch_x = "a" or ch_y`.
+    The engine reads keywords without checking where the word ends. As every flag starts with `or`, a forgotten operator
+    deploys and means something else: `orch_x = "a" orch_y` is `orch_x = "a" or ch_y`.
 
     Wrong:  =orch_x = "a" orch_y = true
     Right:  =orch_x = "a" and orch_y = true

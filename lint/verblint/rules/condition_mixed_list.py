@@ -1,4 +1,4 @@
-"""A list behind `in` holds strings only or integers only."""
+"""A list after `in` holds strings only or integers only."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from verblint.rulebook.rule import Context, rule
 
 @rule(MIXED_LIST, "condition-mixed-list", Severity.ERROR, on=(MIXED_LIST,))
 def check(context: Context) -> Iterator[Finding]:
-    """A list behind `in` holds strings only or integers only.
+    """A list after `in` holds strings only or integers only.
 
     `true` in such a list is not a value to compare with but a test that always passes: `orch_n in (4, true)` is true
     for every number. Values of two types can never all match one flag.

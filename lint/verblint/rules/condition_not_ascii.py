@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A condition is written in plain ASCII.
 
-    A Cyrillic `o` makes another variable, which is null. A zero width space cannot be seen and is skipped by the
-    engine. Nobody can review what nobody can see.
+    A Cyrillic `o` makes another variable, which is null. A zero width space is invisible and is skipped by the engine.
+    What is invisible cannot be reviewed.
 
     Wrong:  =orch_x<U+200B> = "a"
     Right:  =orch_x = "a"

@@ -1,4 +1,4 @@
-"""A condition begins with an equals sign."""
+"""A condition starts with an equals sign."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule(NOT_FEEL, "condition-not-feel", Severity.ERROR, on=(NOT_FEEL,))
 def check(context: Context) -> Iterator[Finding]:
-    """A condition begins with an equals sign.
+    """A condition starts with an equals sign.
 
-    The engine evaluates FEEL only, and takes a text for FEEL only when its first character is `=`. A condition in
-    another language, or none at all, is refused when the model is deployed.
+    The engine evaluates FEEL only, and reads a text as FEEL only if its first character is `=`. A condition in another
+    language, or an empty one, is refused when the model is deployed.
 
     Wrong:  <conditionExpression>${approved}</conditionExpression>
     Right:  <conditionExpression>=orch_approved = true</conditionExpression>

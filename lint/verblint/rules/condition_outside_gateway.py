@@ -1,4 +1,4 @@
-"""A condition stands on a flow that leaves an exclusive or inclusive gateway."""
+"""A condition is on a flow that leaves an exclusive or inclusive gateway."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,9 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB221", "condition-outside-gateway", Severity.ERROR, on=("conditionExpression",))
 def check(context: Context) -> Iterator[Finding]:
-    """A condition stands on a flow that leaves an exclusive or inclusive gateway.
+    """A condition is on a flow that leaves an exclusive or inclusive gateway.
 
-    Anywhere else the engine refuses the model. A choice that is drawn without a gateway is easily overlooked.
+    The engine refuses it on any other flow. A choice that is drawn without a gateway is easily overlooked.
 
     Wrong:  a serviceTask whose outgoing flow has a condition
     Right:  the task, then an exclusiveGateway, then the flow with the condition

@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A condition has at most 1,000 characters, and parentheses at most 16 deep.
 
-    Some hundred nested parentheses overflow the stack of the engine's parser. The broker stops, and stops again at
-    every restart, because the deployment is replayed. This is a matter of safety, not of taste.
+    A few hundred nested parentheses overflow the stack of the engine's parser. The broker stops, and stops again at
+    every restart, because the deployment is replayed. This limit is about safety, not style.
 
     Wrong:  =((((((((((((((((((orch_x = "a"))))))))))))))))))
     Right:  =orch_x = "a"

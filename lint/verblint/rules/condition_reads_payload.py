@@ -1,4 +1,4 @@
-"""A condition never touches the payload, nor its hash."""
+"""A condition reads neither the payload nor its hash."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from verblint.rulebook.rule import Context, rule
 
 @rule(PAYLOAD, "condition-reads-payload", Severity.ERROR, on=(PAYLOAD,))
 def check(context: Context) -> Iterator[Finding]:
-    """A condition never touches the payload, nor its hash.
+    """A condition reads neither the payload nor its hash.
 
     `domain_payload` is one opaque string to the engine. A branch on it breaks with the next change of the schema,
     and hides a decision of the domain in the diagram. Backticks, comments and invisible characters do not help.

@@ -13,8 +13,8 @@ def check(context: Context) -> Iterator[Finding]:
     """A condition follows the grammar of conditions.
 
     A condition joins tests of flags with `and`, `or`, `not(...)` and parentheses. A test compares one flag with one
-    literal, or looks it up in a list. Everything else is refused, because what two parsers read differently is a
-    branch that nobody meant: `==`, single quotes and escapes mean other things elsewhere.
+    literal, or looks it up in a list. Everything else is refused, because a text that two parsers read differently
+    becomes an unintended branch: `==`, single quotes and escapes have other meanings in other languages.
 
     Wrong:  =orch_outcome == 'approved'
     Right:  =orch_outcome = "approved"

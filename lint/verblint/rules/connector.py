@@ -12,7 +12,7 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A process has no connectors.
 
-    A connector calls the outside world past the runtime: no frame, no idempotency key, no audit. Whatever talks to a
+    A connector calls the outside world without the runtime: no frame, no idempotency key, no audit. A call to a
     database, an API or a queue is a verb. Properties called `inbound.` start processes in the same way, from outside.
 
     Wrong:  <zeebe:taskDefinition type="io.camunda:http-json:1" />

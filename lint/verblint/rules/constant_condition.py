@@ -1,4 +1,4 @@
-"""A condition can be true and can be false."""
+"""A condition can be true and it can be false."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB217", "constant-condition", Severity.ERROR, on=("conditionExpression",))
 def check(context: Context) -> Iterator[Finding]:
-    """A condition can be true and can be false.
+    """A condition can be true and it can be false.
 
-    A flow that is always taken makes its neighbours unreachable; one that is never taken is dead. Either the
-    condition has a slip, or the diagram shows a choice that does not exist.
+    A flow that is always taken makes its neighbours unreachable; one that is never taken is dead. Either the condition
+    has a mistake, or the diagram shows a choice that does not exist.
 
     Wrong:  =true
     Wrong:  =orch_outcome = "approved" and orch_outcome = "rejected"

@@ -1,4 +1,4 @@
-"""A correlation key is one variable called `corr_` and lower-case words."""
+"""A correlation key is one variable; its name is `corr_` and lower-case words."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB502", "correlation-key-form", Severity.ERROR, on=("subscription",))
 def check(context: Context) -> Iterator[Finding]:
-    """A correlation key is one variable called `corr_` and lower-case words.
+    """A correlation key is one variable; its name is `corr_` and lower-case words.
 
     The runtime writes these variables once, before the wait, and never again. A path or a computation reads domain
     data, and a key that changes while the process waits is a message that never arrives.

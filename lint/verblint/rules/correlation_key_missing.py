@@ -11,7 +11,7 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A message that a process waits for has a correlation key.
 
-    The key tells the one instance that waits from all others. Without it the engine refuses the model.
+    The key identifies the one instance that waits. Without it the engine refuses the model.
 
     Wrong:  <message id="docs" name="documents-received" />
     Right:  <message id="docs" ...> with <zeebe:subscription correlationKey="=corr_documents" />

@@ -11,10 +11,10 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """The correlation key of a message is the one that the contract declares for it.
 
-    The contract says which key the runtime writes for which message. A message that waits under another key, or under
-    one that nobody writes, is never correlated.
+    The contract defines which key the runtime writes for which message. A message that waits under another key, or
+    under one that is never written, is never correlated.
 
-    Wrong:  =corr_case, where the contract says messages: {documents-received: corr_documents}
+    Wrong:  =corr_case, where the contract has messages: {documents-received: corr_documents}
     Right:  =corr_documents
     """
     for wait in waits(context):

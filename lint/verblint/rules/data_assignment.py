@@ -11,8 +11,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A model moves no data between data objects and activities.
 
-    The engine ignores data associations. One that assigns or transforms claims that the diagram computes, and the next
-    tool may believe it.
+    The engine ignores data associations. One that assigns or transforms claims that the diagram computes, and another
+    tool may act on it.
 
     Wrong:  <dataInputAssociation> with <assignment><from>order.total</from><to>total</to></assignment>
     Right:  a sub-verb that reads the payload

@@ -10,8 +10,7 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """The default flow of a gateway has no condition.
 
-    The default flow is taken when nothing else holds, so its condition is never what decides. A reader believes it
-    all the same.
+    The default flow is taken when no other condition holds, so its own condition never decides. It misleads a reader.
 
     Wrong:  <exclusiveGateway default="f1">, and f1 has the condition =orch_x = "a"
     Right:  f1 without a condition, or another flow as the default

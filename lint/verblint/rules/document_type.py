@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A model has no DOCTYPE.
 
-    A document type can define entities, and entities can read files, fetch addresses and grow without limit. BPMN
-    needs none, the engine refuses them, and so does every careful reader.
+    A document type can define entities, and entities can read files, fetch addresses and grow without limit. BPMN does
+    not need them, and the engine refuses them, as does every careful reader.
 
     Wrong:  <!DOCTYPE definitions [<!ENTITY x "...">]>
     Right:  <?xml version="1.0" encoding="UTF-8"?> and then the definitions

@@ -15,8 +15,8 @@ _DIAGRAM = (DIAGRAM, "BPMNDiagram")
 def check(context: Context) -> Iterator[Finding]:
     """An id belongs to one element.
 
-    Flows, messages and diagrams refer to elements by id. With two of one id nobody knows which is meant, and engines
-    refuse the model.
+    Flows, messages and diagrams refer to elements by id. If two elements share one, a reference is ambiguous, and
+    engines refuse the model.
 
     Wrong:  two elements with id="ask"
     Right:  id="ask" and id="ask-again"

@@ -14,8 +14,8 @@ _QUOTED = pattern(r'=\s*"([a-z0-9.-]+)"\s*')
 def check(context: Context) -> Iterator[Finding]:
     """A job type is a literal.
 
-    An expression would choose at run time which verb runs. No allow-list can be checked then, and a diagram no longer
-    says what it calls.
+    An expression would choose at run time which verb runs. The allow-list could then not be checked, and the diagram
+    would no longer show what it calls.
 
     Wrong:  <zeebe:taskDefinition type="=orch_next_verb" />
     Right:  an exclusiveGateway on the flag, and one serviceTask for each verb

@@ -1,4 +1,4 @@
-"""Every element stands where BPMN wants it, and in the order BPMN wants."""
+"""Every element is where BPMN expects it, and in the order BPMN expects."""
 
 from collections.abc import Iterator
 
@@ -16,10 +16,10 @@ _MANY, _LONG = 100, 20
 
 @rule("HB006", "element-misplaced", Severity.ERROR)
 def check(context: Context) -> Iterator[Finding]:
-    """Every element stands where BPMN wants it, and in the order BPMN wants.
+    """Every element is where BPMN expects it, and in the order BPMN expects.
 
-    The schema has an order: documentation, extensionElements, incoming, outgoing, then the rest. Extensions stand
-    inside extensionElements. An engine refuses a model in which they stand anywhere else.
+    The schema has an order: documentation, extensionElements, incoming, outgoing, then the rest. Extensions are inside
+    extensionElements. An engine refuses a model in which they are in another place.
 
     Wrong:  <serviceTask><incoming>f1</incoming><extensionElements>...</extensionElements></serviceTask>
     Right:  <serviceTask><extensionElements>...</extensionElements><incoming>f1</incoming></serviceTask>

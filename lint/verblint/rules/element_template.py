@@ -15,9 +15,9 @@ _MARKS = (*_LINK, "modelerTemplateIcon", "modelerConfigurationTemplate", "modele
 def check(context: Context) -> Iterator[Finding]:
     """No element comes from a template that carries a connector.
 
-    A template can bring job types, inputs and properties that nobody typed, and an update of the template changes them.
-    A hollow element has so little on it that a template saves no work. Those that `verbworker verbs templates` makes
-    bring a verb's name and no more, so they may stay; what they wrote is checked like anything else.
+    A template can bring job types, inputs and properties that the author did not write, and an update of the template
+    changes them. A hollow element has so little on it that a template saves no work. The templates that `verbworker
+    verbs templates` makes bring only a verb's name, so they may stay; what they wrote is checked like anything else.
 
     Wrong:  <serviceTask id="ask" zeebe:modelerTemplate="io.camunda.connectors.HttpJson.v2">
     Right:  <serviceTask id="ask">

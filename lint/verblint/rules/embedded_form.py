@@ -11,8 +11,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A model embeds no forms.
 
-    An embedded form is JSON with expressions that read and write process variables by name. A form is a resource of its
-    own, found by its id, or the gate shows what its contract says.
+    An embedded form is JSON with expressions that read and write process variables by name. A form is a separate
+    resource, found by its id, or the gate shows what its contract declares.
 
     Wrong:  <zeebe:userTaskForm id="form">{"components": [...]}</zeebe:userTaskForm>
     Right:  <zeebe:formDefinition formId="review" />

@@ -1,4 +1,4 @@
-"""A loop has something in it that waits or works."""
+"""A loop contains something that waits or works."""
 
 from collections.abc import Iterator
 
@@ -22,10 +22,10 @@ from verblint.rulebook.rule import Context, rule
     ),
 )
 def check(context: Context) -> Iterator[Finding]:
-    """A loop has something in it that waits or works.
+    """A loop contains something that waits or works.
 
-    A token that runs in a circle of gateways, empty tasks and passing events never rests, and takes the broker with it.
-    Engines refuse such loops when they find them.
+    A token in a circle of gateways, empty tasks and passing events never rests, and can bring the broker down. Engines
+    refuse such loops when they find them.
 
     Wrong:  an exclusiveGateway that leads back to itself through a manualTask
     Right:  a loop with a serviceTask, a userTask or a timer in it

@@ -12,8 +12,8 @@ def check(context: Context) -> Iterator[Finding]:
     """Every code that a verb declares is caught where the verb is called.
 
     A code is thrown only where the model catches it: at the task, at a subprocess around it, or by an error event
-    subprocess. Everywhere else the case stops with an incident, and a person has to look. From inside an event
-    subprocess that interrupts its scope engines look at nothing outside it, and a message event can throw no code.
+    subprocess. Without that the case stops with an incident, and a person has to look. From inside an event subprocess
+    that interrupts its scope, engines do not look outside it, and a message event cannot throw a code.
 
     Wrong:  errors: {invoice.book: [policy-lapsed]}, and no error event at its task or around it
     Right:  an error boundary event for policy-lapsed on the task or on the subprocess around it

@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A code that is caught at a task is one that its verb declares.
 
-    A verb that declares its codes ends with no other: the runtime makes an incident of any other, so this event never
-    happens. Perhaps the code is misspelt.
+    A verb that declares its codes ends with no other: the runtime turns any other code into an incident, so this event
+    never happens. Perhaps the code is misspelt.
 
     Wrong:  errors: {invoice.book: [policy-lapsed]}, and a boundary event on its task for the code policy-lapse
     Right:  a boundary event for the code policy-lapsed

@@ -1,4 +1,4 @@
-"""An event that catches errors is reached by some code."""
+"""An event that catches errors can be reached by a code."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB414", "error-unreachable", Severity.WARNING, on=("errorEventDefinition",))
 def check(context: Context) -> Iterator[Finding]:
-    """An event that catches errors is reached by some code.
+    """An event that catches errors can be reached by a code.
 
-    Where every verb below it declares its codes, it is known which of them arrive: those that no event nearer to the
-    task catches. An event that none of them reaches never happens. Error end events count too.
+    If every verb below it declares its codes, it is known which of them arrive: those that no event nearer to the task
+    catches. An event that none of them reaches never happens. Error end events count too.
 
     Wrong:  a boundary event for the code sanctioned, on a subprocess whose verbs declare no such code
     Right:  the code that they declare, or no event

@@ -13,7 +13,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """An event-based gateway leads to two or more events that wait, and to nothing else.
 
-    It takes the path of what happens first. Each of its events waits for it alone, and no two for the same message.
+    It takes the path of the event that happens first. Each of its events waits for this gateway alone, and no two wait
+    for the same message.
 
     Wrong:  an eventBasedGateway with one flow to a timer and one to a serviceTask
     Right:  an eventBasedGateway with one flow to a timer and one to a message event

@@ -1,4 +1,4 @@
-"""A suppression holds until its day and not longer."""
+"""A suppression holds until its date and no longer."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB902", "expired-suppression", Severity.ERROR, on=(VERBWORKER,))
 def check(context: Context) -> Iterator[Finding]:
-    """A suppression holds until its day and not longer.
+    """A suppression holds until its date and no longer.
 
-    Somebody promised to look again by that day. The finding it covered is back, and this one says why.
+    The author planned to look again by that date. The finding it covered is reported again, and this one explains why.
 
     Wrong:  <vw:ignore rule="HB601" reason="split with release 4" until="2024-06-30"/> in the year after
     Right:  the process, split; or a new day with a new reason

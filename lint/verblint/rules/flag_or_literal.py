@@ -1,4 +1,4 @@
-"""Where a flag may stand, nothing but one flag is evaluated."""
+"""A place that takes a flag evaluates one flag and nothing else."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB310", "flag-or-literal", Severity.ERROR, on=("assignmentDefinition", "taskSchedule", "priorityDefinition"))
 def check(context: Context) -> Iterator[Finding]:
-    """Where a flag may stand, nothing but one flag is evaluated.
+    """A place that takes a flag evaluates one flag and nothing else.
 
     Assignees, due dates and priorities may depend on the case. Then a sub-verb decides and sets a flag, and the place
-    reads that flag and nothing else.
+    reads only that flag.
 
     Wrong:  <zeebe:assignmentDefinition assignee="=reviewer.name" />
     Right:  <zeebe:assignmentDefinition assignee="=orch_reviewer" />

@@ -20,8 +20,8 @@ _EXAMPLES = {
 def check(context: Context) -> Iterator[Finding]:
     """A condition compares a flag with a value of the flag's type.
 
-    The engine finds null when the types differ, and a condition that is null raises an incident. Greater and less
-    are for flags declared as integer only. A declared flag is never null, so a comparison with null is pointless.
+    The comparison is null when the types differ, and a condition that is null raises an incident. Greater and less are
+    only for flags declared as integer. A declared flag is never null, so a comparison with null is pointless.
 
     Wrong:  =orch_attempts = "3", and the flag is an integer
     Right:  =orch_attempts = 3

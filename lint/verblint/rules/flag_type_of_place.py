@@ -1,4 +1,4 @@
-"""A flag that stands for a literal has the type of that literal."""
+"""A flag that replaces a literal has the type of that literal."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 @rule("HB312", "flag-type-of-place", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
-    """A flag that stands for a literal has the type of that literal.
+    """A flag that replaces a literal has the type of that literal.
 
     A timer, a date and an assignee are strings, a priority is an integer. A flag of another type raises an incident
     when the token arrives.

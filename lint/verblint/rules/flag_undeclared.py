@@ -15,7 +15,7 @@ def check(context: Context) -> Iterator[Finding]:
     """A flag that a model reads is declared by its verb.
 
     The runtime sets every declared flag when the process starts, and lets no other flag through. A flag that is not
-    declared is null for ever, and a null flag is an incident or the wrong branch.
+    declared is always null, and a null flag is an incident or the wrong branch.
 
     Wrong:  =orch_aproved = true, and the verb declares orch_approved
     Right:  flags: {orch_approved: {type: boolean, initial: false}}, and =orch_approved = true

@@ -15,8 +15,8 @@ _ENDS = (*_FIRST, NodeKind.END_EVENT)
 def check(context: Context) -> Iterator[Finding]:
     """Flows enter and leave where tokens can.
 
-    Nothing leaves an end event and nothing enters a start or boundary event. A compensation handler is called by its
-    boundary event and by nobody else.
+    Nothing leaves an end event and nothing enters a start or boundary event. A compensation handler is called only by
+    its boundary event.
 
     Wrong:  <sequenceFlow sourceRef="end" targetRef="ask" />
     Right:  <sequenceFlow sourceRef="ask" targetRef="end" />

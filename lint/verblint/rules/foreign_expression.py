@@ -1,4 +1,4 @@
-"""An extension of somebody else holds no expressions."""
+"""An extension of another vendor holds no expressions."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,9 @@ from verblint.rulebook.rule import STRANGERS, Context, rule
 
 @rule("HB122", "foreign-expression", Severity.ERROR, on=(STRANGERS,))
 def check(context: Context) -> Iterator[Finding]:
-    """An extension of somebody else holds no expressions.
+    """An extension of another vendor holds no expressions.
 
-    The engine ignores it today. A value that begins like an expression is meant to be evaluated by something, and that
+    The engine ignores it today. A value that starts like an expression is meant to be evaluated by something, and that
     something is not a verb.
 
     Wrong:  <acme:rule when="${amount > 100}" />

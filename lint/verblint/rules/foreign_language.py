@@ -1,4 +1,4 @@
-"""A model speaks no other expression language and imports nothing."""
+"""A model uses no other expression language and imports nothing."""
 
 from collections.abc import Iterator
 
@@ -15,10 +15,10 @@ _ELEMENTS = (
 
 @rule("HB125", "foreign-language", Severity.ERROR, on=("expressionLanguage", *_ELEMENTS))
 def check(context: Context) -> Iterator[Finding]:
-    """A model speaks no other expression language and imports nothing.
+    """A model uses no other expression language and imports nothing.
 
-    `expressionLanguage` says that expressions are not FEEL, which the engine ignores. Imports, resource assignments and
-    correlation properties are BPMN of other engines.
+    `expressionLanguage` declares that expressions are not FEEL, which the engine ignores. Imports, resource assignments
+    and correlation properties are BPMN of other engines.
 
     Wrong:  <definitions expressionLanguage="http://www.w3.org/1999/XPath" ...>
     Right:  <definitions ...> without the attribute

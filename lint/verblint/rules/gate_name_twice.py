@@ -1,4 +1,4 @@
-"""Every gate has a name of its own."""
+"""Every gate has its own name."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("AM724", "gate-name-twice", Severity.ERROR, on=("updateDefinition",))
 def check(context: Context) -> Iterator[Finding]:
-    """Every gate has a name of its own.
+    """Every gate has its own name.
 
-    A decision is given to a gate by its name, which is `Update_` and the id of the user task unless an updateDefinition
-    says otherwise. Two gates of one name would compete for one decision.
+    A decision is sent to a gate by its name, which is `Update_` and the id of the user task unless an updateDefinition
+    gives another. Two gates of one name would compete for one decision.
 
     Wrong:  two user tasks with <ameide:updateDefinition name="Update_Review" />
     Right:  Update_Review and Update_SecondReview

@@ -11,8 +11,8 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A user task is a gate of the contract.
 
-    The contract says which decisions a gate takes and who is asked. A user task that it does not know takes any word
-    for a decision.
+    The contract defines which decisions a gate takes and who is asked. A user task that it does not know accepts any
+    word as a decision.
 
     Wrong:  <userTask id="Check" />, and gates: {review: {task: Review, ...}}
     Right:  <userTask id="Review" />

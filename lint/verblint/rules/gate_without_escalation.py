@@ -1,4 +1,4 @@
-"""A gate has a timer that fires when nobody decides."""
+"""A gate has a timer that fires when no decision is made."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB513", "gate-without-escalation", Severity.WARNING, on=("userTask",))
 def check(context: Context) -> Iterator[Finding]:
-    """A gate has a timer that fires when nobody decides.
+    """A gate has a timer that fires when no decision is made.
 
-    People are away, and a question that nobody answers waits for ever. A boundary timer on the user task, or on a
-    subprocess around it, takes the case to somebody else.
+    People are away, and an unanswered question waits for ever. A boundary timer on the user task or on a subprocess
+    around it, or an event subprocess that starts by a timer, takes the case to another person.
 
     Wrong:  <userTask id="Review" /> alone
     Right:  <userTask id="Review" />, and a boundaryEvent attached to it with a timerEventDefinition
@@ -43,4 +43,6 @@ def _find_tasks_without_timer(scope: Scope) -> Iterator[FlowNode]:
 
 
 def _starts_by_timer(node: FlowNode) -> bool:
-    return node.scope is not None and any(isinstance(inner.event, Timer) for inner in node.scope.nodes)
+    return node.scope is not None and any(
+        inner.kind is NodeKind.START_EVENT and isinstance(inner.event, Timer) for inner in node.scope.nodes
+    )

@@ -1,4 +1,4 @@
-"""A gate of the contract stands at a user task of the process."""
+"""A gate of the contract belongs to a user task of the process."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 @rule("HB512", "gate-without-task", Severity.WARNING, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
-    """A gate of the contract stands at a user task of the process.
+    """A gate of the contract belongs to a user task of the process.
 
-    People would wait for a question that nobody asks, and a decision for that gate has nowhere to go.
+    People would wait for a question that is never asked, and a decision for that gate has no target.
 
     Wrong:  gates: {review: {task: Reveiw, ...}}
     Right:  gates: {review: {task: Review, ...}}, and <userTask id="Review" />

@@ -11,8 +11,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A gateway that branches has a default flow.
 
-    When no condition holds and there is no default flow, the instance stops with an incident. A gateway may do
-    without one only where the contract shows that its conditions cover every value of the flags they read.
+    When no condition holds and there is no default flow, the instance stops with an incident. A gateway needs none only
+    where the contract shows that its conditions cover every value of the flags they read.
 
     Wrong:  <exclusiveGateway id="decide">, and the one flow that leaves it: =orch_outcome = "approved"
     Right:  <exclusiveGateway id="decide" default="flow_rejected">

@@ -12,7 +12,7 @@ def check(context: Context) -> Iterator[Finding]:
     """The payload and its hash are mapped together or not at all.
 
     The runtime compares the two at every crossing. A new payload with the old hash is an integrity failure, and rightly
-    so: nobody can tell it from a manipulated one.
+    so: it cannot be distinguished from a manipulated one.
 
     Wrong:  <zeebe:output source="=domain_payload" target="domain_payload" /> without the hash
     Right:  both, or none

@@ -11,8 +11,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A header holds no address.
 
-    Addresses differ between environments, and a model is the same in all of them. Where to call is configuration of the
-    verb.
+    Addresses differ between environments, and a model is the same in all of them. The address to call is configuration
+    of the verb.
 
     Wrong:  <zeebe:header key="url" value="https://api.example.com" />
     Right:  <zeebe:header key="letter" value="reminder" />

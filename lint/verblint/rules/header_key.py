@@ -1,4 +1,4 @@
-"""A header has a key of its own."""
+"""A header has its own key."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ _RESERVED = "io.camunda.zeebe:"
 
 @rule("HB313", "header-key", Severity.ERROR, on=("taskHeaders",))
 def check(context: Context) -> Iterator[Finding]:
-    """A header has a key of its own.
+    """A header has its own key.
 
-    A worker finds a header by its key. Of two with one key it sees one, and keys that begin with `io.camunda.zeebe:`
-    are the engine's.
+    A worker finds a header by its key. Of two with the same key it sees one, and keys that start with
+    `io.camunda.zeebe:` are reserved for the engine.
 
     Wrong:  two headers with key="letter"
     Right:  key="letter" and key="language"

@@ -14,8 +14,8 @@ _OF_INSTANCE = ("process_instance_id", "process_run_id", "step_instance_id")
 def check(context: Context) -> Iterator[Finding]:
     """A key differs from instance to instance.
 
-    A key without anything of the instance is the same for all of them: the second case would be taken for a repetition
-    of the first.
+    A key that contains nothing of the instance is the same for all of them: the second case would be mistaken for a
+    repetition of the first.
 
     Wrong:  idempotencyKeyTemplate="send-letter/${step_id}"
     Right:  idempotencyKeyTemplate="send-letter/${process_instance_id}/${step_id}"

@@ -13,7 +13,7 @@ def check(context: Context) -> Iterator[Finding]:
     """An input mapping does not shadow the variable it copies.
 
     An input creates a local variable of the same name. The result of the sub-verb is then written to the local one and
-    is lost with it: the process goes on with the old payload. The fix removes the mapping.
+    is lost with it: the process continues with the old payload. The fix removes the mapping.
 
     Wrong:  <zeebe:input source="=domain_payload" target="domain_payload" />
     Right:  no mapping

@@ -1,4 +1,4 @@
-"""No comment and no processing instruction stands inside an expression."""
+"""No comment and no processing instruction is inside an expression."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,10 @@ from verblint.rulebook.rule import COMMENTS, Context, rule
 
 @rule("HB015", "interrupted-expression", Severity.ERROR, on=(COMMENTS,))
 def check(context: Context) -> Iterator[Finding]:
-    """No comment and no processing instruction stands inside an expression.
+    """No comment and no processing instruction is inside an expression.
 
-    The engine joins the text on both sides and evaluates all of it; many tools show only what stands before the
-    comment. Nobody can review an expression that tools read differently.
+    The engine joins the text on both sides and evaluates all of it; many tools show only the part before the comment.
+    An expression that tools read differently cannot be reviewed.
 
     Wrong:  <conditionExpression>=orch_x = "q"<!-- --> or domain_payload = "NEW"</conditionExpression>
     Right:  <conditionExpression>=orch_x = "q"</conditionExpression>

@@ -1,4 +1,4 @@
-"""A step with the Ameide extension says what it takes and what it gives."""
+"""A step with the Ameide extension declares what it takes and what it returns."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("AM722", "io-mapping-recommended", Severity.WARNING, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
-    """A step with the Ameide extension says what it takes and what it gives.
+    """A step with the Ameide extension declares what it takes and what it returns.
 
     Without an ioMapping the verb gets the whole state. That works, and hides what the step depends on.
 

@@ -1,4 +1,4 @@
-"""From engine 8.10 on a user task is native."""
+"""From engine 8.10 on, a user task is native."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,10 @@ from verblint.rulebook.rule import Context, engine_marks, rule
 
 @rule("HB509", "job-based-user-task", Severity.ERROR, on=engine_marks(lambda version: version >= (8, 10)))
 def check(context: Context) -> Iterator[Finding]:
-    """From engine 8.10 on a user task is native.
+    """From engine 8.10 on, a user task is native.
 
     Up to 8.9 a user task without `zeebe:userTask` is a job, which the runtime takes as the sign that a person is asked.
-    8.10 no longer makes such jobs.
+    8.10 no longer creates such jobs.
 
     Wrong:  <userTask id="Review" /> with engine 8.10
     Right:  <userTask id="Review"> with <zeebe:userTask />

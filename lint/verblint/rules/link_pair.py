@@ -13,7 +13,7 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A link that is thrown is caught once in the same scope.
 
-    A link is a jump. Without a place to land, or with two, an engine refuses the model.
+    A link is a jump. Without a target, or with two, an engine refuses the model.
 
     Wrong:  <intermediateThrowEvent ...><linkEventDefinition name="again" /></intermediateThrowEvent> alone
     Right:  the same, and one intermediateCatchEvent with a link of that name

@@ -1,4 +1,4 @@
-"""A model has no listeners but the runtime's own."""
+"""A model has no listeners except the runtime's own."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB108", "listener", Severity.ERROR, on=("executionListener", "taskListener"))
 def check(context: Context) -> Iterator[Finding]:
-    """A model has no listeners but the runtime's own.
+    """A model has no listeners except the runtime's own.
 
     A listener is a job with side effects that no reader of the diagram sees, and it can set variables. The runtime
-    weaves its own when it deploys; their types begin with `verbworker.`.
+    weaves its own when it deploys; their types start with `verbworker.`.
 
     Wrong:  <zeebe:executionListener eventType="start" type="audit-log" />
     Right:  a serviceTask that is drawn, or nothing

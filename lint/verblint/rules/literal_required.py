@@ -1,4 +1,4 @@
-"""Where a literal is wanted, nothing is evaluated."""
+"""Where a literal is required, nothing is evaluated."""
 
 from collections.abc import Iterator
 
@@ -18,10 +18,10 @@ _QUOTED = pattern(r'=\s*"([A-Za-z0-9 _.:/-]+)"\s*')
     on=tuple(dict.fromkeys(local for (local, _), policy in POLICIES.items() if policy is EvaluationPolicy.LITERAL)),
 )
 def check(context: Context) -> Iterator[Finding]:
-    """Where a literal is wanted, nothing is evaluated.
+    """Where a literal is required, nothing is evaluated.
 
-    Headers, properties, forms, priorities and codes are read by workers and tools as they are written. A few of them
-    the engine or a connector would evaluate, and an expression there reads variables that no contract declares.
+    Workers and tools read headers, properties, forms, priorities and codes as they are written. The engine or a
+    connector would evaluate a few of them, and an expression there reads variables that no contract declares.
 
     Wrong:  <zeebe:header key="limit" value="=order.total" />
     Right:  <zeebe:header key="limit" value="100" />

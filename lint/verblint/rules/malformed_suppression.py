@@ -1,4 +1,4 @@
-"""A suppression names one rule that can be suppressed, and stands where it can be understood."""
+"""A suppression names one rule that can be suppressed, and is where it can be understood."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB904", "malformed-suppression", Severity.ERROR, on=(VERBWORKER,))
 def check(context: Context) -> Iterator[Finding]:
-    """A suppression names one rule that can be suppressed, and stands where it can be understood.
+    """A suppression names one rule that can be suppressed, and is where it can be understood.
 
-    It belongs into the extensionElements of the element it is about. File safety (HB0xx) and suppressions themselves
-    (HB9xx) cannot be suppressed. What is misspelt would otherwise look like an answer and cover nothing.
+    It belongs in the extensionElements of the element it is about. File safety (HB0xx) and suppressions themselves
+    (HB9xx) cannot be suppressed. A misspelt one would otherwise look like an answer and cover nothing.
 
     Wrong:  <vw:ignore rule="HB6o1" until="soon"/>
     Right:  <vw:ignore rule="HB601" reason="..." until="2027-01-01"/>

@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A model has no mappings, not even complete ones.
 
-    Mappings that carry every variable of the contract do no harm, and no good either: one that is forgotten when a flag
-    is added loses results. They are allowed by the setting `allow_identity_mappings`. The fix removes them.
+    Mappings that carry every variable of the contract have no effect, but one that is forgotten when a flag is added
+    loses results. They are allowed by the setting `allow_identity_mappings`. The fix removes them.
 
     Wrong:  identity mappings of domain_payload, domain_payload_hash and every flag
     Right:  no mapping

@@ -11,7 +11,7 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A mapping writes each target once.
 
-    Mappings are applied in order, so of two with one target the first is lost.
+    Mappings are applied in order, so if two have the same target, the first is lost.
 
     Wrong:  two outputs with target="state.case_id"
     Right:  one

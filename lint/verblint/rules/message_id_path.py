@@ -1,4 +1,4 @@
-"""Deliveries are told apart by `message_id`."""
+"""Deliveries are identified by `message_id`."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("AM708", "message-id-path", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
-    """Deliveries are told apart by `message_id`.
+    """Deliveries are identified by `message_id`.
 
     The envelope of every inbound message has that field, and no other can be chosen.
 

@@ -1,4 +1,4 @@
-"""In a file with the Ameide extension every message has a name of its own."""
+"""In a file with the Ameide extension every message has its own name."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from verblint.rulebook.rule import NARROWED, Context, rule
 
 @rule("AM718", "message-name-twice", Severity.ERROR, on=(AMEIDE, NARROWED))
 def check(context: Context) -> Iterator[Finding]:
-    """In a file with the Ameide extension every message has a name of its own.
+    """In a file with the Ameide extension every message has its own name.
 
     Messages are matched by name. Two declarations of one name are two subscriptions for one message, and only one of
     them can be right.

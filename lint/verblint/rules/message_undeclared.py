@@ -12,8 +12,8 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A message that a process waits for is declared in the contract.
 
-    Ingress knows from the contract which messages exist and under which key they go. A message that is not declared is
-    a dead letter.
+    Ingress takes from the contract which messages exist and which key each of them has. A message that is not declared
+    is a dead letter.
 
     Wrong:  <message id="docs" name="docs-recieved" />
     Right:  <message id="docs" name="documents-received" />, and messages: {documents-received: corr_documents}

@@ -11,7 +11,7 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A message of the contract is one that the process waits for.
 
-    The contract promises to its callers that they may send it. Where nobody waits, it becomes a dead letter.
+    The contract promises its callers that they may send it. If no event waits for it, it becomes a dead letter.
 
     Wrong:  messages: {documents-received: corr_documents}, and no event that waits for it
     Right:  a receiveTask or a message event for it, or a shorter list

@@ -1,4 +1,4 @@
-"""Every element has the attributes and children it cannot be without."""
+"""Every element has the attributes and children that it needs."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB008", "missing-part", Severity.ERROR)
 def check(context: Context) -> Iterator[Finding]:
-    """Every element has the attributes and children it cannot be without.
+    """Every element has the attributes and children that it needs.
 
     A flow needs two ends, a boundary event something it is attached to, a file a target namespace. Engines refuse a
     model without them, and every node, flow and message without an id.

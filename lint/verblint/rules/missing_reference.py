@@ -20,7 +20,7 @@ _THROWING = (NodeKind.THROW_EVENT, NodeKind.END_EVENT)
 def check(context: Context) -> Iterator[Finding]:
     """An event that needs a message, an error or an escalation names it.
 
-    Nobody can wait for a message without a name, and an error that is thrown needs a code.
+    A message without a name cannot be waited for, and an error that is thrown needs a code.
 
     Wrong:  <receiveTask id="wait" />
     Right:  <receiveTask id="wait" messageRef="docs" />

@@ -1,4 +1,4 @@
-"""No activity is repeated by the engine."""
+"""The engine repeats no activity."""
 
 from collections.abc import Iterator
 
@@ -15,10 +15,10 @@ from verblint.rulebook.rule import Context, rule
     on=("multiInstanceLoopCharacteristics", "standardLoopCharacteristics", "loopCharacteristics"),
 )
 def check(context: Context) -> Iterator[Finding]:
-    """No activity is repeated by the engine.
+    """The engine repeats no activity.
 
     A collection to iterate over is domain data, and each round would need its own payload. A verb works through the
-    items itself; rounds that wait for people or messages are entries of their own.
+    items itself; rounds that wait for people or messages are separate entries.
 
     Wrong:  <multiInstanceLoopCharacteristics> with <zeebe:loopCharacteristics inputCollection="=documents" />
     Right:  one serviceTask whose verb handles all documents

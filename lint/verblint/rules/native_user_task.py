@@ -1,4 +1,4 @@
-"""Before engine 8.8 a user task is a job."""
+"""Before engine 8.8, a user task is a job."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,10 @@ from verblint.rulebook.rule import Context, engine_marks, rule
 
 @rule("HB510", "native-user-task", Severity.ERROR, on=engine_marks(lambda version: version < (8, 8)))
 def check(context: Context) -> Iterator[Finding]:
-    """Before engine 8.8 a user task is a job.
+    """Before engine 8.8, a user task is a job.
 
-    The runtime learns of a native user task through a task listener, which older engines do not have. It would wait
-    there, and nobody would be asked.
+    The runtime learns of a native user task through a task listener, which older engines do not have. The process would
+    wait there, and no person would be asked.
 
     Wrong:  <userTask id="Review"> with <zeebe:userTask /> and engine 8.6
     Right:  <userTask id="Review" />

@@ -10,8 +10,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A mapping does not write into a structure.
 
-    A target with a dot makes or changes a context. On the payload, which is a string, it destroys it: the process goes
-    on with null and the old hash.
+    A target with a dot creates or changes a context. It destroys the payload, which is a string: the process continues
+    with null and the old hash.
 
     Wrong:  <zeebe:output source="=1" target="domain_payload.x" />
     Right:  a sub-verb that changes the payload and returns it

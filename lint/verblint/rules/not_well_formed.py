@@ -12,7 +12,7 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A model is well-formed XML.
 
-    What no parser can read, no engine can run. The place is where the reader gave up; the cause is often a line or
+    What no parser can read, no engine can run. The position is where the reader stopped; the cause is often a line or
     two above it.
 
     Wrong:  <serviceTask id="ask"> without its end tag

@@ -1,4 +1,4 @@
-"""Output mappings let every result through, or there are none."""
+"""Output mappings pass on every result, or do not exist."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB304", "output-hides", Severity.ERROR, on=("ioMapping",))
 def check(context: Context) -> Iterator[Finding]:
-    """Output mappings let every result through, or there are none.
+    """Output mappings pass on every result, or do not exist.
 
-    Without output mappings all that a sub-verb returns goes to the process. One output mapping switches that off, and
-    everything it does not name is lost: the payload, its hash, the other flags.
+    Without output mappings, everything that a sub-verb returns goes to the process. One output mapping disables that,
+    and everything it does not name is lost: the payload, its hash, the other flags.
 
     Wrong:  <zeebe:output source="=orch_x" target="orch_x" /> alone
     Right:  no mapping

@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A model stays within the size, the depth and the number of elements that the settings allow.
 
-    Nobody draws a model of two megabytes or of a hundred levels. What is larger was generated or is hostile, and a
-    linter that runs on every change must answer in a moment.
+    People do not draw models of two megabytes or a hundred levels. A larger one was generated or is hostile, and a
+    linter that runs on every change must answer quickly.
 
     Wrong:  100,000 nested subProcess elements
     Right:  several processes that hand over by message

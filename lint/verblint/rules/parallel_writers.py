@@ -1,4 +1,4 @@
-"""What runs at the same time writes different fields of the payload."""
+"""Steps that run at the same time write different fields of the payload."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 @rule("HB306", "parallel-writers", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
-    """What runs at the same time writes different fields of the payload.
+    """Steps that run at the same time write different fields of the payload.
 
     Two sub-verbs on parallel branches start from the same payload. Where both change one field, one change would be
     lost, so the runtime refuses the second. Each verb declares what it writes; here those fields must not overlap.

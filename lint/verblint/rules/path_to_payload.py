@@ -13,7 +13,7 @@ def check(context: Context) -> Iterator[Finding]:
     """No path and no template leads to the payload as the engine carries it.
 
     `state` is the data inside the payload. The variables `domain_payload` and `domain_payload_hash` are its wrapping,
-    and a path through them has taken one for the other.
+    and a path through them confuses the two.
 
     Wrong:  source="state.domain_payload.case_id"
     Right:  source="state.case_id"

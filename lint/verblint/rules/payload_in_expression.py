@@ -1,4 +1,4 @@
-"""No expression anywhere touches the payload."""
+"""No expression reads the payload."""
 
 from collections.abc import Iterator
 
@@ -11,10 +11,10 @@ from verblint.rulebook.rule import OBSCURE, Context, rule
 # Nothing can be hidden in a plain file: a name that does not occur in it is not read.
 @rule("HB301", "payload-in-expression", Severity.ERROR, on=(OBSCURE,), words=(PAYLOAD,))
 def check(context: Context) -> Iterator[Finding]:
-    """No expression anywhere touches the payload.
+    """No expression reads the payload.
 
-    `domain_payload` and its hash are carried by the engine and read by the runtime alone. An expression that looks into
-    them breaks with the next version of the schema, and the engine's own analysis does not always see that it does.
+    The engine carries `domain_payload` and its hash, and only the runtime reads them. An expression that looks into
+    them breaks with the next version of the schema, and the engine's own analysis does not always detect it.
 
     Wrong:  <timeDuration>=duration(domain_payload.deadline)</timeDuration>
     Right:  <timeDuration>=orch_document_deadline</timeDuration>

@@ -1,4 +1,4 @@
-"""A policy that a task names is in the catalogue, and is the one of the contract."""
+"""A policy that a task names is in the catalogue, and is the one in the contract."""
 
 from collections.abc import Iterator
 
@@ -16,10 +16,10 @@ _NONE = Contracts()
 
 @rule("AM715", "policy-unknown", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
-    """A policy that a task names is in the catalogue, and is the one of the contract.
+    """A policy that a task names is in the catalogue, and is the one in the contract.
 
-    The policy bounds the step: how often, how long. A name without a policy bounds nothing, and two different answers
-    are one too many.
+    The policy bounds the step: how often, how long. A name without a policy bounds nothing, and two different policies
+    for one step contradict each other.
 
     Wrong:  policyRef="pateint"
     Right:  policyRef="patient"

@@ -10,8 +10,8 @@ from verblint.rulebook.rule import NOT_EXECUTABLE, Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A process that is drawn is executable.
 
-    The engine does not deploy a process without `isExecutable="true"`. In a file with several it may be there for the
-    reader only; often it was forgotten.
+    The engine does not deploy a process without `isExecutable="true"`. In a file with several processes it may be there
+    only for the reader; often the attribute was forgotten.
 
     Wrong:  <process id="kyc-open-case">
     Right:  <process id="kyc-open-case" isExecutable="true">

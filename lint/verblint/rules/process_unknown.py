@@ -11,8 +11,8 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """An executable process is the process of a workflow verb.
 
-    Its id is the process key of the contract. A process that no contract names cannot be started by anybody, and none
-    of its verbs, flags and messages can be checked.
+    Its id is the process key of the contract. A process that no contract names cannot be started, and none of its
+    verbs, flags and messages can be checked.
 
     Wrong:  <process id="kyc-open-cases" isExecutable="true">
     Right:  <process id="kyc-open-case" isExecutable="true">, and process: kyc-open-case in the contract

@@ -11,8 +11,8 @@ from verblint.rulebook.rule import Context, attribute_mark, rule
 def check(context: Context) -> Iterator[Finding]:
     """Attributes of BPMN and zeebe elements are written without a prefix.
 
-    The engine reads the plain attribute only. `zeebe:type="..."` beside or instead of it is ignored, and a reader
-    believes it.
+    The engine reads only the plain attribute. `zeebe:type="..."` beside or instead of it is ignored, which misleads a
+    reader.
 
     Wrong:  <zeebe:taskDefinition zeebe:type="kyc.request-documents" />
     Right:  <zeebe:taskDefinition type="kyc.request-documents" />

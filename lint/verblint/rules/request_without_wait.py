@@ -18,8 +18,8 @@ _REQUEST = pattern(r"\.request\.v[0-9]+$")
 def check(context: Context) -> Iterator[Finding]:
     """A request to the outside is followed by a wait for its answer.
 
-    A verb whose type ends in `.request.v` and a number only asks. The answer comes as a message, and the next thing the
-    process does is to wait for it.
+    A verb whose type ends in `.request.v` and a number only asks. The answer comes as a message, and the next step of
+    the process must wait for it.
 
     Wrong:  a serviceTask of type scoring.request.v1, then a serviceTask
     Right:  a serviceTask of type scoring.request.v1, then a receiveTask

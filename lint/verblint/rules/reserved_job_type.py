@@ -1,4 +1,4 @@
-"""Job types that begin with `verbworker.` are the runtime's own."""
+"""Job types that start with `verbworker.` are reserved for the runtime."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB410", "reserved-job-type", Severity.ERROR, words=(OWN_JOBS,))
 def check(context: Context) -> Iterator[Finding]:
-    """Job types that begin with `verbworker.` are the runtime's own.
+    """Job types that start with `verbworker.` are reserved for the runtime.
 
     The only one that a model may name is `verbworker.compensate`, which undoes what was done so far. All others are
     woven in when the model is deployed.

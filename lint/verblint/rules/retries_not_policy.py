@@ -1,4 +1,4 @@
-"""The retries of a job are what its policy says, or are not written at all."""
+"""The retries of a job equal those of its policy, or are left out."""
 
 from collections.abc import Iterator
 
@@ -8,10 +8,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB403", "retries-not-policy", Severity.ERROR, on=("retries",))
 def check(context: Context) -> Iterator[Finding]:
-    """The retries of a job are what its policy says, or are not written at all.
+    """The retries of a job equal those of its policy, or are left out.
 
-    The policy of a sub-verb is the one source of how often it is tried. Left out, the number is filled in when the
-    model is deployed. Written, it must be a number, and the same one.
+    The policy of a sub-verb alone defines how often it is tried. If the number is left out, it is filled in when the
+    model is deployed. If it is written, it must be the same number.
 
     Wrong:  retries="10" where the policy has maximum_attempts: 3
     Right:  retries="3", or no retries

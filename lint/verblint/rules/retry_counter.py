@@ -11,7 +11,7 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """No element counts its own retries.
 
-    The policy of the sub-verb says how often it is tried, and the runtime keeps the count in its frame.
+    The policy of the sub-verb defines how often it is tried, and the runtime keeps the count in its frame.
 
     Wrong:  <serviceTask id="ask" zeebe:retryCounter="3">
     Right:  policies: {kyc.request-documents: patient} in the verb's contract

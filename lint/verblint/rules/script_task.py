@@ -12,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A process has no script task.
 
-    A script is code that no test reaches and no review expects, and it reads every variable. What has to be computed is
-    a verb, typed and tested, and a service task calls it.
+    A script is code that no test reaches and no review expects, and it reads every variable. A computation belongs in a
+    verb, typed and tested, which a service task calls.
 
     Wrong:  <scriptTask id="score"> with <zeebe:script expression="=domain_payload.score * 2" ... />
     Right:  <serviceTask id="score"> with <zeebe:taskDefinition type="kyc.score-case" />

@@ -14,8 +14,8 @@ _SECRET = pattern(r"\bsecrets\s*\.|\bcamunda\s*\.\s*(?:vars|secrets)\b")
 def check(context: Context) -> Iterator[Finding]:
     """A model names no secrets and no cluster variables.
 
-    Secrets are resolved by connectors and engines, outside of every verb. A verb takes them from its own configuration,
-    where they do not show in a diagram.
+    Connectors and engines resolve secrets, outside of every verb. A verb takes them from its own configuration, where
+    they do not show in a diagram.
 
     Wrong:  <zeebe:header key="token" value="{{secrets.API_TOKEN}}" />
     Right:  a verb that reads its configuration

@@ -13,7 +13,7 @@ from verblint.rulebook.rule import NARROWED, Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension a process has one end.
 
-    One end makes it plain what a finished case is. Several may be meant, where the outcomes differ.
+    One end makes it clear what a finished case is. Several may be intended, where the outcomes differ.
 
     Wrong:  <endEvent id="done" /> and <endEvent id="done-too" />
     Right:  one endEvent behind an exclusiveGateway that joins

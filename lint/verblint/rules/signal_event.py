@@ -1,4 +1,4 @@
-"""A process neither sends nor hears signals."""
+"""A process neither sends nor receives signals."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB116", "signal-event", Severity.ERROR, on=("signalEventDefinition", "signal"))
 def check(context: Context) -> Iterator[Finding]:
-    """A process neither sends nor hears signals.
+    """A process neither sends nor receives signals.
 
-    A signal is a broadcast: every instance of every tenant that listens hears it, and nobody can tell who should. A
-    message has a correlation key and reaches the one instance it is meant for.
+    A signal is a broadcast: every listening instance of every tenant receives it, and the intended receiver is unknown.
+    A message has a correlation key and reaches the one instance it is meant for.
 
     Wrong:  <signalEventDefinition signalRef="documents" />
     Right:  <messageEventDefinition messageRef="documents" />, with a correlation key

@@ -1,4 +1,4 @@
-"""A process starts by a none start event, or by a message that the contract declares."""
+"""A process starts with a none start event, or with a message that the contract declares."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB508", "start-event", Severity.ERROR, on=("startEvent",))
 def check(context: Context) -> Iterator[Finding]:
-    """A process starts by a none start event, or by a message that the contract declares.
+    """A process starts with a none start event, or with a message that the contract declares.
 
     The runtime starts processes with payload, hash and flags. A timer, a signal, a condition or a form starts one
     without them, and its first job fails.

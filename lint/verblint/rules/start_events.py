@@ -1,4 +1,4 @@
-"""A process has one start event that is entered, and so has each subprocess."""
+"""A process has one start event that is entered, and so does each subprocess."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,9 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB020", "start-events", Severity.ERROR, on=("process",))
 def check(context: Context) -> Iterator[Finding]:
-    """A process has one start event that is entered, and so has each subprocess.
+    """A process has one start event that is entered, and so does each subprocess.
 
-    An engine must know where a token begins. A subprocess starts without an event definition, an event subprocess with
+    An engine must know where a token starts. A subprocess starts without an event definition, an event subprocess with
     exactly one.
 
     Wrong:  <process id="kyc-open-case" isExecutable="true"> with two plain start events

@@ -1,4 +1,4 @@
-"""Text stands only in elements that hold text."""
+"""Text is only in elements that hold text."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB016", "stray-text", Severity.ERROR)
 def check(context: Context) -> Iterator[Finding]:
-    """Text stands only in elements that hold text.
+    """Text is only in elements that hold text.
 
-    Text between elements is a slip of an editor or of a merge. Engines refuse the model.
+    Text between elements is a mistake of an editor or of a merge. Engines refuse the model.
 
     Wrong:  <process id="kyc-open-case">TODO <startEvent id="start" /></process>
     Right:  <process id="kyc-open-case"><documentation>TODO</documentation><startEvent id="start" /></process>

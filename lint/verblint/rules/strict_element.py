@@ -1,4 +1,4 @@
-"""A model has the elements of its profile only."""
+"""A model has only the elements of its profile."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from verblint.rulebook.rule import NARROWED, Context, rule
 
 @rule("AM751", "strict-element", Severity.ERROR, on=(NARROWED,))
 def check(context: Context) -> Iterator[Finding]:
-    """A model has the elements of its profile only.
+    """A model has only the elements of its profile.
 
     The profile `strict-v1` has start and end events without definitions, sequence flows, service, send, user and
     receive tasks, message events, exclusive gateways and subprocesses. Timers, boundary events, parallel branches and

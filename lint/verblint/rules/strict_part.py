@@ -1,4 +1,4 @@
-"""A model leaves nothing of the extension to a default that its profile wants to see."""
+"""A model leaves no part of the extension to a default if its profile requires it."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from verblint.rulebook.rule import NARROWED, Context, rule
 
 @rule("AM752", "strict-part", Severity.ERROR, on=(NARROWED,))
 def check(context: Context) -> Iterator[Finding]:
-    """A model leaves nothing of the extension to a default that its profile wants to see.
+    """A model leaves no part of the extension to a default if its profile requires it.
 
     With the profile `strict-v1` tasks, and only tasks, have headers and a mapping, even when they are empty. Messages
     have a subscription, and user tasks an update definition called `Update_` and their id.

@@ -1,4 +1,4 @@
-"""A file has the shape that its profile wants: what it declares, and what it has exactly once."""
+"""A file has the shape that its profile requires: its declarations, and what occurs exactly once."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _ATTRIBUTE = pattern(rb"""\s([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
 
 @rule("AM753", "strict-shape", Severity.ERROR, on=(NARROWED,))
 def check(context: Context) -> Iterator[Finding]:
-    """A file has the shape that its profile wants: what it declares, and what it has exactly once.
+    """A file has the shape that its profile requires: its declarations, and what occurs exactly once.
 
     With the profile `strict-v1` the root declares the prefixes `bpmn` and `ameide`. A file has one process, the process
     one start and one end, and a subprocess one end or more.

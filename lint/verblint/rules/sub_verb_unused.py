@@ -1,4 +1,4 @@
-"""Every sub-verb of the allow-list is called somewhere."""
+"""Every sub-verb of the allow-list is called."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,9 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 @rule("HB404", "sub-verb-unused", Severity.WARNING, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
-    """Every sub-verb of the allow-list is called somewhere.
+    """Every sub-verb of the allow-list is called.
 
-    A verb that the process never calls is a right that nobody needs. Perhaps the task was deleted, perhaps it was
+    A verb that the process never calls is a permission without a use. Perhaps the task was deleted, perhaps it was
     forgotten.
 
     Wrong:  sub_verbs: [kyc.close-case], and no task of that type

@@ -1,4 +1,4 @@
-"""In a file with the Ameide extension every message that is waited for has a subscription."""
+"""In a file with the Ameide extension every message that a process waits for has a subscription."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ from verblint.rulebook.rule import NARROWED, Context, rule
 
 @rule("AM707", "subscription-missing", Severity.ERROR, on=(AMEIDE, NARROWED))
 def check(context: Context) -> Iterator[Finding]:
-    """In a file with the Ameide extension every message that is waited for has a subscription.
+    """In a file with the Ameide extension every message that a process waits for has a subscription.
 
-    The subscription says from which state the correlation key is made, and that deliveries are told apart by their
+    The subscription defines from which state the correlation key is made, and that deliveries are identified by their
     `message_id`.
 
     Wrong:  <message id="docs" name="documents-received"> with a zeebe:subscription only

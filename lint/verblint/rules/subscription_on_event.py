@@ -1,4 +1,4 @@
-"""A subscription stands on the message, not on the event or task that waits."""
+"""A subscription is on the message, not on the event or task that waits."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB504", "subscription-on-event", Severity.ERROR, on=("subscription",))
 def check(context: Context) -> Iterator[Finding]:
-    """A subscription stands on the message, not on the event or task that waits.
+    """A subscription is on the message, not on the event or task that waits.
 
-    The engine reads the correlation key from the message only. On an event it is ignored, and the model is refused
+    The engine reads the correlation key only from the message. On an event it is ignored, and the model is refused
     because the message has none.
 
     Wrong:  <intermediateCatchEvent ...> with <zeebe:subscription correlationKey="=corr_documents" />

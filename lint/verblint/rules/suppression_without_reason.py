@@ -1,4 +1,4 @@
-"""A suppression says why."""
+"""A suppression gives its reason."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB903", "suppression-without-reason", Severity.ERROR, on=(VERBWORKER,))
 def check(context: Context) -> Iterator[Finding]:
-    """A suppression says why.
+    """A suppression gives its reason.
 
     The next reader has to decide whether it still holds, and cannot ask. Without a reason it covers nothing.
 

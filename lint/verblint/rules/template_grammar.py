@@ -17,7 +17,7 @@ def check(context: Context) -> Iterator[Finding]:
     """A template holds text and known placeholders.
 
     A placeholder is process_instance_id, process_run_id, step_id, step_instance_id, or `state.` and a path of plain
-    names. There are no functions and no other escapes than a backslash before `${`.
+    names. There are no functions, and the only escape is a backslash before `${`.
 
     Wrong:  workflowIdTemplate="kyc/${now()}"
     Right:  workflowIdTemplate="kyc/${state.entity_ref}"

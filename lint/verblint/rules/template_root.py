@@ -1,4 +1,4 @@
-"""The identity of a workflow and a correlation key are made of state alone."""
+"""The identity of a workflow and a correlation key are made only of state."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("AM710", "template-root", Severity.ERROR, on=(AMEIDE,))
 def check(context: Context) -> Iterator[Finding]:
-    """The identity of a workflow and a correlation key are made of state alone.
+    """The identity of a workflow and a correlation key are made only of state.
 
-    Both must be known before there is an instance or a step, and must be the same for everybody who computes them.
+    Both must be known before there is an instance or a step, and must be the same wherever they are computed.
 
     Wrong:  correlationKeyTemplate="${step_id}"
     Right:  correlationKeyTemplate="${state.case_id}"

@@ -1,4 +1,4 @@
-"""A timer says one time, of a kind that fits its event."""
+"""A timer has one time, of a kind that fits its event."""
 
 from collections.abc import Iterator
 
@@ -13,10 +13,10 @@ _ONE = "Write one of timeDate, timeDuration and timeCycle"
 
 @rule("HB025", "timer-shape", Severity.ERROR, on=("timerEventDefinition",))
 def check(context: Context) -> Iterator[Finding]:
-    """A timer says one time, of a kind that fits its event.
+    """A timer has one time, of a kind that fits its event.
 
-    A timer has exactly one of timeDate, timeDuration and timeCycle. What interrupts fires once, so it cannot be a
-    cycle, and neither can an event that a token waits at.
+    A timer has exactly one of timeDate, timeDuration and timeCycle. An interrupting event fires once, so it cannot have
+    a cycle, and neither can an event that a token waits at.
 
     Wrong:  <boundaryEvent ...> that interrupts, with <timeCycle>R3/PT24H</timeCycle>
     Right:  the same with <timeDuration>PT24H</timeDuration>, or with cancelActivity="false"

@@ -12,7 +12,7 @@ def check(context: Context) -> Iterator[Finding]:
     """A process has no more service tasks than the settings allow.
 
     A long process is hard to read, hard to change while instances run, and often two processes that grew together. The
-    limit is 15 unless the settings say otherwise; send tasks and events that throw a message count as well.
+    limit is 15 unless the settings set another; send tasks and events that throw a message count as well.
 
     Wrong:  a process with 40 service tasks
     Right:  several workflow verbs that hand over by message

@@ -18,8 +18,8 @@ _HINT = "Let a gateway in the loop look at an integer flag that counts the round
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension a loop is bounded by a counter.
 
-    A loop that ends when some flag changes may never end. A gateway in it that also looks at an integer flag, which a
-    sub-verb counts up, bounds it.
+    A loop that ends when some flag changes may never end. A gateway in it that also reads an integer flag, which a
+    sub-verb increments, bounds it.
 
     Wrong:  a loop that is left when orch_docs_received = true
     Right:  a loop that is left when orch_docs_received = true or orch_attempts >= 5

@@ -11,8 +11,8 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A step is undone by a compensation handler or by the task that undoes everything, not by both.
 
-    A task of type `verbworker.compensate` undoes every completed step of the manifest. It does not know what the engine
-    let a handler undo before, so a case that passes both undoes such a step twice.
+    A task of type `verbworker.compensate` undoes every completed step of the manifest. It does not know which steps a
+    handler has already undone in the engine, so a case that passes both undoes such a step twice.
 
     Wrong:  a compensation boundary event on kyc.request-documents, and a serviceTask of type verbworker.compensate
     Right:  the serviceTask alone: it undoes in reverse order, one step after the other

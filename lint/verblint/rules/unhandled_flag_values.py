@@ -14,7 +14,7 @@ _SHOWN = 3
 def check(context: Context) -> Iterator[Finding]:
     """The conditions of a gateway without a default flow cover every value of their flags.
 
-    The contract says which values a flag can have, so the linter tries them all. A value for which no condition
+    The contract defines which values a flag can have, so the linter tries them all. A value for which no condition
     holds stops the instance with an incident on the day it first occurs.
 
     Wrong:  flows for "approved" and "rejected", and the flag may also be "more-info"

@@ -1,4 +1,4 @@
-"""Every attribute of an element is one that BPMN gives it."""
+"""Every attribute of an element is one that BPMN defines for it."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB007", "unknown-bpmn-attribute", Severity.ERROR)
 def check(context: Context) -> Iterator[Finding]:
-    """Every attribute of an element is one that BPMN gives it.
+    """Every attribute of an element is one that BPMN defines for it.
 
-    An engine refuses a model with an attribute it does not expect. A misspelt one would else silently leave a default.
+    An engine refuses a model with an attribute it does not expect. Otherwise a misspelt one would silently leave a
+    default.
 
     Wrong:  <boundaryEvent id="late" attachedToRef="ask" cancelactivity="false">
     Right:  <boundaryEvent id="late" attachedToRef="ask" cancelActivity="false">

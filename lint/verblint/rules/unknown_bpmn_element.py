@@ -1,4 +1,4 @@
-"""Every element of a process is one that BPMN has and engines can execute."""
+"""Every element of a process is one that BPMN defines and engines can execute."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB005", "unknown-bpmn-element", Severity.ERROR)
 def check(context: Context) -> Iterator[Finding]:
-    """Every element of a process is one that BPMN has and engines can execute.
+    """Every element of a process is one that BPMN defines and engines can execute.
 
     Engines check a model against the schema of BPMN and refuse what is not in it. Choreographies and conversations are
     in the schema, but nothing executes them.

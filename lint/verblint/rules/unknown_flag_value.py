@@ -13,8 +13,8 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A value that a condition compares an enum flag with is one of the flag's values.
 
-    The verb declares the values of the flag, and the runtime lets no other through. A misspelt value never matches:
-    the flow is dead, and nothing says so.
+    The verb declares the values of the flag, and the runtime lets no other through. A misspelt value never matches: the
+    flow is dead, and no error reports it.
 
     Wrong:  =orch_review_outcome = "aproved"
     Right:  =orch_review_outcome = "approved"

@@ -13,7 +13,7 @@ from verblint.rulebook.rule import Context, attribute_mark, rule
 def check(context: Context) -> Iterator[Finding]:
     """Every attribute of the zeebe extension is one that the engine knows.
 
-    The engine ignores a misspelt attribute, so a default holds that nobody chose.
+    The engine ignores a misspelt attribute, so a default applies that the author did not choose.
 
     Wrong:  <zeebe:taskDefinition type="kyc.request-documents" retires="5" />
     Right:  <zeebe:taskDefinition type="kyc.request-documents" retries="5" />

@@ -14,7 +14,7 @@ def check(context: Context) -> Iterator[Finding]:
     """Every element of the zeebe extension is one that the engine of the profile knows.
 
     An engine ignores what it does not know: a misspelt element silently does nothing, and one from a later release
-    begins to act on the day of the upgrade.
+    starts to act on the day of the upgrade.
 
     Wrong:  <zeebe:taskDefinitoin type="kyc.request-documents" />
     Right:  <zeebe:taskDefinition type="kyc.request-documents" />

@@ -1,4 +1,4 @@
-"""In a file with the Ameide extension every step can be reached, and leads somewhere."""
+"""In a file with the Ameide extension every step can be reached, and no token is lost."""
 
 from collections.abc import Iterator
 
@@ -13,10 +13,9 @@ from verblint.rulebook.rule import NARROWED, Context, rule
 
 @rule("AM719", "unreachable-node", Severity.ERROR, on=(AMEIDE, NARROWED))
 def check(context: Context) -> Iterator[Finding]:
-    """In a file with the Ameide extension every step can be reached, and leads somewhere.
+    """In a file with the Ameide extension every step can be reached, and no token is lost.
 
-    A step that no token reaches is a promise that nobody keeps. A start event or a gateway that leads nowhere loses the
-    token.
+    A step that no token reaches is never executed. A start event or a gateway without an outgoing flow loses the token.
 
     Wrong:  <serviceTask id="ask"> with no flow that enters it
     Right:  a flow from the start to it

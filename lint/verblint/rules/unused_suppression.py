@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from verblint.bpmn.element import VERBWORKER, Element
-from verblint.report.finding import Edit, Finding, Fix, Severity
+from verblint.bpmn.element import VERBWORKER
+from verblint.fixes.removal import remove
+from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import Context, rule
 
 
@@ -11,8 +12,8 @@ from verblint.rulebook.rule import Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """A suppression that suppresses nothing is removed.
 
-    The finding it spoke of is gone, or never stood at this element. Left in place it would silently cover the next
-    one. It counts as unused only when its rule ran. The fix removes it.
+    The finding it covered is gone, or was never at this element. If it stays, it silently covers the next one. It
+    counts as unused only when its rule ran. The fix removes it.
 
     Wrong:  <vw:ignore rule="HB601" reason="..."/> on a process of three tasks
     Right:  no vw:ignore
@@ -24,17 +25,5 @@ def check(context: Context) -> Iterator[Finding]:
             message,
             hint="Remove the vw:ignore element",
             detail=suppression.rule,
-            fix=Fix("remove the suppression", (_removal(suppression.element),)),
+            fix=remove(suppression.element, "remove the suppression"),
         )
-
-
-def _removal(element: Element) -> Edit:
-    """Return the edit that removes the element, and its line if nothing else is on it."""
-    content = element.document.source.content
-    start = element.start
-    while content[start - 1 : start] in (b" ", b"\t"):
-        start -= 1
-    if content[element.end : element.end + 1] in (b"\r", b"\n") and content[start - 1 : start] == b"\n":
-        start -= 2 if content[start - 2 : start] == b"\r\n" else 1
-        return Edit(start, element.end, b"")
-    return Edit(element.start, element.end, b"")

@@ -1,4 +1,4 @@
-"""A process calls sub-verbs of its verb's allow-list only."""
+"""A process calls only sub-verbs of its verb's allow-list."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 @rule("HB401", "verb-not-allowed", Severity.ERROR, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
-    """A process calls sub-verbs of its verb's allow-list only.
+    """A process calls only sub-verbs of its verb's allow-list.
 
-    The contract says which verbs a process may call, and the worker refuses every other. A model that names another
+    The contract defines which verbs a process may call, and the worker refuses every other. A model that names another
     verb fails at run time, with a real case in it.
 
     Wrong:  <zeebe:taskDefinition type="kyc.delete-everything" />, which sub_verbs does not list

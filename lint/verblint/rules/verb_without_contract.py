@@ -1,4 +1,4 @@
-"""A sub-verb that a process calls has a contract of its own."""
+"""A sub-verb that a process calls has its own contract."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ from verblint.rulebook.rule import CONTRACTS, Context, rule
 
 @rule("HB407", "verb-without-contract", Severity.WARNING, on=(CONTRACTS,))
 def check(context: Context) -> Iterator[Finding]:
-    """A sub-verb that a process calls has a contract of its own.
+    """A sub-verb that a process calls has its own contract.
 
-    Without one nobody knows what it writes, so it counts as writing everything, and no worker is known to perform it.
+    Without one it is unknown what it writes, so it counts as writing everything, and no worker is known to perform it.
 
     Wrong:  <zeebe:taskDefinition type="kyc.rate-risk" />, and no file below verbs/ declares kyc.rate-risk
     Right:  verb: kyc.rate-risk, mode: transactional, writes: [risk]

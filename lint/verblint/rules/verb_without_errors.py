@@ -1,4 +1,4 @@
-"""A verb over which errors are caught declares the codes it may end with."""
+"""A verb whose errors are caught declares the codes it may end with."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,10 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB415", "verb-without-errors", Severity.WARNING, on=("errorEventDefinition",))
 def check(context: Context) -> Iterator[Finding]:
-    """A verb over which errors are caught declares the codes it may end with.
+    """A verb whose errors are caught declares the codes it may end with.
 
-    Without them nobody can tell whether the events of the model catch what the verb throws: a misspelt code is found
-    when a case stops with an incident. A verb that throws none declares an empty list.
+    Without them it cannot be checked whether the events of the model catch what the verb throws: a misspelt code is
+    found when a case stops with an incident. A verb that throws none declares an empty list.
 
     Wrong:  an error boundary event on a task, and no errors of its verb in the contract
     Right:  errors: {invoice.book: [policy-lapsed]}, and errors=("policy-lapsed",) where the verb is registered

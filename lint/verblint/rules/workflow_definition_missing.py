@@ -12,7 +12,7 @@ from verblint.rulebook.rule import NARROWED, Context, rule
 def check(context: Context) -> Iterator[Finding]:
     """In a file with the Ameide extension every executable process has a workflow definition.
 
-    It says which definition this is and how its instances are told apart. Without it nothing can be compiled.
+    It names the definition and the template that identifies its instances. Without it nothing can be compiled.
 
     Wrong:  <process ...> without <ameide:workflowDefinition>
     Right:  <ameide:workflowDefinition definitionId="kyc-open-case/1" workflowIdTemplate="kyc/${state.entity_ref}" />

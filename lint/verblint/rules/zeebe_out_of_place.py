@@ -1,4 +1,4 @@
-"""Every element of the zeebe extension stands where the engine looks for it."""
+"""Every element of the zeebe extension is where the engine looks for it."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB120", "zeebe-out-of-place", Severity.ERROR, on=(ZEEBE,))
 def check(context: Context) -> Iterator[Finding]:
-    """Every element of the zeebe extension stands where the engine looks for it.
+    """Every element of the zeebe extension is where the engine looks for it.
 
-    Somewhere else the engine ignores it, although it looks right. A subscription has a rule of its own, because it is
+    In any other place the engine ignores it, although it looks right. A subscription has its own rule, because it is
     misplaced so often.
 
     Wrong:  <exclusiveGateway id="decide"> with a <zeebe:taskDefinition type="kyc.request-documents" />

@@ -1,4 +1,4 @@
-"""An element of the zeebe extension stands once where it stands."""
+"""An element of the zeebe extension occurs once in its place."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ from verblint.rulebook.rule import Context, rule
 
 @rule("HB121", "zeebe-twice", Severity.ERROR, on=(ZEEBE,))
 def check(context: Context) -> Iterator[Finding]:
-    """An element of the zeebe extension stands once where it stands.
+    """An element of the zeebe extension occurs once in its place.
 
-    Of two bindings the engine takes one, or refuses the model. A reader cannot know which.
+    The engine takes one of two bindings, or refuses the model. A reader cannot know which.
 
     Wrong:  two <zeebe:taskDefinition> in one serviceTask
     Right:  one
