@@ -5,9 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.support.drawing import Drawing, listeners
-from tests.support.kernel import Game
-from verbworker.engines.embedded.commands import NothingThere
+from tests.support.kernel import INSTANCE, Game
+from verbworker.engines.embedded.commands import Begin, NothingThere
+from verbworker.engines.embedded.state import dumped
+from verbworker.engines.embedded.turn import Turn
 from verbworker.errors import CommandInvalid
+from verbworker.stores.tokens import Opening, opened
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -401,3 +404,17 @@ def test_a_step_leaves_the_state_before_it_alone() -> None:
 def test_a_flow_that_leads_nowhere_is_not_deployed() -> None:
     with pytest.raises(CommandInvalid, match=r"drawing.bpmn:\d+: the flow 'a_nowhere' leads nowhere"):
         Game(Drawing().start().task("a").flow("begin", "a", "nowhere"))
+
+
+def test_a_command_that_is_refused_leaves_a_turn_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A turn holds what earlier commands did: were the state to move without its effects, a job would never be made.
+    game = Game(line())
+    turn = Turn(game.definition, opened(Opening(INSTANCE, 1, "p", 1, NOON), "<default>"))
+    monkeypatch.setattr("verbworker.engines.embedded.turn.KEYS_EACH", 1)
+    before = dumped(turn.state)
+
+    with pytest.raises(CommandInvalid, match="used up its keys"):
+        turn.tell(Begin({}), NOON)
+
+    assert dumped(turn.state) == before
+    assert turn.change.jobs == {}
