@@ -66,6 +66,15 @@ def test_a_duration_below_nothing_is_over_at_once() -> None:
     assert wait.due == NOON - timedelta(seconds=5)
 
 
+@pytest.mark.parametrize("pause", ["P-3000Y", "P-99999999999Y", "PT-99999999999999H"])
+def test_a_duration_far_below_nothing_is_over_at_once_too(pause: str) -> None:
+    drawing = Drawing().start().catch("wait", timer="=orch_pause").end().flow("begin", "wait", "end")
+
+    (wait,) = Game(drawing).begin(orch_pause=pause).state.waits.values()
+    assert wait.due is not None
+    assert wait.due <= NOON
+
+
 def stuck_gateway(condition: str) -> Drawing:
     drawing = Drawing().start().gateway("exclusive", "g").task("l").end()
     return drawing.flow("begin", "g").flow("g", "l", when=condition).flow("l", "end")
