@@ -54,6 +54,17 @@ def is_collision(error: BaseException) -> bool:
     return all(isinstance(leaf, StoreConflict) for leaf in leaves(error))
 
 
+async def until_no_collision(work: Callable[[], Awaitable[None]], pauses: Pauses = WRITER) -> None:
+    """Run a transaction again while it only met others; whoever calls it bounds the time."""
+
+    def pause(state: RetryCallState) -> float:
+        return pauses.after(state.attempt_number)
+
+    async for attempt in AsyncRetrying(wait=pause, retry=retry_if_exception(is_collision), reraise=True):
+        with attempt:
+            await work()
+
+
 async def wait_out(
     error: Exception,
     work: Callable[[], Awaitable[None]],

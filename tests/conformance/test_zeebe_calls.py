@@ -295,6 +295,19 @@ async def test_what_is_pushed_while_a_stream_ends_by_itself_is_read_and_not_give
     assert gateway.failed == []
 
 
+async def test_what_was_pushed_while_the_process_stood_still_is_read_or_given_back() -> None:
+    # Longer than the stream may live and drain: a stopped process that runs again finds its stream too old.
+    silence = Silence(*(answer(key) for key in range(1, 11)))
+    async with talking(silence, stream_lifetime_s=0.3) as (engine, gateway):
+        jobs = engine.stream(ASK)
+        keys = [(await anext(jobs)).key]
+        await silence.reached.wait()
+        time.sleep(1.6)  # noqa: ASYNC251  # the loop stands still
+        keys += [job.key async for job in jobs]
+
+    assert sorted([*keys, *(one.jobKey for one in gateway.failed)]) == list(range(1, 11))
+
+
 async def test_a_feed_that_renews_its_streams_gives_nothing_back_while_jobs_are_pushed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -16,9 +16,10 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call
 from verbworker.contract.workflow_fields import Argument
 from verbworker.engine.protocol import Start, Started
-from verbworker.errors import InvocationInvalid, RequestConflict
+from verbworker.errors import InvocationInvalid, RequestConflict, StoreConflict
 from verbworker.runbook.event import EntryMode, Kind, Status
 from verbworker.stores.cases.instances import Instances
+from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
 
@@ -63,6 +64,26 @@ async def effects(database: Database) -> int:
     row = await database.fetchrow(EFFECTS)
     assert row is not None
     return int(row["count"])
+
+
+@pytest.mark.parametrize("sentence", [BOOK, "(ledger.send :amount 7)"])
+async def test_a_collision_while_a_direct_verb_is_stored_neither_fails_nor_doubles_it(
+    desk: Counter, provider: Provider, monkeypatch: pytest.MonkeyPatch, sentence: str
+) -> None:
+    collisions = [StoreConflict("deadlock detected")] * 2
+    end_in = Runbook.end_in
+
+    async def colliding(self: Runbook, *args: Any, **kwargs: Any) -> Any:
+        if collisions:
+            raise collisions.pop()
+        return await end_in(self, *args, **kwargs)
+
+    monkeypatch.setattr(Runbook, "end_in", colliding)
+
+    entry = await desk.router.invoke(sentence, caller=asking())
+
+    assert (entry.status, collisions) == (Status.COMPLETED, [])
+    assert await effects(desk.database) + len(provider.calls) == 1
 
 
 @pytest.mark.req("REG-02", "REG-16", "ADP-10", "EVT-10")

@@ -27,6 +27,7 @@ _HOSTS = {
     "EmbeddedEngine._run",
     "Worker._keep",
     "App.run",
+    "PoolConnectionHolder.release",  # asyncpg puts a connection back whose user was cancelled
 }
 
 

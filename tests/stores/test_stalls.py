@@ -60,8 +60,8 @@ SELECT token_id, tenant_id, entry_id, instance_uid, 'review', 'yes', '', 'ada', 
 MESSAGE = """
 INSERT INTO verbworker.inbox_message (
   tenant_id, message_id, message_name, correlation_key, body_hash, sent_by, state, instance_uid, engine_id, ttl,
-  expires_at
-) VALUES ('default', 'm', 'n', 'k', '', 'x', 'published', $1, 'engine-1', '1 hour', now() + interval '1 hour')
+  expires_at, published_at
+) VALUES ('default', 'm', 'n', 'k', '', 'x', 'published', $1, 'engine-1', '1 hour', now() + interval '1 hour', {})
 """
 DELIVERY = """
 INSERT INTO verbworker.job_delivery (engine_id, job_key, type, instance_uid, retries, owner, lease_until)
@@ -78,7 +78,7 @@ UNDER_WAY = {
     "a performer until just now": ENTRY.format("lease_until = clock_timestamp() - interval '1 minute'"),
     "a decision the engine has not heard": DECISION.format(NULL, NULL),
     "a decision the engine has just heard": DECISION.format(NOW, "'completed'"),
-    "a message that was published": MESSAGE,
+    "a message that was just published": MESSAGE.format(NOW),
     "a start that was not answered": "UPDATE verbworker.dispatch SET done_at = NULL WHERE instance_uid = $1",
     "news": ENTRY.format("updated_at = clock_timestamp()"),
     "an end": ENTRY.format("status = 'completed', ended_at = clock_timestamp()"),
@@ -88,6 +88,7 @@ STILL = {
     "a verdict the engine heard long ago": frame("completed", outcome="'bpmn_error'", acked=BEFORE),
     "a decision the engine heard long ago": DECISION.format(BEFORE, "'completed'"),
     "a frame of a duplicate": frame("incident", instance=1),
+    "a message that was published long ago": MESSAGE.format(BEFORE),
 }
 
 

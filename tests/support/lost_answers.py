@@ -73,10 +73,12 @@ class Losses:
         """Whether a call has lost its answer and has not reached the engine yet."""
         return self.loss is not None and self.loss.is_lost and not self.loss.has_landed
 
-    @property
-    def instances(self) -> set[int]:
-        """Every instance that the engine created, twins included."""
-        return self.started | {job.process_instance_key for job in self.jobs.values()}
+    def instances_of(self, process_id: str) -> set[int]:
+        """Every instance of a process that the engine created, twins included.
+
+        A broker that serves several tests hands out what others left behind too: those jobs are not ours to judge.
+        """
+        return self.started | {job.process_instance_key for job in self.jobs.values() if job.process_id == process_id}
 
     async def over(self, call: str, job_key: int | None, send: Send, strike: "Strike | None" = None) -> Any:
         """Carry one call to the engine and its answer back, unless it is the one that goes wrong."""

@@ -312,7 +312,8 @@ class LostWorld:
         for name, statement in _LEFT.items():
             if rows := await self.database.fetch(statement):
                 found[name] = [dict(row) for row in rows]
-        alive = [key for key in self.losses.instances if await self.engines[0].alive(key)]
+        ours = self.losses.instances_of(f"{self.domain}-case")
+        alive = [key for key in ours if await self.engines[0].alive(key)]
         return found | ({"instances": alive} if alive else {})
 
     async def kinds(self, entry_id: UUID) -> list[str]:

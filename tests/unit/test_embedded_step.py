@@ -5,9 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.support.drawing import Drawing, listeners
-from tests.support.kernel import Game
-from verbworker.engine.embedded.kernel.commands import NothingThere
+from tests.support.kernel import INSTANCE, Game
+from verbworker.engine.embedded.instance_step import InstanceStep
+from verbworker.engine.embedded.kernel.commands import Begin, NothingThere
+from verbworker.engine.embedded.kernel.state import dump_state
 from verbworker.errors import CommandInvalid
+from verbworker.stores.embedded.tokens import Opening, new_instance
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -61,6 +64,15 @@ def test_a_duration_below_nothing_is_over_at_once() -> None:
 
     (wait,) = Game(drawing).begin(orch_pause="PT-5S").state.waits.values()
     assert wait.due == NOON - timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("pause", ["P-3000Y", "P-99999999999Y", "PT-99999999999999H"])
+def test_a_duration_far_below_nothing_is_over_at_once_too(pause: str) -> None:
+    drawing = Drawing().start().catch("wait", timer="=orch_pause").end().flow("begin", "wait", "end")
+
+    (wait,) = Game(drawing).begin(orch_pause=pause).state.waits.values()
+    assert wait.due is not None
+    assert wait.due <= NOON
 
 
 def stuck_gateway(condition: str) -> Drawing:
@@ -401,3 +413,17 @@ def test_a_step_leaves_the_state_before_it_alone() -> None:
 def test_a_flow_that_leads_nowhere_is_not_deployed() -> None:
     with pytest.raises(CommandInvalid, match=r"drawing.bpmn:\d+: the flow 'a_nowhere' leads nowhere"):
         Game(Drawing().start().task("a").flow("begin", "a", "nowhere"))
+
+
+def test_a_command_that_is_refused_leaves_a_turn_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A turn holds what earlier commands did: were the state to move without its effects, a job would never be made.
+    game = Game(line())
+    turn = InstanceStep(game.definition, new_instance(Opening(INSTANCE, 1, "p", 1, NOON), "<default>"))
+    monkeypatch.setattr("verbworker.engine.embedded.instance_step.KEYS_EACH", 1)
+    before = dump_state(turn.state)
+
+    with pytest.raises(CommandInvalid, match="used up its keys"):
+        turn.tell(Begin({}), NOON)
+
+    assert dump_state(turn.state) == before
+    assert turn.change.jobs == {}

@@ -248,6 +248,15 @@ def test_a_bug_in_a_loop_is_told_with_its_place_and_the_loop_goes_on(
 
 
 @virtual_time
+async def test_a_feed_that_is_cancelled_as_its_stream_is_refused_ends() -> None:
+    bench = Bench({("stream", 1): "busy"}, 4)
+    async with asyncio.timeout(3600):
+        await bench.feed(for_seconds=1e-38, cancel=True)
+
+    assert bench.slots.free == 4
+
+
+@virtual_time
 async def test_an_error_that_was_never_raised_ends_no_loop_either() -> None:
     bench = Bench({("activate", 2): "group"}, 4)
     async with asyncio.TaskGroup() as jobs:

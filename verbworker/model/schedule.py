@@ -71,7 +71,8 @@ def _later(now: datetime, duration: str) -> datetime:
             ),
         )
     except (OverflowError, ValueError):
-        return _FARTHEST
+        # Beyond what a date can hold, on either side.
+        return _FARTHEST if sum(part.values()) >= 0 else now
 
 
 def _by_months(now: datetime, months: int) -> datetime:

@@ -33,7 +33,6 @@ def _is_under_way(s: Session, entry: Values, instance: Values) -> bool:
         )
         or bool(_of(s, "job_delivery", uid))
         or any(row["acked_at"] is None for row in _of(s, "gate_decision", uid))
-        or any(row["state"] == "published" for row in _of(s, "inbox_message", uid))
     )
 
 
@@ -47,6 +46,8 @@ def _job(s: Session, entry: Values, instance: Values) -> Values:
     heard: list[datetime] = [noted["since"] if noted is not None and is_ours else entry["updated_at"]]
     for table in ("job_frame", "gate_decision"):
         heard += [row["acked_at"] for row in _of(s, table, instance["instance_uid"]) if row["acked_at"] is not None]
+    messages = _of(s, "inbox_message", instance["instance_uid"])
+    heard += [row["published_at"] for row in messages if row["state"] == "published"]
     return _row(entry, instance, "job", "", None, entry["updated_at"], max(heard))
 
 

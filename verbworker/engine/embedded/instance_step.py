@@ -54,10 +54,11 @@ class InstanceStep:
         self._has_new_variables = not kept.revision
 
     def tell(self, command: told.Command, now: datetime) -> None:
-        """Apply a command; raises `NothingThere` without changing anything."""
-        self.state, effects = step(self._definition, self.state, command, now)
-        if self.state.last_key >= KEYS_EACH:
+        """Apply a command; one that raises `NothingThere` or `CommandInvalid` changes nothing."""
+        state, effects = step(self._definition, self.state, command, now)
+        if state.last_key >= KEYS_EACH:
             raise CommandInvalid(f"instance {self.kept.instance_key} has used up its keys; it goes round for ever")
+        self.state = state
         match command:
             case told.Begin(variables) | told.CompleteJob(_, variables) | told.Deliver(_, variables):
                 self._has_new_variables |= bool(variables)

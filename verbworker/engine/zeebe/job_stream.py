@@ -10,6 +10,8 @@ import grpc
 # A busy gateway, or one in a Java garbage collection, delays what the broker pushed.
 _QUIET_S: Final = 0.25
 _DRAIN_S: Final = 1.0
+# What is in this process already is read without a wait.
+_ARRIVED_S: Final = 0.02
 
 _Answer = TypeVar("_Answer")
 
@@ -46,6 +48,8 @@ class JobStream:
     def __init__(self, call: Any, ends: float) -> None:
         self._call = call
         self._ends = ends
+        self._drained_by: float | None = None
+        self._was_quiet = False
         self._taken: list[Any] = []
 
     async def read(self) -> Any:
@@ -53,24 +57,29 @@ class JobStream:
 
         The gateway pushes while a stream is open, so messages that arrive while it drains are read too.
         """
-        if asyncio.get_running_loop().time() > self._ends + _DRAIN_S:
-            return None
+        now = asyncio.get_running_loop().time()
+        if now >= self._ends:
+            # From the first look at its age on, not from its end: this process may have stood still in between.
+            self._drained_by = self._drained_by or now + _DRAIN_S
+            if now > self._drained_by:
+                return None
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._ends):
                 await linger(self._take(), _QUIET_S)
-        return self._taken.pop() if self._taken else None
+        if self._taken:
+            return self._taken.pop()
+        self._was_quiet = True
+        return None
 
     async def rest(self) -> list[Any]:
         """End the call and return what was pushed but not read: those jobs are locked for us."""
-        if asyncio.get_running_loop().time() >= self._ends:
-            # Already drained by its reader.
-            self._call.cancel()
-            return self._taken
+        # A stream that its reader drained goes on only while the gateway has more: what has arrived is taken, no more.
+        quiet = _QUIET_S if self._drained_by is None else _ARRIVED_S
         try:
             with suppress(TimeoutError, grpc.RpcError):
                 async with asyncio.timeout(_DRAIN_S):
-                    while not self._call.done():
-                        async with asyncio.timeout(_QUIET_S):
+                    while not self._was_quiet and not self._call.done():
+                        async with asyncio.timeout(quiet):
                             await self._take()
         finally:
             self._call.cancel()

@@ -133,6 +133,9 @@ class Feed:
             else:
                 failures = 0
                 self._troubles.pop(loop, None)
+                if _is_being_cancelled():
+                    # A task group that ends by an error of its own raises that error instead of our cancellation.
+                    raise asyncio.CancelledError
 
     def _report(self, loop: str, error: BaseException) -> None:
         """Report what failed and where; a group is represented by its first error."""
