@@ -36,13 +36,16 @@ class Policy(ContractText):
     retry: RetryPolicy
 
     def delay(self, attempt: int, jitter: float) -> float:
-        """Return the delay in seconds after attempt `attempt` (from 1) failed; `jitter` from 0 to 1 spreads it."""
+        """Return the delay in seconds after attempt `attempt` (from 1) failed; `jitter` from 0 to 1 spreads it.
+
+        Half of it is fixed: with all of it left to chance, some retries would not wait at all.
+        """
         retry = self.retry
         try:
             grown = retry.initial_interval_seconds * retry.backoff_coefficient ** (attempt - 1)
         except OverflowError:
             grown = retry.maximum_interval_seconds
-        return jitter * min(grown, retry.maximum_interval_seconds)
+        return min(grown, retry.maximum_interval_seconds) * (0.5 + 0.5 * jitter)
 
 
 DEFAULT_POLICY = Policy(
