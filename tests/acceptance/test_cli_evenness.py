@@ -343,7 +343,7 @@ def test_a_terminal_gets_the_doctor_as_a_table_and_is_told_what_is_looked_at(ter
     shown = terminal("doctor")
 
     assert "┃" in shown
-    assert "looking at " in shown
+    assert "checking " in shown
     assert "→ pass --app module:attribute" in shown
 
 

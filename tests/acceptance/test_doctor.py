@@ -112,7 +112,7 @@ def test_a_database_that_was_never_migrated_says_what_to_run(
 
     assert told.said.code == 1
     assert (told.lines["migrations"].verdict, told.lines["migrations"].fix) == ("wrong", "run: verbworker db migrate")
-    assert told.lines["gates"].found == "not checked: it needs migrations, which is not well"
+    assert told.lines["gates"].found == "not checked: migrations failed"
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_an_application_that_cannot_be_imported_is_a_line_and_no_end(clinic: Cli
 
     assert told.said.code == 1
     assert told.lines["application"].verdict == "wrong"
-    assert told.lines["verbs"].found == "not checked: it needs application, which is not well"
+    assert told.lines["verbs"].found == "not checked: application failed"
     assert told.lines["gates"].verdict == "ok"
 
 
@@ -348,7 +348,7 @@ def test_an_engine_without_a_name_stops_what_is_kept_under_it(clinic: Clinic) ->
     told = clinic.doctor(VERBWORKER_ENGINE="zeebe")
 
     assert (told.said.code, told.of("wrong")) == (1, ["engine id"])
-    assert told.lines["engine"].found == "not checked: it needs engine id, which is not well"
+    assert told.lines["engine"].found == "not checked: engine id failed"
 
 
 def test_an_engine_that_nobody_serves_is_wrong(clinic: Clinic) -> None:
@@ -357,7 +357,7 @@ def test_an_engine_that_nobody_serves_is_wrong(clinic: Clinic) -> None:
     told = clinic.doctor("--timeout", "3", VERBWORKER_ENGINE="zeebe", VERBWORKER_ENGINE_ID="away", ZEEBE_ADDRESS=away)
 
     assert (told.said.code, told.of("wrong")) == (1, ["engine"])
-    assert told.lines["streaming"].found == "not checked: it needs engine, which is not well"
+    assert told.lines["streaming"].found == "not checked: engine failed"
     assert told.lines["migrations"].verdict == "ok"
 
 

@@ -194,7 +194,7 @@ def test_a_terminal_without_the_extra_is_told_what_to_install(dsn: str, tmp_path
 
     assert code == 2
     assert seat.screen.text.split("\n") == [
-        "verbworker: a terminal needs prompt-toolkit, which is not installed; run: pip install 'verbworker[repl]'"
+        "verbworker: the terminal is not installed; run: pip install 'verbworker[repl]'"
     ]
 
 

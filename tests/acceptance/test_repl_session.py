@@ -14,14 +14,13 @@ from tests.support.kyc_world import TENANT, opened_world
 from tests.support.talking import Scripted, make_registry
 from verbs import registry as example
 from verbs.kyc.screening import URL
-from verbworker.app.client import opened_office
+from verbworker.app.client import open_client
 from verbworker.app.settings import Settings
 from verbworker.contract.registry import Registry
 from verbworker.repl.session import ReplAnswer, ReplSession
 from verbworker.repl.shapes import shapes_of
 from verbworker.repl.status_line import StatusLine
 from verbworker.runbook.event import Wait
-from verbworker.stores.database import Database
 
 BILL = ":customer Ann :amount 12"
 
@@ -29,10 +28,8 @@ BILL = ":customer Ann :amount 12"
 @asynccontextmanager
 async def opened(dsn: str, registry: Registry, person: Scripted) -> AsyncIterator[ReplSession]:
     settings = Settings.model_validate({"dsn": dsn, "engine": "embedded"})
-    async with opened_office(settings, registry) as office, Database(dsn, size=2) as database:
-        yield ReplSession(
-            *(office.router, database, shapes_of(registry), person), tenant="default", by="ada", past=lambda: ["gates"]
-        )
+    async with open_client(settings, registry) as client:
+        yield ReplSession(client, shapes_of(registry), person, by="ada", past=lambda: ["gates"])
 
 
 async def talk(dsn: str, folder: Path, *lines: str, person: Scripted | None = None) -> list[ReplAnswer]:
@@ -182,12 +179,7 @@ async def test_a_gate_is_listed_asked_for_its_decision_and_decided_once(
             await world.waiting(entry_id, Wait.EXTERNAL_SIGNAL)
             await world.send(entry_id)
             await world.waiting(entry_id, Wait.HUMAN_GATE)
-            session = ReplSession(
-                *(world.office.router, world.database, shapes_of(example), person),
-                tenant=TENANT,
-                by="ada",
-                past=lambda: [],
-            )
+            session = ReplSession(world.office, shapes_of(example), person, by="ada", past=lambda: [])
             watch = StatusLine(world.database, TENANT, session.numbers)
             watch.follow(entry_id)
             listed = await session.evaluate("gates")

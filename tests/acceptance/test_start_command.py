@@ -101,7 +101,7 @@ def test_a_direct_verb_that_ends_badly_is_a_no(terminal: Terminal, shop: Shop) -
 
     entry = said.out.rpartition("(entry ")[2].strip().removesuffix(")")
     assert said.code == 1
-    assert said.sentence() == f"verbworker: it ended as failed; see: verbworker runbook show {entry}"
+    assert said.sentence() == f"verbworker: the entry ended as failed; run: verbworker runbook show {entry}"
     assert "It ended badly: NoCustomer" in terminal.say("runbook", "events", entry).out
 
 

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 import verbworker
 from verbworker.app import settings as config
-from verbworker.app.client import Client, opened_office
+from verbworker.app.client import Client, open_client
 from verbworker.app.entry_view import EntryView
 from verbworker.app.wiring import load_app
 from verbworker.contract.message import Message
@@ -25,7 +25,6 @@ from verbworker.dev.postgres import LOOPBACK, LocalPostgres
 from verbworker.errors import CannotRun
 from verbworker.runbook.event import Entry, Open, Status, Wait
 from verbworker.stores import migrations
-from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.gates.decide import Gates
@@ -89,19 +88,20 @@ async def play(stage: Stage, folder: Path, *, engine: str) -> int:
                 return hand
             try:
                 stage.say(f"a worker for {hand.greeting.verbs} verbs, a screening service at {url}")
-                async with _opened_scene(stage, plan, server.dsn) as scene:
+                async with _open_scene(stage, plan, server.dsn) as scene:
                     return await scene.play()
             finally:
                 await hand.end()
 
 
 @asynccontextmanager
-async def _opened_scene(stage: Stage, plan: Plan, dsn: str) -> AsyncIterator["Scene"]:
+async def _open_scene(stage: Stage, plan: Plan, dsn: str) -> AsyncIterator["Scene"]:
     settings = config.load(dsn=dsn, engine=plan.engine, engine_id=plan.engine_id, tenant=plan.tenant)
-    async with Database(dsn, size=4) as database, opened_office(settings, load_app(plan.app)) as office:
-        ingress = Ingress(Inbox(database, engine_id=plan.engine_id, owner=uuid4()), DeadLetters(database))
-        ticker = EventLog(office.runbook, plan.tenant)
-        yield Scene(stage, office, Gates(database), ingress, ticker, EntryView(database))
+    async with open_client(settings, load_app(plan.app)) as client:
+        inbox = Inbox(client.database, engine_id=plan.engine_id, owner=client.owner)
+        ingress = Ingress(inbox, DeadLetters(client.database))
+        log = EventLog(client.runbook, plan.tenant)
+        yield Scene(stage, client, Gates(client.database), ingress, log, EntryView(client.database))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +109,15 @@ class Scene:
     """All participants: the one who asks, the sender, the decider and the viewer."""
 
     stage: Stage
-    office: Client
+    client: Client
     gates: Gates
     ingress: Ingress
-    ticker: EventLog
+    log: EventLog
     reading: EntryView
 
     async def play(self) -> int:
         """Run the case; returns 0 if it was decided as intended."""
-        entry = await self.office.router.invoke(CASE, caller=Caller(TENANT, "ann"))
+        entry = await self.client.router.invoke(CASE, caller=Caller(TENANT, "ann"))
         self.stage.act(f"Ann asks: {entry.sentence}")
         try:
             async with asyncio.timeout(_LONGEST):
@@ -131,7 +131,7 @@ class Scene:
         answered: set[UUID] = set()
         while True:
             entry = (found := await self.reading.find(entry_id, TENANT)).entry
-            for line in await self.ticker.news():
+            for line in await self.log.news():
                 self.stage.happen(line)
             self.stage.stand(found.progress.detailed)
             if entry.status.is_final:
@@ -170,7 +170,7 @@ class Scene:
         await self.gates.decide(entry_id, "approve", reason="all is in order", by="ada", tenant_id=TENANT)
 
     async def _conclude(self, entry: Entry) -> int:
-        verified = await self.office.runbook.verify(TENANT, entry.entry_id)
+        verified = await self.client.runbook.verify(TENANT, entry.entry_id)
         outcome = dict(entry.outcome or {})
         self.stage.say(f"{entry.sentence}: {entry.status}")
         for name, value in outcome.items():

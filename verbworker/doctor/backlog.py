@@ -53,9 +53,9 @@ class _Looking:
         self._name = name
         self._place = QUEUES[name]
 
-    async def __call__(self, patient: Subject) -> Sequence[CheckResult]:
-        place, engine_id = self._place, patient.settings.cluster()
-        checkup = Checkup(await patient.database())
+    async def __call__(self, subject: Subject) -> Sequence[CheckResult]:
+        place, engine_id = self._place, subject.settings.cluster()
+        checkup = Checkup(await subject.database())
         waiting = await checkup.waiting(place.queue, engine_id, longer_than=place.usual)
         found = f"{waiting.number} {place.words}"
         if waiting.longest is not None:
@@ -82,8 +82,8 @@ class _LookingAtStalls:
         self._name = name
         self._kind, self._words = STALLS[name]
 
-    async def __call__(self, patient: Subject) -> Sequence[CheckResult]:
-        worst = (await Stalls(await patient.database()).worst(patient.settings.cluster())).get(self._kind)
+    async def __call__(self, subject: Subject) -> Sequence[CheckResult]:
+        worst = (await Stalls(await subject.database()).worst(subject.settings.cluster())).get(self._kind)
         if worst is None:
             return [ok(self._name, f"0 {self._words}")]
         found = (

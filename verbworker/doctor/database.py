@@ -17,17 +17,17 @@ _SOME_SECONDS = timedelta(seconds=2)
 _MOST_NAMED = 5
 
 
-async def reach(patient: Subject) -> Sequence[CheckResult]:
+async def reach(subject: Subject) -> Sequence[CheckResult]:
     """Check that the database answers, and report our role."""
-    server = await Checkup(await patient.database()).server()
+    server = await Checkup(await subject.database()).server()
     # Never the address as given: it may hold a password.
-    address = hide_password(patient.settings.database()) or "it"
+    address = hide_password(subject.settings.database()) or "it"
     return [ok("database", f"{address} answers, we are {server.role}")]
 
 
-async def version(patient: Subject) -> Sequence[CheckResult]:
+async def version(subject: Subject) -> Sequence[CheckResult]:
     """Check that this is a tested Postgres version."""
-    server = await Checkup(await patient.database()).server()
+    server = await Checkup(await subject.database()).server()
     major, name = server.number // 10_000, "postgres version"
     if major < _OLDEST:
         return [wrong(name, f"Postgres {server.version} is too old", f"upgrade it to {_OLDEST} or newer")]
@@ -37,15 +37,15 @@ async def version(patient: Subject) -> Sequence[CheckResult]:
     return [ok(name, f"Postgres {server.version}")]
 
 
-async def durability(patient: Subject) -> Sequence[CheckResult]:
+async def durability(subject: Subject) -> Sequence[CheckResult]:
     """Check that a confirmed commit survives a server crash; otherwise a worker refuses to start."""
-    await _server.require_durable(await patient.database())
+    await _server.require_durable(await subject.database())
     return [ok("durability", "it is a primary, and what it confirms is on disk")]
 
 
-async def migrations(patient: Subject) -> Sequence[CheckResult]:
+async def migrations(subject: Subject) -> Sequence[CheckResult]:
     """Check that the schema is exactly the one this version needs."""
-    states = await _schema.status(patient.settings.database())
+    states = await _schema.status(subject.settings.database())
     by_state: dict[str, list[str]] = {}
     for migration in states:
         by_state.setdefault(migration.state, []).append(migration.name)
@@ -60,11 +60,11 @@ async def migrations(patient: Subject) -> Sequence[CheckResult]:
     return [ok("migrations", f"all {len(states)} are applied as shipped")]
 
 
-async def permissions(patient: Subject) -> Sequence[CheckResult]:
+async def permissions(subject: Subject) -> Sequence[CheckResult]:
     """Check that our role may do to each table what a worker does."""
-    checkup = Checkup(await patient.database())
+    checkup = Checkup(await subject.database())
     role = (await checkup.server()).role
-    is_embedded = patient.settings.engine == "embedded"
+    is_embedded = subject.settings.engine == "embedded"
     missing = await checkup.missing("verbworker", *(("verbworker_engine",) if is_embedded else ()))
     if missing:
         fix = f'as the owner: GRANT {missing[0]} TO "{role}"'
@@ -75,12 +75,12 @@ async def permissions(patient: Subject) -> Sequence[CheckResult]:
     return [ok("permissions", f"{role} may do all that a worker does")]
 
 
-async def clock(patient: Subject) -> Sequence[CheckResult]:
+async def clock(subject: Subject) -> Sequence[CheckResult]:
     """Compare this machine's clock with the database's, which leases use."""
-    checkup = Checkup(await patient.database())
+    checkup = Checkup(await subject.database())
     looks = [await _look(checkup) for _ in range(_LOOKS)]
     ahead, doubt = min(looks, key=lambda look: look[1])
-    return [judge_clock("clock", "the database's", ahead, doubt, patient.settings.lease)]
+    return [judge_clock("clock", "the database's", ahead, doubt, subject.settings.lease)]
 
 
 async def _look(checkup: Checkup) -> tuple[timedelta, timedelta]:

@@ -26,25 +26,25 @@ _TO_THE_SECOND = timedelta(seconds=1)
 _NO_STREAM = "let proxies pass HTTP/2 streams of a quarter of a minute, or set VERBWORKER_STREAMING=false"
 
 
-async def name(patient: Subject) -> Sequence[CheckResult]:
+async def name(subject: Subject) -> Sequence[CheckResult]:
     """Report the engine's own name, under which everything it does is stored."""
-    return [ok("engine id", f"{patient.settings.cluster()} ({patient.settings.engine})")]
+    return [ok("engine id", f"{subject.settings.cluster()} ({subject.settings.engine})")]
 
 
-async def reach(patient: Subject) -> Sequence[CheckResult]:
+async def reach(subject: Subject) -> Sequence[CheckResult]:
     """Check that the engine answers and lets us activate jobs."""
-    engine = await patient.engine()
+    engine = await subject.engine()
     facts = await engine.facts()
-    await engine.activate(_nobodys(patient), 1, 0)
-    is_cluster = patient.settings.engine != "embedded"
+    await engine.activate(_nobodys(subject), 1, 0)
+    is_cluster = subject.settings.engine != "embedded"
     size = f", {facts.brokers} broker(s), {facts.partitions} partition(s)" if is_cluster else ""
     return [ok("engine", f"{engine.engine_id} answers and lets us in{size}")]
 
 
-async def version(patient: Subject) -> Sequence[CheckResult]:
+async def version(subject: Subject) -> Sequence[CheckResult]:
     """Report the engine's version and which of the features we use it has."""
-    check, facts = "engine version", await (await patient.engine()).facts()
-    if patient.settings.engine == "embedded":
+    check, facts = "engine version", await (await subject.engine()).facts()
+    if subject.settings.engine == "embedded":
         return [ok(check, f"{facts.version}, in the worker's own database; listeners of its own")]
     found = _VERSION.match(facts.version)
     if found is None:
@@ -54,7 +54,7 @@ async def version(patient: Subject) -> Sequence[CheckResult]:
     if number < _LISTENERS:
         words = f"Zeebe {facts.version} has no execution listeners, so it refuses every model we deploy"
         return [wrong(check, words, "upgrade the cluster to 8.8 or newer")]
-    features = f"Zeebe {facts.version}: execution listeners yes, {_cancelling(patient, number)}"
+    features = f"Zeebe {facts.version}: execution listeners yes, {_cancelling(subject, number)}"
     if number < _MAINTAINED:
         ended = _ENDED[number]
         aged = warn(check, f"{features}; not maintained since {ended}", "upgrade the cluster to 8.8 or newer")
@@ -70,20 +70,20 @@ def _faults(version: str) -> Sequence[CheckResult]:
     return [warn(check, fault.words, fault.fix) if fault.is_certain else ok(check, f"{fault.words}; {fault.fix}")]
 
 
-def _cancelling(patient: Subject, number: tuple[int, int]) -> str:
+def _cancelling(subject: Subject, number: tuple[int, int]) -> str:
     if number >= _CANCEL_LISTENERS:
         return "cancel listeners yes"
-    after = patient.settings.reconcile_after
+    after = subject.settings.reconcile_after
     return f"cancel listeners no (what is cancelled in the cluster is found within {after})"
 
 
-async def streaming(patient: Subject) -> Sequence[CheckResult]:
+async def streaming(subject: Subject) -> Sequence[CheckResult]:
     """Check that jobs can be pushed, with a stream for an unused job type."""
-    if not patient.settings.streaming:
+    if not subject.settings.streaming:
         return [ok("streaming", "off by VERBWORKER_STREAMING; jobs are polled")]
-    engine = await patient.engine()
+    engine = await subject.engine()
     try:
-        async with asyncio.timeout(_LISTENING), aclosing(engine.stream(_nobodys(patient))) as pushed:
+        async with asyncio.timeout(_LISTENING), aclosing(engine.stream(_nobodys(subject))) as pushed:
             async for _ in pushed:
                 break
     except TimeoutError:
@@ -94,16 +94,16 @@ async def streaming(patient: Subject) -> Sequence[CheckResult]:
     return [warn("streaming", "the engine's stream ended at once", _NO_STREAM)]
 
 
-async def clock(patient: Subject) -> Sequence[CheckResult]:
+async def clock(subject: Subject) -> Sequence[CheckResult]:
     """Compare the engine's clock with this machine's, if the engine reports it."""
-    check, lease = "engine clock", patient.settings.lease
-    if patient.settings.engine == "embedded":
-        ahead = await Checkup(await patient.database()).engine_ahead()
+    check, lease = "engine clock", subject.settings.lease
+    if subject.settings.engine == "embedded":
+        ahead = await Checkup(await subject.database()).engine_ahead()
         if abs(ahead) < _TO_THE_SECOND:
             return [ok(check, "it is the database's")]
         fix = "restore verbworker_engine.now() as its migration has it"
         return [wrong(check, f"somebody moved it: it is {ahead.total_seconds():.0f} s from the database's", fix)]
-    engine = await patient.engine()
+    engine = await subject.engine()
     before = time.time()
     there = await engine.now() if isinstance(engine, TellsTime) else None
     if there is None:
@@ -116,6 +116,6 @@ async def clock(patient: Subject) -> Sequence[CheckResult]:
     return [judge_clock(check, "the engine's", ahead, timedelta(seconds=doubt) + _TO_THE_SECOND, lease)]
 
 
-def _nobodys(patient: Subject) -> Ask:
-    settings = patient.settings
+def _nobodys(subject: Subject) -> Ask:
+    settings = subject.settings
     return Ask(NOBODY, settings.worker_name, 1000, (), settings.tenant_ids)

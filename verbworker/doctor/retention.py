@@ -17,9 +17,9 @@ _LATE = timedelta(days=1)
 _MANY = 1_000_000
 
 
-async def look(patient: Subject) -> Sequence[CheckResult]:
+async def look(subject: Subject) -> Sequence[CheckResult]:
     """Report rows that are due, overdue, or kept forever."""
-    settings, database = patient.settings, await patient.database()
+    settings, database = subject.settings, await subject.database()
     standing = await retention(settings, database).standing(most=COUNTED)
     now = await Checkup(database).clock()
     found = [
@@ -37,7 +37,7 @@ def _behind(late: Sequence[Standing], has_export: bool) -> Sequence[CheckResult]
         many = "or more " if one.due.rows >= COUNTED else ""
         words = f"{one.due.rows} {many}of {one.rule.kind} are due since more than a day"
         if one.rule is ENTRIES and not has_export:
-            found.append(warn(_NAME, f"{words}, but are exported nowhere", "set VERBWORKER_EXPORT_DIR"))
+            found.append(warn(_NAME, f"{words}, but no export directory is set", "set VERBWORKER_EXPORT_DIR"))
         else:
             found.append(warn(_NAME, words, "see that a worker runs; to hear why: verbworker db retention"))
     return found

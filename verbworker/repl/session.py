@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from verbworker.app.client import Client
 from verbworker.app.entry_view import EntryView
 from verbworker.contract.invocation import Invocation, Value
 from verbworker.errors import InvocationInvalid, NotFound, Refused, StoreUnavailable, VerbworkerError
@@ -17,10 +18,8 @@ from verbworker.repl.short_ids import ShortIds
 from verbworker.repl.status_line import AWAY
 from verbworker.runbook.event import Status
 from verbworker.stores.cases.gates import HumanGate
-from verbworker.stores.cases.runbook import Runbook
-from verbworker.stores.database import Database
 from verbworker.work.gates.decide import Gates
-from verbworker.work.starts.router import Caller, Router
+from verbworker.work.starts.router import Caller
 
 REFUSED = 1
 COULD_NOT_RUN = 2
@@ -59,22 +58,20 @@ class ReplSession:
 
     def __init__(
         self,
-        router: Router,
-        database: Database,
+        client: Client,
         shapes: Shapes,
         person: Person,
         *,
-        tenant: str,
         by: str,
         past: Callable[[], Sequence[str]],
     ) -> None:
-        self._router = router
-        self._runbook = Runbook(database)
-        self._reading = EntryView(database)
-        self._gates = Gates(database)
+        self._router = client.router
+        self._runbook = client.runbook
+        self._reading = EntryView(client.database)
+        self._gates = Gates(client.database)
         self._shapes = shapes
         self._person = person
-        self._tenant = tenant
+        self._tenant = client.settings.tenant
         self._by = by
         self._past = past
         self.numbers = ShortIds()

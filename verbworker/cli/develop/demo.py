@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from verbworker.app import settings as config
-from verbworker.app.output import run
-from verbworker.cli.develop.dev import ENGINE, stopped_by_signal, tell
+from verbworker.app.output import run, tell
+from verbworker.cli.develop.dev import ENGINE, stopped_by_signal
 
 if TYPE_CHECKING:
     from verbworker.dev.demo import Stage
@@ -27,9 +27,11 @@ _READING_TIME = 1.0
 
 
 def demo(
-    engine: str = typer.Option(ENGINE, "--engine", help="embedded, or zeebe at ZEEBE_ADDRESS."),
+    engine: Annotated[
+        str, typer.Option("--engine", help="Process engine: embedded, or zeebe at $ZEEBE_ADDRESS.")
+    ] = ENGINE,
 ) -> None:
-    """Play one KYC case of the example from the question to the decision, then leave nothing behind.
+    """Run one KYC case of the example from start to decision, then remove everything.
 
     Needs a checkout of the repository and `pip install 'verbworker[dev]'`; no database, no Java, no Docker.
     """
