@@ -135,9 +135,9 @@ def test_gates_are_called_by_the_number_of_their_entry() -> None:
         make_gate(two, "finance", sentence=None),
     ]
 
-    assert telling.tell_gates(gates, numbers) == [
+    assert telling.tell_gates(telling.names_of(gates, numbers)) == [
         "1          Open a case for Acme  Awaiting reviewer  takes approve | reject",
-        "2/legal    Open a case for Acme  Awaiting reviewer  takes any word  in the hand of ada",
+        "2/legal    Open a case for Acme  Awaiting reviewer  takes any word  claimed by ada",
         "2/finance  finance               Awaiting reviewer  takes approve | reject",
     ]
 
@@ -172,7 +172,7 @@ def test_what_was_asked_for_is_told_as_it_stands(status: Status, said: str) -> N
 
 def test_nothing_is_told_as_nothing() -> None:
     empty = [
-        telling.tell_gates([], ShortIds()),
+        telling.tell_gates({}),
         telling.tell_entries([], ShortIds()),
         telling.tell_events([]),
         telling.tell_verbs({}),

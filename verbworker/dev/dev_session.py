@@ -162,7 +162,10 @@ async def apply(dsn: str, files: Sequence[Path], tell: Tell) -> None:
 
 
 async def unless(stop: asyncio.Event, work: Callable[[], Awaitable[int]]) -> int | None:
-    """Return the result of `work`, or None if `stop` was set first; `work` has cleaned up either way."""
+    """Return the result of `work`, or None if `stop` was set first; `work` has cleaned up either way.
+
+    Errors of `work` arrive in a group, which `run` takes apart.
+    """
     answer: int | None = None
 
     async def working() -> None:
@@ -170,11 +173,8 @@ async def unless(stop: asyncio.Event, work: Callable[[], Awaitable[int]]) -> int
         answer = await work()
         stop.set()
 
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(working())
-            await stop.wait()
-            task.cancel()
-    except* (CannotRun, StoreError) as errors:
-        raise errors.exceptions[0] from errors
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(working())
+        await stop.wait()
+        task.cancel()
     return answer

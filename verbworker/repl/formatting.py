@@ -59,7 +59,7 @@ def tell_verb(shape: VerbShape) -> list[str]:
     return [f"{shape.name}: {shape.summary}", *(_table(rows) or ["  It takes nothing."])]
 
 
-def tell_gates(gates: Sequence[HumanGate], number: Number) -> list[str]:
+def tell_gates(named: Mapping[str, HumanGate]) -> list[str]:
     """Format the gates that wait for a person, each with its short name and its decisions."""
     rows = [
         (
@@ -67,9 +67,9 @@ def tell_gates(gates: Sequence[HumanGate], number: Number) -> list[str]:
             _short(gate.sentence or gate.gate),
             gate.reason,
             f"takes {' | '.join(gate.decisions) or 'any word'}",
-            *([] if gate.claimed_by is None else [f"in the hand of {gate.claimed_by}"]),
+            *([] if gate.claimed_by is None else [f"claimed by {gate.claimed_by}"]),
         )
-        for name, gate in names_of(gates, number).items()
+        for name, gate in named.items()
     ]
     return _table(rows) or ["Nothing waits for a person."]
 

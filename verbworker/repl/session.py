@@ -163,9 +163,10 @@ class ReplSession:
 
     async def _list_gates(self, _order: Order) -> ReplAnswer:
         gates = await self._gates.list(self._tenant)
-        lines = telling.tell_gates(gates[:_LATEST], self.numbers)
-        self.takes = {name: gate.decisions for name, gate in telling.names_of(gates, self.numbers).items()}
-        return ReplAnswer([*lines, *_more(len(gates) - _LATEST)])
+        named = telling.names_of(gates, self.numbers)
+        self.takes = {name: gate.decisions for name, gate in named.items()}
+        more = [f"and {len(gates) - _LATEST} more"] if len(gates) > _LATEST else []
+        return ReplAnswer([*telling.tell_gates(named)[:_LATEST], *more])
 
     async def _decide(self, order: Order) -> ReplAnswer:
         where, *words = order.words(3) or [""]
@@ -231,10 +232,6 @@ class ReplSession:
 
 def _only(order: Order) -> str:
     return order.rest.strip()
-
-
-def _more(count: int) -> list[str]:
-    return [f"and {count} more"] if count > 0 else []
 
 
 def _complaint(sentence: str, code: int) -> ReplAnswer:

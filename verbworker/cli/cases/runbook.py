@@ -39,6 +39,8 @@ def list_entries(
     as_json: Json = False,
 ) -> None:
     """List the entries, newest first, with their progress and what they wait for."""
+    if stuck and (status or verb):
+        raise CannotRun("--stuck cannot be combined with --status or --verb")
     settings = config.load(dsn=dsn, tenant=tenant)
 
     async def read(client: Client) -> list[dict[str, object]]:
