@@ -174,9 +174,9 @@ def test_rows_that_should_be_gone_are_a_warning_with_the_way_to_hear_why(clinic:
     told = clinic.doctor().lines["retention"]
 
     assert (before.verdict, before.found[:16]) == ("ok", "0 row(s) are due")
-    assert "kept for ever: runbook_entry" in before.found
+    assert "kept forever: runbook_entry" in before.found
     assert (told.verdict, told.fix) == ("warn", "see that a worker runs; to hear why: verbworker db retention")
-    assert told.found == "1 of dead_letter are due since more than a day"
+    assert told.found == "1 of dead_letter are overdue by more than a day"
 
 
 def test_a_table_that_grows_for_ever_is_a_warning_unless_it_is_meant(clinic: Clinic) -> None:
@@ -185,7 +185,7 @@ def test_a_table_that_grows_for_ever_is_a_warning_unless_it_is_meant(clinic: Cli
     meant = clinic.doctor(VERBWORKER_KEEP_ENTRIES="forever").lines["retention"]
 
     assert (told.verdict, meant.verdict) == ("warn", "ok")
-    assert told.found == "verbworker.runbook_entry has about 2,000,000 rows and is kept for ever"
+    assert told.found == "verbworker.runbook_entry has about 2,000,000 rows and is kept forever"
     assert told.fix == "set VERBWORKER_KEEP_ENTRIES, to forever if that is meant"
 
 
@@ -241,7 +241,7 @@ def test_a_model_that_was_edited_since_is_told_apart_from_what_runs(clinic: Clin
 
     line = told.lines[f"model {clinic.shop.process}"]
     assert (told.said.code, line.verdict) == (0, "warn")
-    assert line.found.startswith("processes/order/process.bpmn is another than version 1, deployed ")
+    assert line.found.startswith("processes/order/process.bpmn differs from version 1, deployed ")
 
 
 def test_a_workflow_verb_that_no_model_performs_is_wrong(clinic: Clinic) -> None:
@@ -249,7 +249,7 @@ def test_a_workflow_verb_that_no_model_performs_is_wrong(clinic: Clinic) -> None
 
     line = told.lines[f"model {clinic.shop.process}"]
     assert (told.said.code, line.verdict) == (1, "wrong")
-    assert line.found == "shop.order has no deployed model: nobody can start it"
+    assert line.found == "shop.order cannot be started: its model is not deployed"
 
 
 def test_a_job_that_no_verb_serves_is_found_in_what_is_deployed(clinic: Clinic) -> None:
@@ -372,7 +372,7 @@ def test_a_real_broker_is_told_with_its_version_and_what_it_can_do(clinic: Clini
     told = clinic.full(**settings)
 
     assert (told.said.code, told.of("wrong")) == (0, [])
-    assert "lets us in, 1 broker(s), 1 partition(s)" in told.lines["engine"].found
+    assert "grants access, 1 broker(s), 1 partition(s)" in told.lines["engine"].found
     assert told.lines["engine version"].found.startswith("Zeebe 8.6.0: execution listeners yes, cancel listeners no")
     assert told.lines["engine version"].fix == "upgrade the cluster to 8.8 or newer"
     assert told.lines["engine timeouts"].found.startswith("Zeebe 8.6.0 loses job timeouts")

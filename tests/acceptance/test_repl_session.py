@@ -84,7 +84,7 @@ async def test_a_verb_that_ends_badly_is_told_and_the_session_goes_on(dsn: str, 
     )
 
     assert (failed.said, failed.code) == (["1 ended as failed: Pay a bill back; events 1 says why"], 1)
-    assert "It ended badly" in events.said[-1]
+    assert "Failed" in events.said[-1]
     assert listed.said == ["1  failed  Pay a bill back.  0 steps, failed"]
 
 
@@ -106,7 +106,7 @@ async def test_the_words_of_the_repl_answer(dsn: str, tmp_path: Path) -> None:
         ("events", "say of which entry: events <number>; runbook shows the numbers"),
         (f"runbook {UUID(int=7)}", None),
         ("decide x approve", "'x' is neither a number nor an id; runbook and gates show the numbers"),
-        ("\x1b[2J", "'\\x1b[2j' is no verb and no word of mine; help tells what there is"),
+        ("\x1b[2J", "'\\x1b[2j' is neither a verb nor a command; type help for a list"),
         ('(shop.charge :customer "\\u0000x" :amount 1)', None),
     ],
 )

@@ -13,15 +13,15 @@ from verbworker.runbook.event import Event, Kind, Status, describe
     ("kind", "detail", "sentence"),
     [
         (Kind.PARKED, {"reason": "Awaiting reviewer"}, "Awaiting reviewer"),
-        (Kind.GATE_CLAIMED, {"by": "anna", "gate": "review"}, "anna took review"),
-        (Kind.GATE_RELEASED, {"by": "carl", "gate": "review", "had": "anna"}, "carl gave review back"),
+        (Kind.GATE_CLAIMED, {"by": "anna", "gate": "review"}, "anna claimed review"),
+        (Kind.GATE_RELEASED, {"by": "carl", "gate": "review", "had": "anna"}, "carl released review"),
         (Kind.GATE_DECIDED, {"by": "anna", "gate": "review", "decision": "approve"}, "anna decided approve at review"),
         (
             Kind.GATE_GONE,
             {"gate": "review", "decision": "approve"},
-            "The decision at review came too late: nobody waited for it any more",
+            "The decision at review came too late: it was no longer needed",
         ),
-        (Kind.GATE_GONE, {"gate": "review"}, "Nobody waits at review any more"),
+        (Kind.GATE_GONE, {"gate": "review"}, "review no longer needs a decision"),
     ],
 )
 def test_what_happened_at_a_gate_is_a_sentence(kind: Kind, detail: dict[str, str], sentence: str) -> None:

@@ -150,7 +150,7 @@ def test_two_gates_of_one_name_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "end"), [(None, "; it goes on."), ("gone", ", but too late: nobody waited for it.")]
+    ("answer", "end"), [(None, "; it continues."), ("gone", ", but too late: it was no longer needed.")]
 )
 def test_a_decision_is_told_with_what_came_of_it(answer: str | None, end: str) -> None:
     gate = replace(make_gate(uuid4()), verdict=GateVerdict("approve", "", "ada", NOW, answer))
@@ -161,7 +161,7 @@ def test_a_decision_is_told_with_what_came_of_it(answer: str | None, end: str) -
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (Status.EXECUTING, "1 is under way: Open a case for Acme"),
+        (Status.EXECUTING, "1 is running: Open a case for Acme"),
         (Status.COMPLETED, "1 is done: Open a case for Acme"),
         (Status.FAILED, "1 ended as failed: Open a case for Acme; events 1 says why"),
     ],
@@ -180,9 +180,9 @@ def test_nothing_is_told_as_nothing() -> None:
 
     assert empty == [
         ["Nothing waits for a person."],
-        ["Nothing was asked for yet."],
-        ["Nothing happened yet."],
-        ["There is no verb."],
+        ["There are no entries yet."],
+        ["There are no events yet."],
+        ["There are no verbs."],
     ]
 
 

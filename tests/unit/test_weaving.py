@@ -244,7 +244,7 @@ def test_a_woven_model_is_not_woven_again() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (document(process(key="other")), "no workflow verb has the process other, so nobody could start it"),
+        (document(process(key="other")), "no workflow verb has the process other, so it cannot be started"),
         (document(process(), process(key="other")), "this one has case, other"),
         (document('<process id="case"/>'), "this one has none"),
         (b"<definitions", "the model cannot be read"),

@@ -63,9 +63,7 @@ def find_example() -> Path:
     for place in (Path.cwd(), Path(verbworker.__file__).parents[1]):
         if all((place / name).is_file() for name in _NEEDED):
             return place
-    raise CannotRun(
-        "the demo plays the example application, which the repository has and the package has not; run it in a checkout"
-    )
+    raise CannotRun("the demo runs the example application, which only the repository has; run it in a checkout")
 
 
 async def play(stage: Stage, folder: Path, *, engine: str) -> int:
@@ -124,7 +122,7 @@ class Scene:
                 entry = await self._await_end(entry.entry_id)
         except TimeoutError:
             far = (await self.reading.progress(entry)).detailed
-            raise CannotRun(f"the case did not end in {_LONGEST:.0f} s, it stands at {far}") from None
+            raise CannotRun(f"the case did not end within {_LONGEST:.0f} s; its progress: {far}") from None
         return await self._conclude(entry)
 
     async def _await_end(self, entry_id: UUID) -> Entry:

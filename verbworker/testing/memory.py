@@ -44,7 +44,7 @@ class MemoryEngine(InlineEngine):
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Raise `CommandInvalid`: models are not read here, define a line instead."""
-        raise CommandInvalid("the testing engine runs lines of verbs; call line(process_id, verbs)")
+        raise CommandInvalid("the testing engine runs sequences of verbs; call line(process_id, verbs)")
 
     async def publish(self, signal: Signal) -> None:
         """Store the message in `published`, once per id: lines do not wait for messages."""

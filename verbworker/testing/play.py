@@ -36,7 +36,7 @@ from verbworker.work.starts.router import Caller
 
 TENANT = "tests"
 _LOOK_EVERY = 0.02
-_PATIENCE = 30.0
+_LONGEST_WAIT = 30.0
 # Leaving a play waits for the polls in progress.
 _POLL_SECONDS = 0.2
 
@@ -122,7 +122,7 @@ class Play:
     def advance(self, seconds: float) -> None:
         """Advance the process's clock; raises `CannotRun` on an engine with its own clock."""
         if not isinstance(self.engine, InlineEngine):
-            raise CannotRun("only the engine in memory has a clock that a test can move")
+            raise CannotRun("only the in-memory engine has a clock that a test can advance")
         self.engine.advance(seconds)
 
     async def waiting(self, entry_id: UUID, which: Callable[[Open], bool] = lambda _: True) -> Open:
@@ -131,7 +131,7 @@ class Play:
         async def look() -> Open | None:
             return next((wait for wait in await self._client.runbook.waits(entry_id) if which(wait)), None)
 
-        return await self._patiently(entry_id, look)
+        return await self._poll(entry_id, look)
 
     async def ended(self, entry_id: UUID) -> Entry:
         """Return the entry as soon as it has ended."""
@@ -140,7 +140,7 @@ class Play:
             entry = await self._client.runbook.entry(entry_id)
             return entry if entry is not None and entry.status.is_final else None
 
-        return await self._patiently(entry_id, look)
+        return await self._poll(entry_id, look)
 
     async def performed(self, entry_id: UUID, verb: str) -> None:
         """Return as soon as a verb was performed for an entry."""
@@ -148,7 +148,7 @@ class Play:
         async def look() -> bool | None:
             return verb in await self.steps(entry_id) or None
 
-        await self._patiently(entry_id, look)
+        await self._poll(entry_id, look)
 
     async def steps(self, entry_id: UUID) -> list[str]:
         """Return the verbs performed for an entry, in order."""
@@ -159,16 +159,16 @@ class Play:
         """Return what happened to an entry, in readable sentences."""
         return [describe(event) for event in await self._client.runbook.events(entry_id)]
 
-    async def _patiently(self, entry_id: UUID, look: Callable[[], Awaitable[Found | None]]) -> Found:
+    async def _poll(self, entry_id: UUID, look: Callable[[], Awaitable[Found | None]]) -> Found:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_LONGEST_WAIT):
                 while True:
                     if (found := await look()) is not None:
                         return found
                     await asyncio.sleep(_LOOK_EVERY)
         except TimeoutError:
             story = "; ".join(await self.story(entry_id))
-            raise AssertionError(f"it did not come within {_PATIENCE:.0f} s; what happened: {story}") from None
+            raise AssertionError(f"it did not happen within {_LONGEST_WAIT:.0f} s; events: {story}") from None
 
 
 def _settings(dsn: str, engine: EngineName) -> Settings:

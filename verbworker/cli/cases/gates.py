@@ -10,7 +10,7 @@ import typer
 from verbworker.app import settings as config
 from verbworker.app.client import run_with_client
 from verbworker.app.output import answer, busy, show
-from verbworker.cli.options import ANY_ID, By, Dsn, Json, Tenant
+from verbworker.cli.shared_options import ANY_ID, By, Dsn, Json, Tenant
 from verbworker.errors import RequestConflict
 from verbworker.stores.cases.gates import HumanGate
 from verbworker.work.gates.decide import Gates

@@ -10,7 +10,7 @@ import typer
 
 from verbworker.app import settings as config
 from verbworker.app.client import Client, run_with_client
-from verbworker.cli.options import App, By, Dsn, EngineId, Tenant
+from verbworker.cli.shared_options import App, By, Dsn, EngineId, Tenant
 from verbworker.errors import CannotRun
 
 if TYPE_CHECKING:

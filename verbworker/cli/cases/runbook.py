@@ -14,7 +14,7 @@ from verbworker.app.entry_view import EntryView, FoundEntry
 from verbworker.app.export_directory import exported_lines
 from verbworker.app.output import answer, busy, complain, moment, print_json, say, show
 from verbworker.app.settings import Settings
-from verbworker.cli.options import ANY_ID, LONGEST, By, Dsn, EngineId, EntryId, Json, Limit, Reason, Tenant
+from verbworker.cli.shared_options import ANY_ID, LONGEST, By, Dsn, EngineId, EntryId, Json, Limit, Reason, Tenant
 from verbworker.errors import CannotRun
 from verbworker.runbook.event import Entry, Status, describe
 from verbworker.runbook.export import check_entry

@@ -10,7 +10,7 @@ import typer
 from verbworker.app import settings as config
 from verbworker.app.client import Client, run_with_client
 from verbworker.app.output import busy, complain, print_json, say
-from verbworker.cli.options import App, By, Dsn, EngineId, Json, Tenant
+from verbworker.cli.shared_options import App, By, Dsn, EngineId, Json, Tenant
 from verbworker.runbook.event import Entry
 
 

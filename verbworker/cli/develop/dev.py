@@ -18,7 +18,7 @@ from verbworker.app.output import run, tell
 from verbworker.app.signals import run_until_signal
 from verbworker.cli.operate.deploy import deploy
 from verbworker.cli.operate.worker import leave
-from verbworker.cli.options import App, Dsn, EngineId, EngineName, Paths, VerbsFolder
+from verbworker.cli.shared_options import App, Dsn, EngineId, EngineName, Paths, VerbsFolder
 from verbworker.errors import CannotRun, ContractInvalid, VerbworkerError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from verbworker.app.output import answer, say
-from verbworker.cli.options import Json
+from verbworker.cli.shared_options import Json
 
 
 def init(

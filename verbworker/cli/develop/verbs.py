@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from verbworker.app.output import answer, complain, print_json, say, show
-from verbworker.cli.options import App, Json
+from verbworker.cli.shared_options import App, Json
 from verbworker.errors import CannotRun
 
 app = typer.Typer(help="Verbs: what you can start, and element templates for modellers.", no_args_is_help=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from verbworker.app.output import busy, complain
-from verbworker.cli.options import OptionalApp, VerbsFolder
+from verbworker.cli.shared_options import OptionalApp, VerbsFolder
 from verbworker.errors import CannotRun
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from verbworker.app import logging as log
 from verbworker.app import settings as config
 from verbworker.app.output import run, tell
 from verbworker.app.signals import run_until_signal
-from verbworker.cli.options import Dsn, EngineId, EngineName, Host, OptionalApp, Tenant
+from verbworker.cli.shared_options import Dsn, EngineId, EngineName, Host, OptionalApp, Tenant
 from verbworker.errors import CannotRun
 
 

@@ -9,7 +9,7 @@ import typer
 from verbworker.app import settings as config
 from verbworker.app.client import Client, run_with_client
 from verbworker.app.output import busy, complain, print_json, run, say, show
-from verbworker.cli.options import Dsn, Json
+from verbworker.cli.shared_options import Dsn, Json
 from verbworker.stores import migrations
 
 if TYPE_CHECKING:

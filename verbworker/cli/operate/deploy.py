@@ -12,7 +12,7 @@ import typer
 from verbworker.app import settings as config
 from verbworker.app.client import Client, run_with_client
 from verbworker.app.output import busy, complain, print_json, say
-from verbworker.cli.options import App, By, Dsn, EngineId, Json, Paths, VerbsFolder
+from verbworker.cli.shared_options import App, By, Dsn, EngineId, Json, Paths, VerbsFolder
 from verbworker.errors import CannotRun, CommandInvalid
 
 if TYPE_CHECKING:

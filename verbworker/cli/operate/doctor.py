@@ -9,7 +9,7 @@ import typer
 
 from verbworker.app import settings as config
 from verbworker.app.output import busy, run, show
-from verbworker.cli.options import Dsn, EngineId, EngineName, Json, OptionalApp
+from verbworker.cli.shared_options import Dsn, EngineId, EngineName, Json, OptionalApp
 
 if TYPE_CHECKING:
     from verbworker.doctor.check_result import CheckResult

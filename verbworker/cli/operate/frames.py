@@ -11,7 +11,7 @@ from verbworker.app.explain import explain as story
 from verbworker.app.explain import headline
 from verbworker.app.output import answer, busy, moment, print_json, say, show
 from verbworker.app.settings import Settings
-from verbworker.cli.options import By, Dsn, Json, Limit, Reason
+from verbworker.cli.shared_options import By, Dsn, Json, Limit, Reason
 from verbworker.errors import NotFound, Refused
 from verbworker.job.frame import FrameState
 from verbworker.stores.jobs.compensations import UNDO, Compensations

@@ -14,7 +14,7 @@ from verbworker.app import settings as config
 from verbworker.app.client import Client, run_with_client
 from verbworker.app.output import answer, run, show
 from verbworker.app.signals import run_until_signal
-from verbworker.cli.options import ANY_ID, LONGEST, App, By, Dsn, EngineId, Host, Json, Limit, Reason, Tenant
+from verbworker.cli.shared_options import ANY_ID, LONGEST, App, By, Dsn, EngineId, Host, Json, Limit, Reason, Tenant
 from verbworker.contract.message import LARGEST, Message, validate
 from verbworker.errors import CannotRun, MessageInvalid, PermanentContract
 from verbworker.stores.messages.dead_letters import DeadLetter, DeadLetters

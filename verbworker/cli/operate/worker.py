@@ -13,7 +13,7 @@ from verbworker.app import logging as log
 from verbworker.app import settings as config
 from verbworker.app.output import complain, run
 from verbworker.app.signals import run_until_signal
-from verbworker.cli.options import App, Dsn, EngineId, EngineName
+from verbworker.cli.shared_options import App, Dsn, EngineId, EngineName
 from verbworker.errors import VerbworkerError, exit_code
 from verbworker.job.failpoint import arm_from_environment
 
