@@ -106,5 +106,5 @@ def test_what_is_no_number_of_this_session_is_told(text: str) -> None:
     numbers = ShortIds()
     numbers(uuid4())
 
-    with pytest.raises(NotFound, match="runbook and gates show the numbers"):
+    with pytest.raises(NotFound, match="for the numbers: runbook or gates"):
         numbers.find(text)

@@ -113,7 +113,7 @@ def test_a_message_that_was_not_delivered_asks_for_a_person() -> None:
 def test_why_something_has_not_begun_is_left_to_operators() -> None:
     said = telling.tell_entry(make_found(make_entry(), trouble="NOT_FOUND: no process definition deployed"), ShortIds())
 
-    assert "  has not begun yet, and will be tried again; an operator can find out why" in said
+    assert "  not started yet; it will be tried again, and an operator can find out why" in said
 
 
 @pytest.mark.req("NOT-02")
@@ -123,7 +123,7 @@ def test_why_something_stands_still_is_left_to_operators() -> None:
 
     said = telling.tell_entry(make_found(make_entry(), stalls=[stall]), ShortIds()) + telling.tell_events([event])
 
-    assert any(line.startswith("  stands still since ") for line in said)
+    assert any(line.startswith("  no progress since ") for line in said)
     assert "Zeebe" not in " ".join(said)
 
 
@@ -163,7 +163,7 @@ def test_a_decision_is_told_with_what_came_of_it(answer: str | None, end: str) -
     [
         (Status.EXECUTING, "1 is running: Open a case for Acme"),
         (Status.COMPLETED, "1 is done: Open a case for Acme"),
-        (Status.FAILED, "1 ended as failed: Open a case for Acme; events 1 says why"),
+        (Status.FAILED, "1 ended as failed: Open a case for Acme; for the reason: events 1"),
     ],
 )
 def test_what_was_asked_for_is_told_as_it_stands(status: Status, said: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from verbworker.doctor import application, backlog, database, engine, retention
 from verbworker.doctor.check_result import CheckResult, CheckVerdict, unknown, wrong
@@ -44,11 +45,11 @@ CHECKS: tuple[Check, ...] = (
         ("migrations", "engine id", "application"),
     ),
     *(
-        Check(name, backlog.looking_at(name), "check the database's load", ("migrations", "engine id"))
+        Check(name, partial(backlog.check_queue, name), "check the database's load", ("migrations", "engine id"))
         for name in backlog.QUEUES
     ),
     *(
-        Check(name, backlog.looking_at_stalls(name), "check the database's load", ("migrations", "engine id"))
+        Check(name, partial(backlog.check_stalls, name), "check the database's load", ("migrations", "engine id"))
         for name in backlog.STALLS
     ),
     Check("retention", retention.look, "set VERBWORKER_EXPORT_DIR to a directory it can write to", ("migrations",)),

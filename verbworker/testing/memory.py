@@ -30,10 +30,6 @@ class MemoryEngine(InlineEngine):
         super().__init__(engine_id, seed=seed)
         self.published: dict[str, Signal] = {}
 
-    @property
-    def _now_ms(self) -> int:
-        return self.clock.now_ms
-
     def line(self, process_id: str, verbs: Sequence[str]) -> None:
         """Define a process that runs these verbs in order."""
         self._instances.shelf.put([Resource(f"{process_id}.bpmn", _draw(process_id, verbs))])
