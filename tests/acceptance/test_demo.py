@@ -102,6 +102,5 @@ def test_an_installed_package_says_where_the_demo_is(tmp_path: Path) -> None:
 
     assert said.code == 2
     assert said.sentence() == (
-        "verbworker: the demo plays the example application, which the repository has and the package has not;"
-        " run it in a checkout"
+        "verbworker: the demo runs the example application, which only the repository has; run it in a checkout"
     )

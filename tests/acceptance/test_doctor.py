@@ -175,7 +175,7 @@ def test_rows_that_should_be_gone_are_a_warning_with_the_way_to_hear_why(clinic:
 
     assert (before.verdict, before.found[:16]) == ("ok", "0 row(s) are due")
     assert "kept forever: runbook_entry" in before.found
-    assert (told.verdict, told.fix) == ("warn", "see that a worker runs; to hear why: verbworker db retention")
+    assert (told.verdict, told.fix) == ("warn", "check that a worker runs; for the reason: verbworker db retention")
     assert told.found == "1 of dead_letter are overdue by more than a day"
 
 
@@ -186,7 +186,7 @@ def test_a_table_that_grows_for_ever_is_a_warning_unless_it_is_meant(clinic: Cli
 
     assert (told.verdict, meant.verdict) == ("warn", "ok")
     assert told.found == "verbworker.runbook_entry has about 2,000,000 rows and is kept forever"
-    assert told.fix == "set VERBWORKER_KEEP_ENTRIES, to forever if that is meant"
+    assert told.fix == "set VERBWORKER_KEEP_ENTRIES, to forever if that is intended"
 
 
 def test_an_export_directory_that_cannot_be_written_to_is_wrong(clinic: Clinic) -> None:
@@ -299,7 +299,7 @@ def test_a_gate_that_waits_for_days_is_worth_a_look(clinic: Clinic) -> None:
     assert (fresh.verdict, fresh.found) == ("ok", "1 gate(s) wait for a person, the longest for 1 h")
     assert late.verdict == "warn"
     assert late.found == "2 gate(s) wait for a person, the longest for 2 d; 1 for more than 1 d"
-    assert late.fix == "see who is asked: verbworker gates list"
+    assert late.fix == "list them: verbworker gates list"
 
 
 def test_what_is_held_or_undeliverable_is_worth_a_look(clinic: Clinic) -> None:
@@ -341,7 +341,7 @@ def test_a_start_that_nobody_brought_to_the_engine_is_worth_a_look(clinic: Clini
 
     assert line.verdict == "warn"
     assert line.found.startswith("1 start(s) wait for the engine, the longest for 5")
-    assert line.fix == "see that a worker runs and the model is deployed"
+    assert line.fix == "check that a worker runs and the model is deployed"
 
 
 def test_an_engine_without_a_name_stops_what_is_kept_under_it(clinic: Clinic) -> None:

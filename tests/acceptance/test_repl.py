@@ -91,7 +91,7 @@ async def test_a_case_is_asked_for_by_answers_decided_at_its_gate_and_seen_to_en
         seat.enter("decide 1 approve all is in order")
         seat.until("decide approve at review of 1, Open KYC case for Allianz GmbH, because: all is in order.")
         seat.enter("yes")
-        seat.until("ada decided approve at review of 1; it goes on.")
+        seat.until("ada decided approve at review of 1; it continues.")
         seat.until_below("parked: 0  |  1: 7 of 7, completed")
         seat.enter("decide 1 reject")
         seat.until("is decided: ada said 'approve'")
@@ -233,12 +233,12 @@ async def test_lines_from_a_pipe_are_only_played_back_when_nobody_agreed(dsn: st
 
 
 REFUSED = {
-    b"(kyc.open-case)": "entity is open, and nobody is here to answer: Who is the case about? (text)",
+    b"(kyc.open-case)": "entity is missing, and a pipe cannot answer: Who is the case about? (text)",
     b"(kyc.opencase)": "there is no verb kyc.opencase; did you mean kyc.open-case?",
     b"(kyc.open-case :entity": "invocation, character 23: a value follows :entity",
-    b"(kyc.open-case :colour red)": "kyc.open-case has no argument 'colour'; verbs kyc.open-case tells which",
-    b"decide 1 approve": "nothing here has the number 1; runbook and gates show the numbers",
-    b"decide": "say at which gate: decide <number> <decision> [reason]; gates shows the numbers",
+    b"(kyc.open-case :colour red)": "kyc.open-case has no argument 'colour'; for a list: verbs kyc.open-case",
+    b"decide 1 approve": "there is no entry 1; for the numbers: runbook or gates",
+    b"decide": "which gate? decide <number> <decision> [reason]; for the numbers: gates",
     b"\xff\xfe": "this line has characters that cannot be stored",
     b"\x1b[2J": "'\\x1b[2j' is neither a verb nor a command; type help for a list",
 }

@@ -102,10 +102,10 @@ async def test_the_words_of_the_repl_answer(dsn: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("verbs no.such", "there is no verb 'no.such'; verbs lists them"),
-        ("events", "say of which entry: events <number>; runbook shows the numbers"),
+        ("verbs no.such", "there is no verb 'no.such'; for a list: verbs"),
+        ("events", "which entry? events <number>; for the numbers: runbook"),
         (f"runbook {UUID(int=7)}", None),
-        ("decide x approve", "'x' is neither a number nor an id; runbook and gates show the numbers"),
+        ("decide x approve", "'x' is neither a number nor an id; for the numbers: runbook or gates"),
         ("\x1b[2J", "'\\x1b[2j' is neither a verb nor a command; type help for a list"),
         ('(shop.charge :customer "\\u0000x" :amount 1)', None),
     ],
@@ -197,7 +197,7 @@ async def test_a_gate_is_listed_asked_for_its_decision_and_decided_once(
         "the decision must be one of approve, reject. What do you decide at review? (approve | reject)",
         "You are about to: decide approve at review of 1, Open KYC case for Acme.",
     ]
-    assert decided.said == ["ada decided approve at review of 1; it goes on."]
+    assert decided.said == ["ada decided approve at review of 1; it continues."]
     assert again.complaint is not None
     assert "is decided: ada said 'approve'" in again.complaint
     assert watch.line.startswith("parked: 0  |  1: ")

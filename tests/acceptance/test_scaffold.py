@@ -105,7 +105,7 @@ def test_what_people_own_is_never_written_over(project: Project) -> None:
     after = project.tree()
     assert (said.code, said.err) == (0, "")
     assert {name for name in after if after[name] != before.get(name)} == {LOCK, MODULE}
-    assert f"left {VERBS} as it is\n" in said.out
+    assert f"kept {VERBS}\n" in said.out
     assert project.verify(*APP).code == 0
 
 

@@ -26,17 +26,16 @@ class CommandPlace:
     def load(self, name: str) -> Command:
         """Import and return the command."""
         found = getattr(import_module(f"verbworker.cli.{self.module}"), self.attribute)
+        command: Command
         if isinstance(found, typer.Typer):
-            return _name_command(typer.main.get_group(found), name)
-        alone = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
-        epilog = f"Example: {self.example}" if self.example else None
-        alone.command(name, context_settings=self.settings, epilog=epilog)(found)
-        return _name_command(typer.main.get_command(alone), name)
-
-
-def _name_command(command: Command, name: str) -> Command:
-    command.name = name
-    return command
+            command = typer.main.get_group(found)
+        else:
+            alone = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+            epilog = f"Example: {self.example}" if self.example else None
+            alone.command(name, context_settings=self.settings, epilog=epilog)(found)
+            command = typer.main.get_command(alone)
+        command.name = name
+        return command
 
 
 PLACES: Mapping[str, CommandPlace] = {

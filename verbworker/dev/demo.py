@@ -17,7 +17,7 @@ from verbworker.app.client import Client, open_client
 from verbworker.app.entry_view import EntryView
 from verbworker.app.wiring import load_app
 from verbworker.contract.message import Message
-from verbworker.dev import worker_process as hands
+from verbworker.dev import worker_process
 from verbworker.dev.dev_session import apply
 from verbworker.dev.event_log import EventLine, EventLog
 from verbworker.dev.plan import Plan
@@ -81,15 +81,15 @@ async def play(stage: Stage, folder: Path, *, engine: str) -> int:
         stage.say(f"a Postgres of its own, {len(applied)} migrations applied")
         await apply(server.dsn, plan.sql, stage.say)
         with screening() as url:
-            hand = await hands.start(plan.words, plan.settings(server.dsn) | {"KYC_SCREENING_URL": url})
-            if isinstance(hand, int):
-                return hand
+            worker = await worker_process.start(plan.words, plan.settings(server.dsn) | {"KYC_SCREENING_URL": url})
+            if isinstance(worker, int):
+                return worker
             try:
-                stage.say(f"a worker for {hand.greeting.verbs} verbs, a screening service at {url}")
+                stage.say(f"a worker for {worker.greeting.verbs} verbs, a screening service at {url}")
                 async with _open_scene(stage, plan, server.dsn) as scene:
                     return await scene.play()
             finally:
-                await hand.end()
+                await worker.end()
 
 
 @asynccontextmanager
@@ -111,7 +111,7 @@ class Scene:
     gates: Gates
     ingress: Ingress
     log: EventLog
-    reading: EntryView
+    view: EntryView
 
     async def play(self) -> int:
         """Run the case; returns 0 if it was decided as intended."""
@@ -121,14 +121,14 @@ class Scene:
             async with asyncio.timeout(_LONGEST):
                 entry = await self._await_end(entry.entry_id)
         except TimeoutError:
-            far = (await self.reading.progress(entry)).detailed
+            far = (await self.view.progress(entry)).detailed
             raise CannotRun(f"the case did not end within {_LONGEST:.0f} s; its progress: {far}") from None
         return await self._conclude(entry)
 
     async def _await_end(self, entry_id: UUID) -> Entry:
         answered: set[UUID] = set()
         while True:
-            entry = (found := await self.reading.find(entry_id, TENANT)).entry
+            entry = (found := await self.view.find(entry_id, TENANT)).entry
             for line in await self.log.news():
                 self.stage.happen(line)
             self.stage.stand(found.progress.detailed)
@@ -183,7 +183,7 @@ def screening() -> Iterator[str]:
     """Run a screening service on loopback that reports no hits; a repeated request gets the same answer."""
     references: dict[str, str] = {}
 
-    class DemoDesk(BaseHTTPRequestHandler):
+    class ScreeningHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             reference = references.setdefault(self.headers["Idempotency-Key"], f"S-{len(references) + 1}")
@@ -196,7 +196,7 @@ def screening() -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             return
 
-    server = ThreadingHTTPServer((LOOPBACK, 0), DemoDesk)
+    server = ThreadingHTTPServer((LOOPBACK, 0), ScreeningHandler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:

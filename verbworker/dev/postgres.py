@@ -19,7 +19,7 @@ from verbworker.stores.database import connect
 
 LOOPBACK = "127.0.0.1"
 _NOBODY = 65534
-_PATIENCE = 60.0
+_START_SECONDS = 60.0
 _SETTINGS = {
     "fsync": "on",
     "synchronous_commit": "on",
@@ -73,7 +73,7 @@ class LocalPostgres:
         elif await self._answers():
             await self._end_forgotten()
         self.address = Address(_port(self._wanted, self.address.port), self.address.password)
-        _remember(self._folder, self.address)
+        _write(self._folder / "server.json", json.dumps(asdict(self.address)))
         try:
             await self._start(binaries)
         except BaseException:
@@ -152,13 +152,13 @@ class LocalPostgres:
                 **self._as_user(),
             )
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_START_SECONDS):
                 while not await self._answers():
                     if not self.is_alive():
                         raise CannotRun(f"Postgres did not start: {self._last_words()}")
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise CannotRun(f"Postgres was not ready in {_PATIENCE:.0f} s: {self._last_words()}") from None
+            raise CannotRun(f"Postgres was not ready in {_START_SECONDS:.0f} s: {self._last_words()}") from None
 
     def _as_user(self) -> dict[str, Any]:
         # A session of its own: Ctrl-C in a terminal reaches only us, and we end the others in order.
@@ -178,7 +178,7 @@ class LocalPostgres:
         pid = int(note.read_text().split()[0])
         os.kill(pid, signal.SIGINT)
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_START_SECONDS):
                 while note.exists():  # noqa: ASYNC110  # another process removes it
                     await asyncio.sleep(0.05)
         except TimeoutError:
@@ -198,10 +198,6 @@ def read_address(folder: Path) -> Address | None:
         return Address(**json.loads((folder / "server.json").read_text()))
     except (OSError, ValueError, TypeError):
         return None
-
-
-def _remember(folder: Path, address: Address) -> None:
-    _write(folder / "server.json", json.dumps(asdict(address)))
 
 
 def _write(path: Path, text: str) -> None:

@@ -34,32 +34,30 @@ _WIDEST = 60
 
 def plain(text: str) -> str:
     """Escape control characters, so that the text cannot affect the terminal."""
-    shown = (letter if letter.isprintable() else _escape(letter) for letter in text)
-    return "".join(shown)
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape", "backslashreplace").decode("ascii")
+        for letter in text
+    )
 
 
-def _escape(letter: str) -> str:
-    return letter.encode("unicode_escape", "backslashreplace").decode("ascii")
-
-
-def tell_help() -> list[str]:
+def format_help() -> list[str]:
     """Format the help."""
     return [*_HELP, *_table([(word, words) for word, words in ORDERS.items()]), _KEYS]
 
 
-def tell_verbs(shapes: Shapes) -> list[str]:
+def format_verbs(shapes: Shapes) -> list[str]:
     """Format every verb with its summary."""
     rows = [(shape.name, _short(shape.summary)) for shape in shapes.values()]
     return _table(rows) or ["There are no verbs."]
 
 
-def tell_verb(shape: VerbShape) -> list[str]:
+def format_verb(shape: VerbShape) -> list[str]:
     """Format one verb with all its arguments."""
     rows = [(f":{slot.name}", slot.hint) for slot in shape.slots]
     return [f"{shape.name}: {shape.summary}", *(_table(rows) or ["  It takes no arguments."])]
 
 
-def tell_gates(named: Mapping[str, HumanGate]) -> list[str]:
+def format_gates(named: Mapping[str, HumanGate]) -> list[str]:
     """Format the gates that wait for a person, each with its short name and its decisions."""
     rows = [
         (
@@ -95,13 +93,13 @@ def format_decision(gate: HumanGate, number: Number) -> list[str]:
     return [f"{said}, but too late: it was no longer needed." if made.answer == "gone" else f"{said}; it continues."]
 
 
-def tell_entries(entries: Sequence[tuple[Entry, str]], number: Number) -> list[str]:
+def format_entries(entries: Sequence[tuple[Entry, str]], number: Number) -> list[str]:
     """Format the latest entries, each with its progress."""
     rows = [(str(number(entry.entry_id)), entry.status.value, _short(entry.sentence), far) for entry, far in entries]
     return _table(rows) or ["There are no entries yet."]
 
 
-def tell_entry(found: FoundEntry, number: Number) -> list[str]:
+def format_entry(found: FoundEntry, number: Number) -> list[str]:
     """Format one entry with its details."""
     entry = found.entry
     lines = [
@@ -117,17 +115,17 @@ def tell_entry(found: FoundEntry, number: Number) -> list[str]:
         lines.append(f"  no progress since {_moment(found.stalls[0].since)}; an operator can find out why")
     if entry.cancel_requested_at is not None and not entry.status.is_final:
         lines.append("  cancellation requested")
-    lines += [f"  {tell_event(event)}" for event in found.events if event.kind in (Kind.GATE_DECIDED, Kind.GATE_GONE)]
-    lines += [f"  {tell_event(event)}" for event in found.events if event.kind is Kind.CORRELATION_FAILED]
-    return [*lines, *tell_outcome(entry)]
+    lines += [f"  {format_event(event)}" for event in found.events if event.kind in (Kind.GATE_DECIDED, Kind.GATE_GONE)]
+    lines += [f"  {format_event(event)}" for event in found.events if event.kind is Kind.CORRELATION_FAILED]
+    return [*lines, *format_outcome(entry)]
 
 
-def tell_events(events: Sequence[Event]) -> list[str]:
+def format_events(events: Sequence[Event]) -> list[str]:
     """Format the events, in order."""
-    return _table([(_moment(event.at), tell_event(event)) for event in events]) or ["There are no events yet."]
+    return _table([(_moment(event.at), format_event(event)) for event in events]) or ["There are no events yet."]
 
 
-def tell_event(event: Event) -> str:
+def format_event(event: Event) -> str:
     """Format one event."""
     if event.kind is Kind.CORRELATION_FAILED:
         name = event.detail.get("message_name")
@@ -141,13 +139,13 @@ def format_start(entry: Entry, number: Number) -> list[str]:
     """Format the state of an entry that was just started."""
     name, sentence = number(entry.entry_id), entry.sentence.rstrip(". ")
     if entry.status is Status.COMPLETED:
-        return [f"{name} is done: {sentence}", *tell_outcome(entry)]
+        return [f"{name} is done: {sentence}", *format_outcome(entry)]
     if entry.status.is_final:
         return [f"{name} ended as {entry.status.value}: {sentence}; for the reason: events {name}"]
     return [f"{name} is running: {sentence}"]
 
 
-def tell_outcome(entry: Entry) -> list[str]:
+def format_outcome(entry: Entry) -> list[str]:
     """Format the outcome of an entry, field by field."""
     rows = [(f"  {name}", _value(value)) for name, value in (entry.outcome or {}).items() if value not in (None, {})]
     return _table(rows)

@@ -10,7 +10,7 @@ from verbworker.app.client import Client
 from verbworker.app.entry_view import EntryView
 from verbworker.contract.invocation import Invocation, Value
 from verbworker.errors import InvocationInvalid, NotFound, Refused, StoreUnavailable, VerbworkerError
-from verbworker.repl import formatting as telling
+from verbworker.repl import formatting
 from verbworker.repl.argument_slots import CANCEL, fill, open_slots, read_answer
 from verbworker.repl.lines import Order, read
 from verbworker.repl.shapes import ArgumentSlot, Kind, Shapes, VerbShape
@@ -67,7 +67,7 @@ class ReplSession:
     ) -> None:
         self._router = client.router
         self._runbook = client.runbook
-        self._reading = EntryView(client.database)
+        self._view = EntryView(client.database)
         self._gates = Gates(client.database)
         self._shapes = shapes
         self._person = person
@@ -130,7 +130,7 @@ class ReplSession:
         # An unknown verb takes the same path: the router suggests which one may be meant.
         entry = await self._router.invoke(asked.verb, asked.args, caller=Caller(self._tenant, self._by))
         code = REFUSED if entry.status in (Status.FAILED, Status.CANCELLED) else 0
-        return ReplAnswer(telling.format_start(entry, self.numbers), code=code, entry_id=entry.entry_id)
+        return ReplAnswer(formatting.format_start(entry, self.numbers), code=code, entry_id=entry.entry_id)
 
     async def _complete(self, shape: VerbShape, asked: Invocation) -> Invocation:
         """Fill in the missing arguments, with one question each."""
@@ -165,10 +165,10 @@ class ReplSession:
 
     async def _list_gates(self, _order: Order) -> ReplAnswer:
         gates = await self._gates.list(self._tenant)
-        named = telling.names_of(gates, self.numbers)
+        named = formatting.names_of(gates, self.numbers)
         self.takes = {name: gate.decisions for name, gate in named.items()}
         more = [f"and {len(gates) - _LATEST} more"] if len(gates) > _LATEST else []
-        return ReplAnswer([*telling.tell_gates(named)[:_LATEST], *more])
+        return ReplAnswer([*formatting.format_gates(named)[:_LATEST], *more])
 
     async def _decide(self, order: Order) -> ReplAnswer:
         where, *words = order.words(3) or [""]
@@ -184,7 +184,7 @@ class ReplSession:
         if is_open and not await self._agreed(about + (f", because: {reason}" if reason else "")):
             return ReplAnswer([_NOTHING_DONE], code=REFUSED)
         decided = await self._gates.decide(gate.token_id, decision, reason=reason, by=self._by, tenant_id=self._tenant)
-        return ReplAnswer(telling.format_decision(decided, self.numbers), entry_id=decided.entry_id)
+        return ReplAnswer(formatting.format_decision(decided, self.numbers), entry_id=decided.entry_id)
 
     async def _gate(self, where: str) -> HumanGate:
         short, _, name = where.partition("/")
@@ -206,30 +206,30 @@ class ReplSession:
     async def _show_runbook(self, order: Order) -> ReplAnswer:
         if not order.rest:
             entries = await self._runbook.entries(self._tenant, limit=_LATEST)
-            far = [(entry, (await self._reading.progress(entry)).detailed) for entry in entries]
-            return ReplAnswer(telling.tell_entries(far, self.numbers))
-        found = await self._reading.find(self.numbers.find(_only(order)), self._tenant)
-        return ReplAnswer(telling.tell_entry(found, self.numbers))
+            far = [(entry, (await self._view.progress(entry)).detailed) for entry in entries]
+            return ReplAnswer(formatting.format_entries(far, self.numbers))
+        found = await self._view.find(self.numbers.find(_only(order)), self._tenant)
+        return ReplAnswer(formatting.format_entry(found, self.numbers))
 
     async def _show_events(self, order: Order) -> ReplAnswer:
         if not order.rest:
             raise InvocationInvalid("which entry? events <number>; for the numbers: runbook")
-        found = await self._reading.find(self.numbers.find(_only(order)), self._tenant)
-        return ReplAnswer(telling.tell_events(found.events))
+        found = await self._view.find(self.numbers.find(_only(order)), self._tenant)
+        return ReplAnswer(formatting.format_events(found.events))
 
     async def _verbs(self, order: Order) -> ReplAnswer:
         if not order.rest:
-            return ReplAnswer(telling.tell_verbs(self._shapes))
+            return ReplAnswer(formatting.format_verbs(self._shapes))
         shape = self._shapes.get(_only(order))
         if shape is None:
             raise NotFound(f"there is no verb {_only(order)[:60]!a}; for a list: verbs")
-        return ReplAnswer(telling.tell_verb(shape))
+        return ReplAnswer(formatting.format_verb(shape))
 
     async def _history(self, _order: Order) -> ReplAnswer:
         return ReplAnswer(list(self._past())[-_LATEST:])
 
     async def _help(self, _order: Order) -> ReplAnswer:
-        return ReplAnswer(telling.tell_help())
+        return ReplAnswer(formatting.format_help())
 
 
 def _only(order: Order) -> str:

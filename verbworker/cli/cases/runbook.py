@@ -49,14 +49,15 @@ def list_entries(
             entries = await client.runbook.stuck(settings.tenant, longer_than=timedelta(seconds=stuck), limit=limit)
         else:
             entries = await client.runbook.entries(settings.tenant, status=status, verb=verb, limit=limit)
-        return [
-            asdict(entry)
-            | {
-                "progress": (await view.progress(entry)).render(detailed=not coarse),
+        rows = []
+        for entry in entries:
+            progress = await view.progress(entry)
+            more = {
+                "progress": progress.coarse if coarse else progress.detailed,
                 "stalls": [asdict(stall) for stall in await stalls.of_entry(entry.entry_id)],
             }
-            for entry in entries
-        ]
+            rows.append(asdict(entry) | more)
+        return rows
 
     columns = ("entry_id", "status", "sentence", "progress", "created_at")
     show(run_with_client(settings, read), columns=columns, as_json=as_json)
