@@ -83,7 +83,7 @@ async def test_a_verb_that_ends_badly_is_told_and_the_session_goes_on(dsn: str, 
         dsn, tmp_path, "(shop.refund :customer nobody :amount 1)", "events 1", "runbook"
     )
 
-    assert (failed.said, failed.code) == (["1 ended as failed: Pay a bill back; events 1 says why"], 1)
+    assert (failed.said, failed.code) == (["1 ended as failed: Pay a bill back; for the reason: events 1"], 1)
     assert "Failed" in events.said[-1]
     assert listed.said == ["1  failed  Pay a bill back.  0 steps, failed"]
 
