@@ -93,7 +93,7 @@ def _show_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) ->
     table = Table()
     for column in columns:
         # Folded, not truncated: part of an id is of no use.
-        table.add_column(column, overflow="fold")
+        table.add_column(column.replace("_", " ").capitalize(), overflow="fold")
     for row in rows:
         # As text, not as markup: brackets stay as they are.
         cells = (_cell(row.get(column)) for column in columns)
