@@ -221,7 +221,7 @@ def test_a_file_that_is_there_without_its_model_is_kept_and_nothing_is_written(t
     project = Project(tmp_path)
     project.write(there, "mine")
 
-    with pytest.raises(Refused, match=f"there is a {there} already"):
+    with pytest.raises(Refused, match=f"{there} exists"):
         write(tmp_path, NAME)
 
     assert project.tree().keys() == {there}

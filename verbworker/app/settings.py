@@ -89,14 +89,10 @@ class Settings(BaseSettings):
     engine_id: str | None = Field(default=None, description="unique name of this cluster")
     tenant: str = Field(default="default", min_length=1, description="tenant of commands")
     tenant_ids: Words = Field(default=(), description="tenants whose jobs are run, separated by commas")
-    worker_name: str = Field(
-        default_factory=socket.gethostname, min_length=1, description="name of the worker in the engine"
-    )
+    worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="name in the engine")
     engine_timeout: Seconds = Field(default=timedelta(seconds=60), description="job timeout in the engine")
     lease: Seconds = Field(default=timedelta(seconds=30), description="lease of a running job's frame")
-    sweep_every: Seconds = Field(
-        default=timedelta(seconds=3), description="interval of the search for jobs of dead workers"
-    )
+    sweep_every: Seconds = Field(default=timedelta(seconds=3), description="interval of the sweep for expired leases")
     sweep_grace: Seconds = Field(
         default=timedelta(seconds=5), description="delay between the end of a lease and the takeover of its job"
     )
@@ -104,16 +100,12 @@ class Settings(BaseSettings):
     streaming: bool = Field(default=True, description="receive jobs by push under low load")
     grace: Seconds = Field(default=timedelta(seconds=30), description="time for running verbs to finish at shutdown")
     gate_timeout: Seconds = Field(default=timedelta(minutes=5), description="job timeout of gates in the engine")
-    reconcile_after: Seconds = Field(
-        default=timedelta(minutes=10), description="silence after which a case is checked in the engine"
-    )
+    reconcile_after: Seconds = Field(default=timedelta(minutes=10), description="silence before a case is checked")
     stall_grace: Seconds = Field(
         default=timedelta(seconds=30),
         description="delay before a case without progress is reported",
     )
-    archive_after: Seconds = Field(
-        default=timedelta(minutes=10), description="age at which acknowledged frames are archived"
-    )
+    archive_after: Seconds = Field(default=timedelta(minutes=10), description="age of archived frames")
 
     # Retention: days (90d), hours (12h), seconds, or forever. Rows of open cases are never deleted.
     engine_retention: Kept = Field(
@@ -124,9 +116,7 @@ class Settings(BaseSettings):
     keep_frame_conflicts: Kept = Field(default=timedelta(days=90), description="conflicts of job keys")
     keep_worker_boots: Kept = Field(default=timedelta(days=90), description="names of workers, after their last start")
     keep_payloads: Kept = Field(default=timedelta(days=7), description="payloads of a case, after its end")
-    keep_messages: Kept = Field(
-        default=timedelta(days=30), description="messages, after they were delivered or discarded"
-    )
+    keep_messages: Kept = Field(default=timedelta(days=30), description="messages, after delivery or discarding")
     keep_dead_letters: Kept = Field(default=timedelta(days=90), description="dead letters, after they were resolved")
     keep_entries: Kept = Field(default=None, description="runbook entries, after their end; needs export_dir")
     export_dir: Path | None = Field(
@@ -136,9 +126,7 @@ class Settings(BaseSettings):
     http_host: str = Field(default="127.0.0.1", description="address of /live, /ready and /metrics")
     http_port: int = Field(default=8090, ge=0, le=65535, description="their port, or 0 for none")
     log_format: Literal["json", "text"] = Field(default="json", description="format of log lines")
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="lowest level that is logged"
-    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="lowest level logged")
     otel: bool = Field(default=False, description="create an OpenTelemetry span for each job")
 
     integrity_keys: Keys = Field(default={}, description="signing secrets by key id, as JSON; environment only")
@@ -216,9 +204,7 @@ def _refuse_wrong_file() -> None:
     except tomllib.TOMLDecodeError as error:
         raise ContractInvalid(f"{FILE} is not valid TOML: {error}") from None
     if unknown := sorted(content.keys() - Settings.model_fields.keys()):
-        raise ContractInvalid(
-            f"{FILE}: unknown setting {unknown[0]!r}; known settings: {', '.join(Settings.model_fields)}"
-        )
+        raise ContractInvalid(f"{FILE}: unknown setting {unknown[0]!r}; known are {', '.join(Settings.model_fields)}")
     if _ONLY_OUTSIDE in content:
         raise ContractInvalid(
             f"{FILE} contains {_ONLY_OUTSIDE}; put secrets into VERBWORKER_INTEGRITY_KEYS or integrity_keys_file"
