@@ -54,7 +54,7 @@ async def migrations(subject: Subject) -> Sequence[CheckResult]:
         return [wrong("migrations", f"{_list_names(changed)} changed after it was applied", fix)]
     if strange := by_state.get("unknown"):
         fix = "install the version of verbworker that wrote it, or a newer one"
-        return [wrong("migrations", f"the database has {_list_names(strange)}, which this version lacks", fix)]
+        return [wrong("migrations", f"the database has {_list_names(strange)}, which this version does not know", fix)]
     if pending := by_state.get("pending"):
         return [wrong("migrations", f"{len(pending)} missing: {_list_names(pending)}", "run: verbworker db migrate")]
     return [ok("migrations", f"all {len(states)} are applied as shipped")]
