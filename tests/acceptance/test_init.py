@@ -111,7 +111,7 @@ def test_the_name_of_what_it_needs_is_refused(tmp_path: Path) -> None:
     said = init(tmp_path, "verbworker")
 
     assert said.code == 1
-    assert said.sentence() == "verbworker: verbworker is the name of a package that the project needs; choose another name"
+    assert said.sentence() == "verbworker: verbworker is the name of a package that the project needs; choose another"
 
 
 def test_a_place_that_cannot_be_is_refused(tmp_path: Path) -> None:

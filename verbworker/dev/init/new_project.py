@@ -42,7 +42,7 @@ def project_name(directory: Path, given: str | None) -> str:
             f" at most {_LONGEST_NAME} characters; choose another directory or pass --name"
         )
     if name in _TAKEN:
-        raise Refused(f"{name} is the name of a package that the project needs; choose another name")
+        raise Refused(f"{name} is the name of a package that the project needs; choose another")
     return name
 
 
