@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -13,7 +12,7 @@ from verbworker import metrics
 from verbworker.engine.protocol import Ask, Engine
 from verbworker.errors import AnswerTooLarge, Backpressure, EngineError, EngineUnavailable
 from verbworker.job.job import Job
-from verbworker.retrying import backoff
+from verbworker.retrying import FEED, SERVICE
 from verbworker.work.feeds.activations import first_timeout_ms
 from verbworker.work.feeds.load import FeedLoad
 from verbworker.work.feeds.slots import Reservation, Slot, Slots
@@ -129,7 +128,7 @@ class Feed:
                 # A cancellation that is not ours leaked out of a library: the loop would end silently.
                 failures += 1
                 self._report(loop, error)
-                await self._pause(backoff(failures, random.random()))
+                await self._pause(FEED.after(failures))
             else:
                 failures = 0
                 self._troubles.pop(loop, None)
@@ -211,7 +210,7 @@ class Feed:
         if jobs or self._heard_at - began >= self._wait_ms / 2000:
             return 0.0
         # A gateway that ignores the requested wait for jobs is not polled again immediately.
-        return backoff(in_vain, random.random(), cap=_BRISK_PAUSE)
+        return SERVICE.within(_BRISK_PAUSE).after(in_vain + 1)
 
     def _poll_size(self) -> int:
         if self._streaming and self._idle.is_set():
@@ -236,21 +235,21 @@ class Feed:
     def _complain(self, error: EngineError, failures: int) -> float:
         """Adapt to the engine's error; return how many seconds to wait."""
         self._answered_since = None
-        cap, level = 5.0, logging.WARNING
+        pauses, level = FEED, logging.WARNING
         match error:
             case Backpressure():
                 self._slots.blame()
-                cap = 1.0
+                pauses = FEED.within(1.0)
             case AnswerTooLarge():
                 self._most, level = 1, logging.ERROR  # the jobs of one poll were too large together
             case EngineUnavailable():
                 pass
             case _:
-                cap, level = 15.0, logging.ERROR  # waiting does not help here: a person must act
+                pauses, level = replace(FEED, cap=15.0), logging.ERROR  # waiting does not help here: a person must act
         if failures == 1 or failures % 20 == 0:
             said = {"verb": self._ask.type, "failures": failures, "reason": str(error)}
             _log.log(level, "poll failed", extra=said)
-        return backoff(failures, random.random(), cap=cap)
+        return pauses.after(failures)
 
     # ---- push --------------------------------------------------------------------------------------------------
 
@@ -272,7 +271,7 @@ class Feed:
         is_short = self._idle.is_set() and loop.time() - opened_at < _SHORT_LIVED
         self._streams_in_vain = self._streams_in_vain + 1 if is_short else 0
         if self._streams_in_vain:
-            await self._pause(backoff(self._streams_in_vain, random.random()))
+            await self._pause(FEED.after(self._streams_in_vain))
 
     async def _until_busy(self) -> None:
         await self._busy.wait()

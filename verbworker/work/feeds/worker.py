@@ -9,16 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from itertools import count
 from typing import Any
 
-from verbworker import metrics, retrying
+from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop, Service, running
 from verbworker.background.service_health import ServiceHealth
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Ask, Engine, Interruptible
-from verbworker.errors import EndedByBug, StoreConflict, StoreError, StoreUnavailable
+from verbworker.errors import EndedByBug, StoreError
 from verbworker.job.job import RESERVED, Job
+from verbworker.retrying import DATABASE
 from verbworker.stores.jobs.frames import Frames
 from verbworker.work.feeds.activations import Activations
 from verbworker.work.feeds.feed import Feed
@@ -166,18 +166,18 @@ class Worker:
     async def _boot(self, stop: asyncio.Event) -> None:
         """Register this worker in the database; an unavailable database is waited for."""
         health = ServiceHealth("boot")
-        for failures in count(1):
-            try:
+
+        async def boot() -> None:
+            if not health.failures or not stop.is_set():
                 await self._frames.boot(name=self._pace.name, host=socket.gethostname(), pid=os.getpid())
-            except (StoreUnavailable, StoreConflict) as error:
-                health.note_outage(error)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), retrying.SERVICE.after(failures))
-                if stop.is_set():
-                    return
-            else:
                 health.note_success()
-                return
+
+        async def pause(seconds: float) -> None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await stop.wait()
+
+        await DATABASE.run(boot, failed=health.note_outage, sleep=pause)
 
     def _open_feeds(self, jobs: asyncio.TaskGroup) -> list[Feed]:
         timeout = self._pace.engine_timeout

@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import count
+from functools import partial
 
 from verbworker import metrics
 from verbworker.contract.policy import DEFAULT_POLICY, Policy
@@ -32,7 +32,7 @@ from verbworker.job.trace import UNTRACED, Span, Tracer
 from verbworker.payload.boundary import AdmittedJob, JobVariables, enter, leave
 from verbworker.payload.signature import KeyRing
 from verbworker.profile.task_profile import TaskProfile
-from verbworker.retrying import backoff
+from verbworker.retrying import DATABASE
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.gates import GateStore
 from verbworker.stores.cases.instances import Instances
@@ -162,19 +162,10 @@ class Executor:
 
     async def _claim(self, job: Job, luggage: JobVariables, began: float) -> Claim | None:
         """Push until the database answers or half the timeout is over; find a claim whose answer was lost (C1)."""
-        clock = asyncio.get_running_loop().time
-        give_up = clock() + job.timeout_ms / 2000
-        for failures in count():
-            try:
-                claim = await self._push(job, luggage)
-                # A claim that took long may have overlapped one of another worker for the same step.
-                is_slow = clock() - began > _SLOW_CLAIM
-                return replace(claim, may_have_twin=True) if claim is not None and is_slow else claim
-            except (StoreUnavailable, StoreConflict):
-                if clock() >= give_up:
-                    raise
-                await asyncio.sleep(backoff(failures, random.random()))
-        raise AssertionError("counting never ends")
+        claim = await DATABASE.run(partial(self._push, job, luggage), within=job.timeout_ms / 2000)
+        # A claim that took long may have overlapped one of another worker for the same step.
+        is_slow = asyncio.get_running_loop().time() - began > _SLOW_CLAIM
+        return replace(claim, may_have_twin=True) if claim is not None and is_slow else claim
 
     async def _push(self, job: Job, luggage: JobVariables) -> Claim | None:
         delivery = await self._delivery(job, luggage)
@@ -306,14 +297,16 @@ class Executor:
 
     async def _persist(self, claim: Claim, write: Callable[[], Awaitable[bool]]) -> bool:
         """Write until it is written. A lost answer is looked up first, so nothing is written twice."""
-        for failures in count():
-            try:
-                return await write()
-            except (StoreUnavailable, StoreConflict):
-                await asyncio.sleep(backoff(failures, random.random()))
-            if await self._popping.find_state(claim) is not FrameState.STARTED:
+        is_first = True
+
+        async def write_once() -> bool:
+            nonlocal is_first
+            if not is_first and await self._popping.find_state(claim) is not FrameState.STARTED:
                 return True
-        raise AssertionError("counting never ends")
+            is_first = False
+            return await write()
+
+        return await DATABASE.run(write_once)
 
     # ---- RET: send the frame's outcome to the engine ---------------------------------------------------------------
 

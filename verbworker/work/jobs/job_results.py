@@ -1,12 +1,9 @@
 """RET: sends stored outcomes to the engine, and records its acknowledgements."""
 
-import asyncio
 import logging
 import math
-import random
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from itertools import count
 from typing import TypeVar
 
 from verbworker import metrics
@@ -14,7 +11,7 @@ from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotAct
 from verbworker.job.job import Job
 from verbworker.job.outcome import Completed, Thrown, Verdict
 from verbworker.payload.boundary import variables_of
-from verbworker.retrying import backoff
+from verbworker.retrying import ENGINE
 from verbworker.stores.jobs.frames import Frames
 from verbworker.work.feeds.leases import RunningJob
 from verbworker.work.jobs.job_commands import JobCommands
@@ -109,16 +106,7 @@ class JobResults:
 
     async def _insist(self, send: Callable[[], Awaitable[Answer]]) -> Answer:
         """Send a command until the engine answers or the timeout is over."""
-        clock = asyncio.get_running_loop().time
-        give_up = clock() + self._patience.total_seconds()
-        for failures in count():
-            try:
-                return await send()
-            except EngineUnavailable:
-                if clock() >= give_up:
-                    raise
-            await asyncio.sleep(backoff(failures, random.random()))
-        raise AssertionError("counting never ends")
+        return await ENGINE.run(send, within=self._patience.total_seconds())
 
     async def _note(self, job_key: int, kind: str, detail: str) -> None:
         try:

@@ -1,16 +1,14 @@
 """POP: a verb's answer becomes the frame's verdict, on top of the current payload of record."""
 
-import asyncio
-import random
+from functools import partial
 from hashlib import sha256
-from itertools import count
 
 from verbworker import metrics
-from verbworker.errors import StoreError, StoreUnavailable
+from verbworker.errors import StoreError
 from verbworker.job.frame import Claim, FrameState
 from verbworker.job.outcome import Completed
 from verbworker.payload.boundary import AdmittedJob, leave, overtaken
-from verbworker.retrying import backoff
+from verbworker.retrying import DATABASE
 from verbworker.stores.cases import payloads
 from verbworker.stores.database import Connection
 from verbworker.stores.jobs.frames import Frames, Verdict
@@ -47,12 +45,7 @@ class Verdicts:
 
     async def find_state(self, claim: Claim) -> FrameState:
         """Return the state that our last write left, as soon as the database answers again."""
-        for failures in count():
-            try:
-                return await self._frames.settle(claim)
-            except StoreUnavailable:
-                await asyncio.sleep(backoff(failures, random.random()))
-        raise AssertionError("counting never ends")
+        return await DATABASE.run(partial(self._frames.settle, claim))
 
 
 def verdict(entered: AdmittedJob, claim: Claim, completed: Completed, base_hash: bytes) -> Verdict:

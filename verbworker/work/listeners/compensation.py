@@ -1,13 +1,11 @@
 """Compensation: undoes the steps of a case, newest first, each by a frame of its own, none twice."""
 
-import asyncio
 import logging
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import count
+from functools import partial
 from uuid import UUID
 
 from verblint.names import COMPENSATE
@@ -36,7 +34,7 @@ from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.model.start_variables import seal_of
 from verbworker.payload.boundary import JobVariables, correlate, owner, variables_of
 from verbworker.payload.signature import KeyRing
-from verbworker.retrying import backoff
+from verbworker.retrying import ENGINE
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.jobs.compensations import Compensations, Record
@@ -185,24 +183,17 @@ class CompensationJobs:
         return variables_of(Completed(head.content, sealed, flags))
 
     async def _complete(self, job: Job, variables: Variables) -> bool:
-        clock = asyncio.get_running_loop().time
-        give_up = clock() + _PATIENCE
-        for failures in count():
-            try:
-                await self._engine.complete(job.key, variables)
-            except JobGone:
-                return True  # our twin was first, or the instance was cancelled
-            except EngineUnavailable as error:
-                if clock() >= give_up:
-                    _log.warning("undone, but not told", extra={"job_key": job.key, "reason": str(error)})
-                    return False
-            except EngineError as error:
-                _log.error("undone, but refused", extra={"job_key": job.key, "reason": str(error)})
-                return False
-            else:
-                return True
-            await asyncio.sleep(backoff(failures, random.random()))
-        raise AssertionError("counting never ends")
+        try:
+            await ENGINE.run(partial(self._engine.complete, job.key, variables), within=_PATIENCE)
+        except JobGone:
+            return True  # our twin was first, or the instance was cancelled
+        except EngineUnavailable as error:
+            _log.warning("undone, but not told", extra={"job_key": job.key, "reason": str(error)})
+            return False
+        except EngineError as error:
+            _log.error("undone, but refused", extra={"job_key": job.key, "reason": str(error)})
+            return False
+        return True
 
     async def _refuse(self, job: Job, error: PermanentContract) -> bool:
         entry_id = JobVariables.of(job).entry_id

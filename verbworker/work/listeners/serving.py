@@ -1,16 +1,14 @@
 """Serve jobs without a frame, so that none is stuck when its worker dies."""
 
-import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable
-from itertools import count
+from functools import partial
 
 from verbworker.background.poll_loop import Service
 from verbworker.errors import StoreConflict, StoreError, StoreUnavailable
 from verbworker.job.job import Job
 from verbworker.payload.boundary import JobVariables
-from verbworker.retrying import backoff
+from verbworker.retrying import DATABASE
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.work.listeners.job_handler import JobHandler
 
@@ -53,22 +51,16 @@ class Serving:
 
     async def _begin(self, job: Job) -> bool:
         """Write the row, waiting for an unavailable database; return False if it is refused for another reason."""
-        clock = asyncio.get_running_loop().time
-        give_up = clock() + min(job.timeout_ms / 2000, _PATIENCE_S)
-        for failures in count():
-            try:
-                await self._deliveries.begin(job, JobVariables.of(job).instance_uid)
-            except (StoreUnavailable, StoreConflict):
-                if clock() >= give_up:
-                    raise
-                await asyncio.sleep(backoff(failures, random.random()))
-            except StoreError as error:
-                # The row only insures against our own death: without it the job is served as usual.
-                _log.error("delivery not written; the job is served all the same", extra={"reason": str(error)})
-                return False
-            else:
-                return True
-        raise AssertionError("counting never ends")
+        begin = partial(self._deliveries.begin, job, JobVariables.of(job).instance_uid)
+        try:
+            await DATABASE.run(begin, within=min(job.timeout_ms / 2000, _PATIENCE_S))
+        except (StoreUnavailable, StoreConflict):
+            raise
+        except StoreError as error:
+            # The row only insures against our own death: without it the job is served as usual.
+            _log.error("delivery not written; the job is served all the same", extra={"reason": str(error)})
+            return False
+        return True
 
     async def _end(self, job: Job) -> None:
         try:

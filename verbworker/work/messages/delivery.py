@@ -1,7 +1,6 @@
 """Message delivery: sends messages from the inbox to the engine, and gives up those that will never be read."""
 
 import logging
-import random
 from datetime import timedelta
 
 from verbworker import metrics
@@ -10,7 +9,7 @@ from verbworker.contract.message import Addressee, Burial, Undeliverable, engine
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine, Signal
 from verbworker.errors import CommandInvalid, EngineError, EngineUnavailable
-from verbworker.retrying import backoff
+from verbworker.retrying import Pauses
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import SLACK, Claimed, Inbox
 from verbworker.work.messages.addressing import Addressing
@@ -125,7 +124,7 @@ class MessageDelivery:
             )
 
     async def _wait(self, claimed: Claimed, reason: str, *, cap: float) -> None:
-        pause = backoff(claimed.attempts, random.random(), first=0.1, cap=cap)
+        pause = Pauses(first=0.2, cap=cap).after(claimed.attempts)
         await self._inbox.postpone(claimed, by=timedelta(seconds=pause), reason=reason)
 
 

@@ -1,7 +1,6 @@
 """The dispatcher: has the engine start requested cases, each once, however long the engine is unavailable."""
 
 import logging
-import random
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -19,7 +18,7 @@ from verbworker.errors import (
     StoreUnavailable,
     VerbworkerError,
 )
-from verbworker.retrying import backoff
+from verbworker.retrying import STORED
 from verbworker.stores.cases.dispatches import Dispatch, Dispatches
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Connection
@@ -143,7 +142,7 @@ class Dispatcher:
             _log.warning("the second start is left", extra={"instance_key": instance_key, "reason": str(error)})
 
     async def _postpone(self, dispatch: Dispatch, error: EngineError) -> None:
-        pause = backoff(dispatch.attempts, random.random(), first=0.5, cap=30.0)
+        pause = STORED.after(dispatch.attempts)
         sure = isinstance(error, _SURE)
         if isinstance(error, EngineUnavailable):
             self.service.report(error)
