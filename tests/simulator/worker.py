@@ -23,12 +23,11 @@ from verbworker.stores.jobs.leases import ExpiredLeases
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.feeds.leases import Leases
-from verbworker.work.feeds.relay import Relay
 from verbworker.work.gates.decide import GateRelay
 from verbworker.work.gates.gate_jobs import GateJobs
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.perform import VerbRun
+from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.listeners.bridge import Bridge
 from verbworker.work.listeners.completion import Completion
 from verbworker.work.listeners.job_handler import JobHandler

@@ -16,8 +16,7 @@ from verbworker.job.frame import Claim, Delivery, Frame
 from verbworker.job.job import PAYLOAD
 from verbworker.stores.jobs.frames import Frames, Unacknowledged
 from verbworker.testing.memory import JobState
-from verbworker.work.feeds.relay import Relay
-from verbworker.work.jobs.redelivery import verdict_of
+from verbworker.work.jobs.verdicts import Relay, verdict_of
 from verbworker.work.upkeep.archiver import Archiver
 
 

@@ -5,8 +5,7 @@ import pytest
 from tests.support.frames import ENGINE, FAR, Place, claimed, working
 from verbworker.payload.boundary import JobVariables
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.jobs.job_results import JobResults
-from verbworker.work.jobs.redelivery import Redelivery
+from verbworker.work.jobs.verdicts import JobResults, Redelivery
 
 
 @pytest.mark.req("JOB-05")

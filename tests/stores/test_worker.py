@@ -27,11 +27,10 @@ from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
 from verbworker.testing.memory import JobState
 from verbworker.work.feeds.leases import Leases
-from verbworker.work.feeds.relay import Relay
 from verbworker.work.feeds.worker import Pace, Worker
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.perform import VerbRun
+from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.upkeep.archiver import Archiver
 
 PATIENCE = 60.0

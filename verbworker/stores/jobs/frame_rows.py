@@ -13,7 +13,7 @@ _NOTHING = "{}"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerdictRow:
     """A completed run to store in the frame: the payload it was based on, and its output."""
 
     claim: Claim
@@ -80,7 +80,7 @@ def pushing(deliveries: Sequence[Delivery]) -> list[tuple[object, ...]]:
     return list(zip(*map(_delivery_row, deliveries), strict=True))
 
 
-def popping(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
+def popping(verdicts: Sequence[VerdictRow]) -> list[tuple[object, ...]]:
     """Return the columns for `pop_completed`, given verdicts in key order."""
     return list(zip(*map(_verdict_row, verdicts), strict=True))
 
@@ -109,7 +109,7 @@ def _delivery_row(delivery: Delivery) -> tuple[object, ...]:
     )
 
 
-def _verdict_row(verdict: Verdict) -> tuple[object, ...]:
+def _verdict_row(verdict: VerdictRow) -> tuple[object, ...]:
     return (
         verdict.claim.job_key,
         verdict.claim.epoch,

@@ -5,7 +5,7 @@ import logging
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from verbworker import metrics
@@ -13,18 +13,28 @@ from verbworker.engine.protocol import Ask, Engine
 from verbworker.errors import AnswerTooLarge, Backpressure, EngineError, EngineUnavailable
 from verbworker.job.job import Job
 from verbworker.retrying import FEED, SERVICE
-from verbworker.work.feeds.activations import first_timeout_ms
-from verbworker.work.feeds.load import FeedLoad
+from verbworker.work.feeds.leases import first_timeout_ms
 from verbworker.work.feeds.slots import Reservation, Slot, Slots
 
 _log = logging.getLogger(__name__)
 
+# Jobs per second. Two thresholds, so that a rate between them does not switch back and forth.
+BUSY_RATE = 100.0
+IDLE_RATE = 50.0
+# The rate is measured every tick and forgets half of the past in this time.
 _TICK = 0.1
+_HALF_LIFE = 0.5
+# A poll waits this long for more slots, so that one call brings several jobs.
 _LINGER = 0.01
+# A stream that brings nothing for this long has been read to its end.
 _QUIET = 0.05
+# Streaming begins again after this long below the threshold: a job in transit while its stream closes stays locked.
 _CALM = 5.0
+# A stream that lives shorter counts as refused.
 _SHORT_LIVED = 1.0
+# The longest pause after a poll that returned early and empty: such a gateway ignores the requested wait.
 _BRISK_PAUSE = 0.5
+# An engine that had fewer jobs than slots within this time has no backlog.
 _LATELY = 30.0
 # The engine ends a stream that is not renewed, so a stopped worker gets no jobs after that (12 s on Zeebe).
 _RENEW_AFTER = 9.0
@@ -32,6 +42,26 @@ _RENEW_AFTER = 9.0
 # sooner would return what the gateway still pushes to it, and such a job is redelivered some tenths of a second later.
 _OVERLAP = 2.5
 _CLOSE_WITHIN = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FeedLoad:
+    """The smoothed arrival rate of one verb's jobs, and whether it is high enough to poll.
+
+    Pushed jobs arrive soonest; polled jobs cost the engine half as much.
+    """
+
+    rate: float = 0.0
+    at: float = 0.0
+    is_busy: bool = False
+
+    def after(self, jobs: int, now: float) -> "FeedLoad":
+        """Return the load after `jobs` arrived since the last update."""
+        elapsed = max(now - self.at, 1e-3)
+        weight = 0.5 ** (elapsed / _HALF_LIFE)
+        rate = self.rate * weight + (jobs / elapsed) * (1 - weight)
+        is_busy = rate > BUSY_RATE or (self.is_busy and rate > IDLE_RATE)
+        return replace(self, rate=rate, at=now, is_busy=is_busy)
 
 
 class Feed:

@@ -20,13 +20,12 @@ from verbworker.errors import EndedByBug, StoreError
 from verbworker.job.job import RESERVED, Job
 from verbworker.retrying import DATABASE
 from verbworker.stores.jobs.frames import Frames
-from verbworker.work.feeds.activations import Activations
 from verbworker.work.feeds.feed import Feed
-from verbworker.work.feeds.leases import Leases, StopReason
-from verbworker.work.feeds.relay import Relay
+from verbworker.work.feeds.leases import Activations, Leases, StopReason
 from verbworker.work.feeds.slots import Slot, Slots
 from verbworker.work.feeds.watchdog import Watchdog
 from verbworker.work.jobs.executor import Executor
+from verbworker.work.jobs.verdicts import Relay
 from verbworker.work.listeners.job_handler import JobHandler, Stoppable, variables_for
 from verbworker.work.listeners.serving import Serving
 from verbworker.work.upkeep.archiver import Archiver

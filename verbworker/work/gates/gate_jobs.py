@@ -12,8 +12,6 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import (
     DuplicateInstance,
     EngineError,
-    JobGone,
-    JobNotActive,
     PermanentContract,
     StoreConflict,
     StoreError,
@@ -33,7 +31,7 @@ from verbworker.stores.deployments import Deployments
 from verbworker.work.gates.decide import Teller
 from verbworker.work.listeners.job_handler import with_texts
 from verbworker.work.listeners.visit_identity import VisitIdentity
-from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.starts.duplicate_instances import InstanceIdentity, has_job
 
 _log = logging.getLogger(__name__)
 
@@ -159,14 +157,8 @@ class GateJobs:
 
     async def _move(self, job: Job, token: ParkedToken, earlier: Earlier) -> None:
         """Move a gate to a task that the engine lost and created anew; a decision applies to the new task."""
-        try:
-            await self._engine.extend(job.key, job.timeout_ms)
-        except JobGone:
+        if not await has_job(self._engine, job):
             return  # a late delivery of the task that was lost
-        except JobNotActive:
-            pass
-        except EngineError as error:
-            raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
         async with self._database.transaction() as connection:
             if not await self._book.move_in(connection, earlier, token):
                 raise StoreConflict("the gate is being moved by another worker")

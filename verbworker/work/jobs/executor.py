@@ -12,6 +12,7 @@ from verbworker import metrics
 from verbworker.contract.policy import DEFAULT_POLICY, Policy
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Mode
+from verbworker.engine.protocol import JobCommands
 from verbworker.errors import (
     DuplicateInstance,
     EngineError,
@@ -42,14 +43,11 @@ from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.task_profiles import TaskProfileStore
 from verbworker.work.feeds.leases import Leases, RunningJob
 from verbworker.work.jobs.error_catchers import ErrorCatchers
-from verbworker.work.jobs.job_commands import JobCommands
-from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.perform import Abandoned, JobVanished, VerbRun
-from verbworker.work.jobs.redelivery import Redelivery
 from verbworker.work.jobs.step_guard import StepDone, StepGuard, StepMovedOn
 from verbworker.work.jobs.task_profiles import TaskProfiles
 from verbworker.work.jobs.transactional import Transactional
-from verbworker.work.jobs.verdicts import Verdicts, verdict
+from verbworker.work.jobs.verdicts import JobResults, Redelivery, Verdicts, verdict
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
