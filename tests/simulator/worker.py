@@ -30,9 +30,7 @@ from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.listeners.bridge import Bridge
 from verbworker.work.listeners.completion import Completion
-from verbworker.work.listeners.job_handler import JobHandler
-from verbworker.work.listeners.reception import ListenerJobs
-from verbworker.work.listeners.serving import Serving
+from verbworker.work.listeners.job_handler import JobHandler, ListenerJobs, Serving
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.dispatcher import Dispatcher

@@ -26,8 +26,7 @@ from verbworker.work.feeds.slots import Slot, Slots
 from verbworker.work.feeds.watchdog import Watchdog
 from verbworker.work.jobs.executor import Executor
 from verbworker.work.jobs.verdicts import Relay
-from verbworker.work.listeners.job_handler import JobHandler, Stoppable, variables_for
-from verbworker.work.listeners.serving import Serving
+from verbworker.work.listeners.job_handler import JobHandler, Serving, Stoppable, variables_for
 from verbworker.work.upkeep.archiver import Archiver
 
 _log = logging.getLogger(__name__)
