@@ -45,7 +45,7 @@ from verbworker.work.feeds.leases import Leases, RunningJob
 from verbworker.work.jobs.error_catchers import ErrorCatchers
 from verbworker.work.jobs.perform import Abandoned, JobVanished, VerbRun
 from verbworker.work.jobs.step_guard import StepDone, StepGuard, StepMovedOn
-from verbworker.work.jobs.task_profiles import TaskProfiles
+from verbworker.work.jobs.task_profiles import JobProfile, TaskProfiles
 from verbworker.work.jobs.transactional import Transactional
 from verbworker.work.jobs.verdicts import JobResults, Redelivery, Verdicts, verdict
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
@@ -92,7 +92,7 @@ class Executor:
         self._ring = ring
         self._tracer = tracer
         self._judge = judge
-        self._terms = TaskProfiles(TaskProfileStore(databases.control, engine_id=frames.engine_id))
+        self._profiles = TaskProfiles(TaskProfileStore(databases.control, engine_id=frames.engine_id))
         # Keys that we create are never reused for another job, so only the engine's keys need the guard.
         self._guard = StepGuard.of(databases.control, frames.engine_id) if has_engine_keys else None
         self._error_catchers = ErrorCatchers(Deployments(databases.control, engine_id=frames.engine_id), engine)
@@ -112,14 +112,14 @@ class Executor:
         try:
             reach(Point.DELIVERED)
             luggage = JobVariables.of(job)
-            claim = await self._claim(job, luggage, began)
+            claim, profile = await self._claim(job, luggage, began)
             if claim is None:
                 span.record_end("not claimed")
                 return
             span.record_claim(claim)
             reach(Point.PUSHED)
             with self._heart.beating(claim, job, began) as life:
-                outcome = await self._run(job, luggage, claim, life)
+                outcome = await self._run(life, luggage, profile)
                 stored = await self._pop(life, outcome)
                 reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
                 await self._return(life, stored)
@@ -158,24 +158,23 @@ class Executor:
 
     # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
 
-    async def _claim(self, job: Job, luggage: JobVariables, began: float) -> Claim | None:
+    async def _claim(self, job: Job, luggage: JobVariables, began: float) -> tuple[Claim | None, JobProfile]:
         """Push until the database answers or half the timeout is over; find a claim whose answer was lost (C1)."""
-        claim = await DATABASE.run(partial(self._push, job, luggage), within=job.timeout_ms / 2000)
-        # A claim that took long may have overlapped one of another worker for the same step.
-        is_slow = asyncio.get_running_loop().time() - began > _SLOW_CLAIM
-        return replace(claim, may_have_twin=True) if claim is not None and is_slow else claim
+        claim, profile = await DATABASE.run(partial(self._push, job, luggage), within=job.timeout_ms / 2000)
+        if claim is not None:
+            metrics.CLAIMS.labels(job.type, claim.claimed_from).inc()
+            # A claim that took long may have overlapped one of another worker for the same step.
+            if asyncio.get_running_loop().time() - began > _SLOW_CLAIM:
+                claim = replace(claim, may_have_twin=True)
+        return claim, profile
 
-    async def _push(self, job: Job, luggage: JobVariables) -> Claim | None:
-        delivery = await self._delivery(job, luggage)
-        claim = await self._frames.push(delivery) or await self._redelivery.settle(delivery, luggage)
-        if claim is None:
-            return None
-        metrics.CLAIMS.labels(job.type, claim.claimed_from).inc()
-        return claim
+    async def _push(self, job: Job, luggage: JobVariables) -> tuple[Claim | None, JobProfile]:
+        profile = await self._profiles.read(job, luggage)
+        delivery = self._delivery(job, luggage, profile)
+        return await self._frames.push(delivery) or await self._redelivery.settle(delivery, luggage), profile
 
-    async def _delivery(self, job: Job, luggage: JobVariables) -> Delivery:
+    def _delivery(self, job: Job, luggage: JobVariables, profile: JobProfile) -> Delivery:
         verb = self._registry.find(job.type)
-        terms = await self._terms.of(job)
         return Delivery(
             job=job,
             instance_uid=luggage.instance_uid,
@@ -184,8 +183,8 @@ class Executor:
             on_unknown=verb.on_unknown.value if verb else "rerun",
             max_runs=verb.max_runs if verb else 5,
             idempotency_window=verb.idempotency_window if verb else timedelta(hours=24),
-            idempotency_key=await self._terms.key(job, luggage) or idempotency_key(self._frames.engine_id, job),
-            retries=self._policy(job, terms).retry.maximum_attempts,
+            idempotency_key=profile.key or idempotency_key(self._frames.engine_id, job),
+            retries=self._policy(job, profile.terms).retry.maximum_attempts,
             input_hash=luggage.hash,
         )
 
@@ -199,11 +198,11 @@ class Executor:
 
     # ---- run: check, perform, check -----------------------------------------------------------------------------
 
-    async def _run(self, job: Job, luggage: JobVariables, claim: Claim, life: RunningJob) -> Completed | Failed:
+    async def _run(self, life: RunningJob, luggage: JobVariables, profile: JobProfile) -> Completed | Failed:
         """Run the verb. A `Completed` that it returns is stored already, in the verb's transaction if it has one."""
-        policy = self._policy(job, await self._terms.of(job))
+        job, claim, policy = life.job, life.claim, self._policy(life.job, profile.terms)
         try:
-            terms = await self._terms.require(job)
+            profile.check_known()
             instance = await self._identity.admit(job, luggage, claim.instance)
             if instance is not claim.instance:
                 claim = replace(claim, instance=instance)
@@ -217,8 +216,8 @@ class Executor:
             head = None
             if claim.input_known and not claim.input_is_head and luggage.instance_uid is not None:
                 head = (await payloads.head(self._databases.control, luggage.instance_uid)).content
-            entered = enter(job, luggage, claim, self._registry, ring=self._ring, head=head, terms=terms)
-            await self._terms.check(job, luggage, entered.instance)
+            entered = enter(job, luggage, claim, self._registry, ring=self._ring, head=head, terms=profile.terms)
+            await self._profiles.check(job, profile, entered.instance)
             _within_schedule(claim, policy)
             entered = await self._add_inputs(entered)
             if entered.verb.mode is Mode.TRANSACTIONAL:
