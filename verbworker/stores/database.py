@@ -94,7 +94,7 @@ def _translated_answers(verbs: Any = None) -> Iterator[None]:
             raise StoreError(_reason(error)) from error
         raise StoreUnavailable(_reason(error)) from error
     except asyncpg.PostgresError as error:
-        raise StoreError(_reason(error)) from error
+        raise StoreError(_reason(error), is_duplicate=isinstance(error, asyncpg.UniqueViolationError)) from error
 
 
 def _is_open(connection: Any) -> bool:

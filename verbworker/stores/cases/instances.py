@@ -9,7 +9,7 @@ from hashlib import sha256
 from uuid import UUID
 
 from verbworker.engine.protocol import Started
-from verbworker.errors import PermanentContract, StoreConflict, StoreError, StoreUnavailable
+from verbworker.errors import PermanentContract, StoreError
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
 from verbworker.stores.cases.payloads import open_versions
@@ -103,9 +103,9 @@ class Instances:
         what = instance_uid, instance_key, definition_key, version
         try:
             return await self._database.fetchrow(query("instances", "pin"), *what) is not None
-        except (StoreUnavailable, StoreConflict):
-            raise
         except StoreError as error:
+            if not error.is_duplicate:
+                raise
             if not takes_key:
                 raise PermanentContract(
                     "another instance has this key; was the engine recreated under its old id?", code="InstanceMismatch"

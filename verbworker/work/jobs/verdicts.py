@@ -200,6 +200,8 @@ class Redelivery:
             claim = await self._frames.push(delivery)
             if claim is not None:
                 return claim
+        # The worker that was faster runs the job, or the engine hands it out again when our activation ends.
+        await self._frames.note(job.key, "outpaced", detail=f"other deliveries were faster {_TRIES} times")
         return None
 
     async def _follow(self, step: FrameStep, frame: Frame, delivery: Delivery, luggage: JobVariables) -> None:
