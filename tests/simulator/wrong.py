@@ -18,8 +18,8 @@ from verbworker.payload.boundary import variables_of
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Connection
 from verbworker.stores.guarded_connection import GuardedConnection
+from verbworker.work.jobs.perform import Transactional
 from verbworker.work.jobs.step_guard import StepGuard
-from verbworker.work.jobs.transactional import Transactional
 from verbworker.work.jobs.verdicts import JobResults, Redelivery, Relay, Verdicts
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.sweep import Sweep

@@ -17,7 +17,7 @@ from verbworker.job.job import PAYLOAD
 from verbworker.stores.jobs.frames import Frames, Unacknowledged
 from verbworker.testing.memory import JobState
 from verbworker.work.jobs.verdicts import Relay, verdict_of
-from verbworker.work.upkeep.archiver import Archiver
+from verbworker.work.upkeep.retention import Archiver
 
 
 class Calls:

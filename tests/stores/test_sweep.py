@@ -28,7 +28,7 @@ from verbworker.job.outcome import Incident
 from verbworker.payload.boundary import JobVariables
 from verbworker.runbook.event import Kind, Status
 from verbworker.testing.memory import JobState
-from verbworker.work.upkeep.archiver import Archiver
+from verbworker.work.upkeep.retention import Archiver
 
 FRAMES = "SELECT state, fail_code, ack_result, acked_at IS NOT NULL AS acked FROM verbworker.job_frame"
 ARCHIVED = "SELECT state, fail_code, ack_result FROM verbworker.job_frame_archive"

@@ -31,7 +31,7 @@ from verbworker.work.feeds.worker import Pace, Worker
 from verbworker.work.jobs.executor import Databases, Executor
 from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.jobs.verdicts import JobResults, Relay
-from verbworker.work.upkeep.archiver import Archiver
+from verbworker.work.upkeep.retention import Archiver
 
 PATIENCE = 60.0
 LEASE = timedelta(seconds=30)

@@ -51,8 +51,8 @@ from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.starts.router import Router
-from verbworker.work.upkeep.archiver import Archiver
 from verbworker.work.upkeep.reconciler import Reconciler
+from verbworker.work.upkeep.retention import Archiver
 
 PARK, UNPARK, FIRED = "verbworker.park", "verbworker.unpark", "verbworker.fired"
 COMPLETE, START = "verbworker.complete", "verbworker.start"

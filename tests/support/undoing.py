@@ -38,8 +38,8 @@ from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.listeners.compensation import CompensationJobs
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
-from verbworker.work.upkeep.archiver import Archiver
 from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
+from verbworker.work.upkeep.retention import Archiver
 
 LEASE = timedelta(seconds=30)
 TIMEOUT = timedelta(seconds=60)

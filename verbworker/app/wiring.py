@@ -35,7 +35,7 @@ from verbworker.work.jobs.executor import Databases, Executor
 from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.listeners.job_handler import Serving
-from verbworker.work.upkeep.archiver import Archiver
+from verbworker.work.upkeep.retention import Archiver
 from verbworker.work.upkeep.stalls import StallDetector
 from verbworker.work.upkeep.sweep import Sweep
 

@@ -98,7 +98,7 @@ class PollLoop:
                 await self._retries.run(self._work_all, failed=self.health.note_outage)
                 await self._rest(self._every)
         except asyncio.CancelledError as error:
-            if _is_cancelled():
+            if is_being_cancelled():
                 raise
             # Raised by the work itself: it must not end the loop silently.
             raise self.health.note_end(error) from error
@@ -148,7 +148,7 @@ class PollLoop:
                 try:
                     results.append(await work(item))
                 except asyncio.CancelledError as error:
-                    if _is_cancelled():
+                    if is_being_cancelled():
                         raise
                     self.health.note_skip(error)
                 except Exception as error:
@@ -213,6 +213,7 @@ async def run_for_ever(service: Service) -> None:
         await asyncio.sleep(_AFTER_A_BUG)
 
 
-def _is_cancelled() -> bool:
+def is_being_cancelled() -> bool:
+    """Return whether this task was cancelled from outside, as opposed to an error that leaked out of its work."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -172,6 +172,11 @@ class SameDatabase(Protocol):
         """
 
 
+def same_database(engine: object, database: Any) -> SameDatabase | None:
+    """Return an engine whose tokens are in this database; None for any other engine."""
+    return engine if isinstance(engine, SameDatabase) and engine.shares(database) else None
+
+
 @runtime_checkable
 class KeepsModels(Protocol):
     """An engine that can return the models deployed to it."""

@@ -12,17 +12,22 @@ from typing import Final, Self, TypeVar
 import orjson
 
 from verbworker.background.poll_loop import Service, run_for_ever
-from verbworker.engine.embedded.activation import DEFAULT_TENANT, JobActivation
+from verbworker.engine.embedded.activation import DirectHandoff, JobActivation, Waiters
 from verbworker.engine.embedded.definition_cache import DefinitionCache
-from verbworker.engine.embedded.direct_handoff import DirectHandoff
 from verbworker.engine.embedded.instance_cache import CachedInstance, InstanceCache
-from verbworker.engine.embedded.instance_start import Starts, answer
-from verbworker.engine.embedded.instance_step import InstanceStep, cut, serialize, to_plain_json
+from verbworker.engine.embedded.instance_step import (
+    DEFAULT_TENANT,
+    InstanceStep,
+    Starts,
+    answer,
+    cut,
+    serialize,
+    to_plain_json,
+)
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.engine.embedded.timers import EngineTimers
 from verbworker.engine.embedded.transaction import EngineTransaction, PendingChanges
-from verbworker.engine.embedded.waiters import Waiters
 from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
 from verbworker.errors import (
     AccessDenied,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from verbworker import metrics
+from verbworker.background.poll_loop import is_being_cancelled
 from verbworker.engine.protocol import Ask, Engine
 from verbworker.errors import AnswerTooLarge, Backpressure, EngineError, EngineUnavailable
 from verbworker.job.job import Job
@@ -152,7 +153,7 @@ class Feed:
             try:
                 await step()
             except (Exception, asyncio.CancelledError) as error:
-                if _is_being_cancelled():
+                if is_being_cancelled():
                     # An error during cancellation must not keep a cancelled loop alive.
                     raise asyncio.CancelledError from error
                 # A cancellation that is not ours leaked out of a library: the loop would end silently.
@@ -162,7 +163,7 @@ class Feed:
             else:
                 failures = 0
                 self._troubles.pop(loop, None)
-                if _is_being_cancelled():
+                if is_being_cancelled():
                     # A task group that ends by an error of its own raises that error instead of our cancellation.
                     raise asyncio.CancelledError
 
@@ -356,11 +357,6 @@ class Feed:
                     self._hand_over(job, reservation)
         finally:
             await stream.aclose()
-
-
-def _is_being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 class _Reader:

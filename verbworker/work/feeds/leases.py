@@ -9,7 +9,7 @@ from enum import StrEnum
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import JobTimeouts
-from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive
+from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive, VerbworkerError
 from verbworker.job.frame import Claim
 from verbworker.job.job import Job
 from verbworker.stores.jobs.frames import Frames
@@ -34,6 +34,14 @@ class StopReason(StrEnum):
     LOST = "lost"  # another claim owns the frame
     GONE = "gone"  # the engine dropped the job
     SHUTDOWN = "shutdown"  # the process shuts down
+
+
+class Abandoned(VerbworkerError):
+    """The run was stopped from outside while its effect may be in progress; its frame stays as it is."""
+
+
+class JobVanished(VerbworkerError):
+    """The engine dropped the job while its verb ran."""
 
 
 class RunningJob:

@@ -27,7 +27,7 @@ from verbworker.work.feeds.watchdog import Watchdog
 from verbworker.work.jobs.executor import Executor
 from verbworker.work.jobs.verdicts import Relay
 from verbworker.work.listeners.job_handler import JobHandler, Serving, Stoppable, variables_for
-from verbworker.work.upkeep.archiver import Archiver
+from verbworker.work.upkeep.retention import Archiver
 
 _log = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.deployments import Deployments
 from verbworker.work.gates.decide import Teller
+from verbworker.work.jobs.step_guard import VisitIdentity
 from verbworker.work.listeners.job_handler import InternalJobs, JobVisit, with_texts
-from verbworker.work.listeners.visit_identity import VisitIdentity
 from verbworker.work.starts.duplicate_instances import InstanceIdentity, has_job
 
 _log = logging.getLogger(__name__)

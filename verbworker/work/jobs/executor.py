@@ -41,12 +41,11 @@ from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.task_profiles import TaskProfileStore
-from verbworker.work.feeds.leases import Leases, RunningJob
+from verbworker.work.feeds.leases import Abandoned, JobVanished, Leases, RunningJob
 from verbworker.work.jobs.error_catchers import ErrorCatchers
-from verbworker.work.jobs.perform import Abandoned, JobVanished, VerbRun
+from verbworker.work.jobs.perform import Transactional, VerbRun
 from verbworker.work.jobs.step_guard import StepDone, StepGuard, StepMovedOn
 from verbworker.work.jobs.task_profiles import JobProfile, TaskProfiles
-from verbworker.work.jobs.transactional import Transactional
 from verbworker.work.jobs.verdicts import JobResults, Redelivery, Verdicts, verdict
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 

@@ -15,8 +15,8 @@ from verbworker.stores.cases.runbook import Closed, Runbook
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.messages.inbox import UNNAMED, EndedWait, Inbox
+from verbworker.work.jobs.step_guard import VisitIdentity
 from verbworker.work.listeners.job_handler import JobHandler, JobVisit, ListenerJobs, ListenerKind, with_texts
-from verbworker.work.listeners.visit_identity import VisitIdentity
 
 
 class Bridge:

@@ -11,8 +11,7 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import CommandInvalid, EngineError, MessageInvalid, RequestConflict
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Claimed, Inbox, Receipt
-from verbworker.work.messages.addressing import Addressing
-from verbworker.work.messages.delivery import MessageDelivery
+from verbworker.work.messages.delivery import Addressing, MessageDelivery
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
-from verbworker.engine.protocol import Engine, SameDatabase, Start, Started
+from verbworker.engine.protocol import Engine, SameDatabase, Start, Started, same_database
 from verbworker.errors import (
     AccessDenied,
     Backpressure,
@@ -52,8 +52,7 @@ class Dispatcher:
         self._instances = instances
         self._engine = engine
         self._tenant = tenant
-        is_shared = isinstance(engine, SameDatabase) and engine.shares(instances.database)
-        self._shared = engine if isinstance(engine, SameDatabase) and is_shared else None
+        self._shared = same_database(engine, instances.database)
         self.service = PollLoop("starts", self.drain, every=every, chore=self.count, chore_every=_COUNT_EVERY)
 
     def poke(self) -> None:
