@@ -387,8 +387,7 @@ async def _status(place: House) -> Status:
 
 
 async def _archived(place: House) -> list[tuple[object, ...]]:
-    reaper = Archiver(place.worker.frames, after=timedelta(0))
-    await reaper.sweep()
+    await Archiver(place.worker.frames, after=timedelta(0)).archive()
     await place.worker.frames.archive(older_than=timedelta(0), settled=timedelta(0))
     left = await place.database.fetch("SELECT 1 FROM verbworker.job_frame WHERE state <> 'completed'")
     assert left == []

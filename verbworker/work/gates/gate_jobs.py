@@ -54,7 +54,6 @@ class GateJobs:
         self._book = GateStore(database)
         self._runbook = Runbook(database)
         self._deployments = Deployments(database, engine_id=engine.engine_id)
-        self._waits: dict[int, Waits] = {}
         self._visits = VisitIdentity(self._deployments)
         self._teller = Teller(database, engine)
         self._jobs = InternalJobs(database, engine, identity)
@@ -78,7 +77,8 @@ class GateJobs:
             _log.warning("a gate of a verb unknown here", extra={"job_key": job.key, "verb": visit.instance.verb})
             await self._jobs.extend(job, job.timeout_ms)
             return True
-        waits = await self._waits_of(job.process_definition_key)
+        # A model that was not deployed by us has no recorded waits.
+        waits = await self._deployments.waits(job.process_definition_key) or {}
         token = self._token(visit, self._gate(job, workflow, waits))
         ends = due(waits, job.element_id, job.variables, datetime.now(UTC))
         await self._park(job, replace(token, due=ends, input_hash=visit.luggage.hash))
@@ -92,16 +92,6 @@ class GateJobs:
             return declared
         named = waits[job.element_id].gate if job.element_id in waits else None
         return Gate(named or f"Update_{job.element_id}", job.element_id)
-
-    async def _waits_of(self, definition_key: int) -> Waits:
-        """Return the waits of the process; empty if the model was not deployed by us."""
-        if definition_key not in self._waits:
-            deployment = await self._deployments.find(definition_key)
-            # A model that was not deployed by us may be recorded later; a recorded one never changes.
-            if deployment is None:
-                return {}
-            self._waits[definition_key] = deployment.waits
-        return self._waits[definition_key]
 
     async def _park(self, job: Job, token: ParkedToken) -> None:
         earlier = await self._book.earlier(token)

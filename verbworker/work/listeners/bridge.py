@@ -30,7 +30,6 @@ class Bridge:
         self._inbox = inbox
         self._reception = reception
         self._runbook = Runbook(database)
-        self._known: dict[int, Waits] = {}
         self._visits = VisitIdentity(deployments)
 
     def desks(self) -> list[JobHandler]:
@@ -152,18 +151,13 @@ class Bridge:
         return instance.correlation.get(workflow.messages.get(here.message, ""))
 
     async def _waits(self, visit: JobVisit) -> Waits:
-        """Return the waits of the process; a definition never changes, so it is read once."""
-        definition_key = visit.job.process_definition_key
-        if definition_key not in self._known:
-            deployment = await self._deployments.find(definition_key)
-            if deployment is None:
-                raise TransientInfrastructure(
-                    f"no deployment of {visit.job.process_id} version {visit.job.process_version} is recorded;"
-                    " deploy with verbworker deploy",
-                    code="DeploymentUnknown",
-                )
-            self._known[definition_key] = deployment.waits
-        waits = self._known[definition_key]
+        waits = await self._deployments.waits(visit.job.process_definition_key)
+        if waits is None:
+            raise TransientInfrastructure(
+                f"no deployment of {visit.job.process_id} version {visit.job.process_version} is recorded;"
+                " deploy with verbworker deploy",
+                code="DeploymentUnknown",
+            )
         if visit.job.element_id not in waits:
             raise TransientInfrastructure(
                 f"the deployment of {visit.job.process_id} version {visit.job.process_version} knows no wait at"

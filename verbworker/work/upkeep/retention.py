@@ -268,11 +268,3 @@ class Archiver:
         metrics.HELD.set(waiting.held)
         metrics.UNACKNOWLEDGED.set(waiting.unacknowledged)
         metrics.UNACKNOWLEDGED_AGE.set(waiting.oldest_unacknowledged)
-
-    async def sweep(self) -> int:
-        """Archive all due frames, tidy up, and return how many frames moved."""
-        moved = 0
-        while (batch := await self.archive()) > 0:
-            moved += batch
-        await self.tidy()
-        return moved
