@@ -1,7 +1,6 @@
 """Verdicts: stored in the frame, sent to the engine, and sent again until it has them."""
 
 import logging
-import math
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import timedelta
@@ -142,7 +141,7 @@ class JobResults:
     ) -> None:
         async def send() -> bool:
             if sure():
-                await self._engine.fail(job_key, retries=retries, message=message, backoff_ms=math.ceil(delay * 1000))
+                await self._engine.fail(job_key, retries=retries, message=message, backoff_ms=int(delay * 1000))
                 return True
             return False
 
