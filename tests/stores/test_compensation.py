@@ -211,7 +211,7 @@ async def test_an_undo_that_fails_for_a_moment_is_tried_again_without_an_inciden
 
     await place.undo()
 
-    assert (known.state, known.job.retries) == (JobState.BACKING_OFF, 3)
+    assert (known.state, known.job.retries) == (JobState.ACTIVATABLE, 3)
     assert await place.undone() == ["trip.book-car"]
 
     await place.end_backoffs()
