@@ -28,8 +28,8 @@ from verbworker.job.classify import Failed, classify
 from verbworker.job.failpoint import Point, reach
 from verbworker.job.frame import Claim, Delivery, FrameState, idempotency_key
 from verbworker.job.job import Job
-from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded, describe_failure
-from verbworker.job.trace import UNTRACED, Span, Tracer
+from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded
+from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.payload.boundary import AdmittedJob, JobVariables, enter, leave
 from verbworker.payload.signature import KeyRing
 from verbworker.profile.task_profile import TaskProfile
@@ -102,48 +102,45 @@ class Executor:
 
     async def execute(self, job: Job) -> None:
         """Execute one delivery. A job it cannot finish is redelivered, by its sweep if not by the engine."""
-        with self._tracer.job(job) as span:
-            await self._execute(job, span)
-
-    async def _execute(self, job: Job, span: Span) -> None:
         began = asyncio.get_running_loop().time()
         claim: Claim | None = None
-        try:
-            reach(Point.DELIVERED)
-            luggage = JobVariables.of(job)
-            claim, profile = await self._claim(job, luggage, began)
-            if claim is None:
-                span.record_end("not claimed")
-                return
-            span.record_claim(claim)
-            reach(Point.PUSHED)
-            with self._heart.beating(claim, job, began) as life:
-                outcome = await self._run(life, luggage, profile)
-                stored = await self._pop(life, outcome)
-                reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
-                await self._return(life, stored)
-                span.record_end(type(stored).__name__.lower())
-                reach(Point.RETURNED)
-        except (DuplicateInstance, JobVanished, StepMovedOn) as error:
-            span.record_end("job gone")
-            await self._close(claim, error)
-        except Fenced:
-            span.record_end("fenced")
-            metrics.FENCED.labels(job.type).inc()
-            await self._quietly(self._frames.note(job.key, "fenced", detail="another worker owns the frame"))
-        except Abandoned as error:
-            span.record_end("abandoned")
-            await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
-        except (StoreUnavailable, StoreConflict) as error:
-            span.record_end("database away")
-            _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
-            # Not left to the engine's timeout, which a broker may lose; `_claim` has waited, so this is no hot loop.
-            await self._returns.unbegun(job, "the database is away")
-        except Exception:
-            span.record_end("bug")
-            _log.exception("a bug in the executor; the job is delivered again", extra={"job_key": job.key})
-        else:
-            metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)
+        with self._tracer.job(job) as span:
+            try:
+                reach(Point.DELIVERED)
+                luggage = JobVariables.of(job)
+                claim, profile = await self._claim(job, luggage, began)
+                if claim is None:
+                    span.record_end("not claimed")
+                    return
+                span.record_claim(claim)
+                reach(Point.PUSHED)
+                with self._heart.beating(claim, job, began) as life:
+                    outcome = await self._run(life, luggage, profile)
+                    stored = await self._pop(life, outcome)
+                    reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
+                    await self._return(life, stored)
+                    span.record_end(type(stored).__name__.lower())
+                    reach(Point.RETURNED)
+            except (DuplicateInstance, JobVanished, StepMovedOn) as error:
+                span.record_end("job gone")
+                await self._close(claim, error)
+            except Fenced:
+                span.record_end("fenced")
+                metrics.FENCED.labels(job.type).inc()
+                await self._quietly(self._frames.note(job.key, "fenced", detail="another worker owns the frame"))
+            except Abandoned as error:
+                span.record_end("abandoned")
+                await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
+            except (StoreUnavailable, StoreConflict) as error:
+                span.record_end("database away")
+                _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
+                # Not left to the engine's timeout, which a broker may lose. `_claim` has waited: this is no hot loop.
+                await self._returns.unbegun(job, "the database is away")
+            except Exception:
+                span.record_end("bug")
+                _log.exception("a bug in the executor; the job is delivered again", extra={"job_key": job.key})
+            else:
+                metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)
 
     async def _close(self, claim: Claim | None, error: VerbworkerError) -> None:
         """Close the frame of a job that the engine has dropped; if the database is unavailable, the sweep closes it."""
@@ -307,27 +304,15 @@ class Executor:
     # ---- RET: send the frame's outcome to the engine ---------------------------------------------------------------
 
     async def _return(self, life: RunningJob, outcome: Completed | Failed) -> None:
-        job, claim = life.job, life.claim
         kind = "" if isinstance(outcome, Completed | Thrown | Yielded) else outcome.kind
-        metrics.OUTCOMES.labels(job.type, type(outcome).__name__.lower(), kind).inc()
+        metrics.OUTCOMES.labels(life.job.type, type(outcome).__name__.lower(), kind).inc()
         match outcome:
             case Completed() if life.is_told:
                 metrics.ANSWERS.labels("complete", "together").inc()
             case Completed() | Thrown():
-                await self._returns.verdict(job.key, outcome)
-            case Retry():
-                message = self._message(life, outcome.kind, outcome.code, outcome.message)
-                await self._returns.failure(life, retries=claim.retries_left - 1, delay=outcome.delay, message=message)
-            case Yielded():
-                message = self._message(life, "TransientInfrastructure", outcome.code, outcome.message)
-                await self._returns.failure(life, retries=claim.retries_left, delay=outcome.delay, message=message)
-            case Incident():
-                message = self._message(life, outcome.kind, outcome.code, outcome.message)
-                await self._returns.failure(life, retries=0, delay=0.0, message=message)
-
-    def _message(self, life: RunningJob, kind: str, code: str, text: str) -> str:
-        entry_id = life.claim.instance.entry_id if life.claim.instance else None
-        return describe_failure(kind, code, text, verb=life.job.type, entry_id=entry_id, job_key=life.job.key)
+                await self._returns.verdict(life.job.key, outcome)
+            case Retry() | Yielded() | Incident():
+                await self._returns.failure(life, outcome)
 
     async def _quietly(self, work: Awaitable[object]) -> None:
         """Await work that may fail without harm."""

@@ -1,20 +1,27 @@
 """Verdicts: stored in the frame, sent to the engine, and sent again until it has them."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
-from typing import TypeVar
 
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import JobCommands
-from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive, PermanentContract, StoreError
+from verbworker.errors import (
+    EngineError,
+    EngineUnavailable,
+    JobGone,
+    JobNotActive,
+    PermanentContract,
+    StoreError,
+    TransientInfrastructure,
+)
 from verbworker.job.frame import Claim, Delivery, Frame, FrameState, FrameStep, decide, incident_of, is_same_job
 from verbworker.job.job import Job
-from verbworker.job.outcome import Completed, Incident, Thrown, Verdict, describe_failure
+from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Verdict, Yielded, describe_failure
 from verbworker.payload.boundary import AdmittedJob, JobVariables, leave, overtaken, variables_of
 from verbworker.retrying import DATABASE, ENGINE
 from verbworker.stores.cases import payloads
@@ -24,6 +31,9 @@ from verbworker.work.feeds.leases import RunningJob
 from verbworker.work.jobs.step_guard import StepGuard
 
 _log = logging.getLogger(__name__)
+
+# Each try means that another delivery changed the frame between our look and our claim.
+_TRIES = 3
 
 
 class Verdicts:
@@ -73,22 +83,19 @@ def verdict(entered: AdmittedJob, claim: Claim, completed: Completed, base_hash:
     )
 
 
-Answer = TypeVar("Answer")
-
-
 class JobResults:
     """Sends verdicts until the engine answers, and failures only while the lease is certain."""
 
     def __init__(self, engine: JobCommands, frames: Frames, *, patience: timedelta = timedelta(seconds=30)) -> None:
         self._engine = engine
         self._frames = frames
-        self._patience = patience
+        self._patience = patience.total_seconds()
 
     async def verdict(self, job_key: int, verdict: Verdict) -> bool:
         """Send a final verdict. Return True if the engine has it; otherwise the relay sends it again."""
         command = "throw" if isinstance(verdict, Thrown) else "complete"
         try:
-            await self._insist(lambda: self._send(job_key, verdict))
+            await ENGINE.run(lambda: self._send(job_key, verdict), within=self._patience)
         except JobGone:
             # Completed by our twin, or cancelled: both look the same and neither leaves anything to do.
             return self._settle(job_key, command, "gone")
@@ -119,9 +126,20 @@ class JobResults:
         _log.warning("verdict not taken", extra={"job_key": job_key, "answer": answer, "reason": reason})
         await self._note(job_key, f"verdict {answer}", reason)
 
-    async def failure(self, life: RunningJob, *, retries: int, delay: float, message: str) -> None:
+    async def failure(self, life: RunningJob, failed: Retry | Yielded | Incident) -> None:
         """Report a failed job, but only while its lease is certain: a late report could stop another worker's run."""
-        await self._fail(life.job.key, life.claim.epoch, retries, delay, message, sure=life.is_sure)
+        job, claim = life.job, life.claim
+        kind = TransientInfrastructure.kind if isinstance(failed, Yielded) else failed.kind
+        entry_id = claim.instance.entry_id if claim.instance else None
+        message = describe_failure(kind, failed.code, failed.message, verb=job.type, entry_id=entry_id, job_key=job.key)
+        match failed:
+            case Retry(delay=delay):
+                retries = claim.retries_left - 1
+            case Yielded(delay=delay):
+                retries = claim.retries_left
+            case Incident():
+                retries, delay = 0, 0.0
+        await self._fail(job.key, claim.epoch, retries, delay, message, sure=life.is_sure)
 
     async def report(self, job_key: int, epoch: int, *, retries: int, delay: float, message: str) -> None:
         """Repeat a report that never reached the engine; the current delivery is ours right now."""
@@ -131,7 +149,8 @@ class JobResults:
         """Hand a job that was not started back to the engine: it costs no retry, and there is nothing to store."""
         message = f"given back: {reason}"
         try:
-            await self._insist(lambda: self._engine.fail(job.key, retries=job.retries, message=message))
+            fail = partial(self._engine.fail, job.key, retries=job.retries, message=message)
+            await ENGINE.run(fail, within=self._patience)
         except EngineError as error:
             # The engine redelivers it after its timeout.
             _log.info("job not given back", extra={"job_key": job.key, "reason": str(error)})
@@ -146,7 +165,7 @@ class JobResults:
             return False
 
         try:
-            if not await self._insist(send):
+            if not await ENGINE.run(send, within=self._patience):
                 return
             metrics.ANSWERS.labels("fail", "ok").inc()
             await self._frames.record_report(job_key, epoch)
@@ -159,18 +178,11 @@ class JobResults:
             metrics.ANSWERS.labels("fail", "unavailable").inc()
             _log.warning("failure not reported", extra={"job_key": job_key, "reason": str(error)})
 
-    async def _insist(self, send: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Send a command until the engine answers or the timeout is over."""
-        return await ENGINE.run(send, within=self._patience.total_seconds())
-
     async def _note(self, job_key: int, kind: str, detail: str) -> None:
         try:
             await self._frames.note(job_key, kind, detail=detail[:500])
         except StoreError:
             _log.warning("note not written", extra={"job_key": job_key, "kind": kind})
-
-
-_TRIES = 3
 
 
 class Redelivery:
