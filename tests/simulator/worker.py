@@ -87,7 +87,7 @@ class Boot:
         self._desks = {desk.type: desk for desk in desks}
         dispatcher = Dispatcher(dispatches, Instances(control), engine, every=_EVERY)
         messenger = MessageDelivery(REGISTRY, inbox, DeadLetters(control), engine, every=_EVERY)
-        self.pokes = (dispatcher.poke, messenger.poke)
+        self.pokes = (dispatcher.service.poke, messenger.service.poke)
         leases = ExpiredLeases(control, frames, grace=GRACE)
         sweep = Sweep(engine, frames, leases, deliveries, reconciler, every=timedelta(seconds=_EVERY))
         booted_at = loop.now

@@ -55,6 +55,7 @@ class Counter:
     type: str = KIND
     concurrency: int = 4
     timeout: timedelta | None = None
+    variables: tuple[str, ...] = RESERVED
     served: list[Job] = field(default_factory=list)
 
     async def serve(self, job: Job) -> bool:

@@ -45,7 +45,7 @@ from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.listeners.bridge import Bridge
 from verbworker.work.listeners.completion import Completion
-from verbworker.work.listeners.job_handler import JobHandler, ListenerJobs, variables_for
+from verbworker.work.listeners.job_handler import JobHandler, ListenerJobs
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.dispatcher import Dispatcher
@@ -160,7 +160,7 @@ class Casebook:
         kind = kind if kind in self.desks else f"{self.domain}.{kind}"
         desk = self.desks.get(kind)
         names = ("domain_payload", "domain_payload_hash", "vw_entry_id", "vw_instance_uid", "vw_tenant_id")
-        ask = Ask(kind, "casebook", timeout_ms, variables_for(desk) if desk else names)
+        ask = Ask(kind, "casebook", timeout_ms, desk.variables if desk else names)
         for _ in range(_MOST_OF_OTHERS):
             jobs = await self.engine.activate(ask, 1, wait_ms)
             assert jobs, f"no job of {kind} came"

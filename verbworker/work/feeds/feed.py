@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from verbworker import metrics
 from verbworker.background.poll_loop import is_being_cancelled
+from verbworker.background.service_health import place_of
 from verbworker.engine.protocol import Ask, Engine
 from verbworker.errors import AnswerTooLarge, Backpressure, EngineError, EngineUnavailable
 from verbworker.job.job import Job
@@ -168,21 +167,12 @@ class Feed:
                     raise asyncio.CancelledError
 
     def _report(self, loop: str, error: BaseException) -> None:
-        """Report what failed and where; a group is represented by its first error."""
-        cause = error
-        while isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        # One that was built and never raised has no place.
-        places = traceback.extract_tb(cause.__traceback__)
-        file, line = (places[-1].filename, places[-1].lineno) if places else ("?", 0)
-        said = {"error": type(cause).__name__, "file": file, "line": line}
-        self._troubles[loop] = f"{type(cause).__name__} at {Path(file).name}:{line}"
+        """Report what failed and where."""
+        kind, file, line = place_of(error)
+        self._troubles[loop] = f"{kind} at {file}:{line}"
         metrics.FEED_FAILURES.labels(self._ask.type, loop).inc()
-        _log.error(
-            "feed failed with an unexpected error; it goes on",
-            extra={"verb": self._ask.type, "loop": loop, **said},
-            exc_info=cause,
-        )
+        said = {"verb": self._ask.type, "loop": loop, "error": kind, "file": file, "line": line}
+        _log.error("feed failed with an unexpected error; it goes on", extra=said, exc_info=error)
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -26,7 +26,7 @@ from verbworker.work.feeds.slots import Slot, Slots
 from verbworker.work.feeds.watchdog import Watchdog
 from verbworker.work.jobs.executor import Executor
 from verbworker.work.jobs.verdicts import Relay
-from verbworker.work.listeners.job_handler import JobHandler, Serving, Stoppable, variables_for
+from verbworker.work.listeners.job_handler import JobHandler, Serving, Stoppable
 from verbworker.work.upkeep.retention import Archiver
 
 _log = logging.getLogger(__name__)
@@ -182,7 +182,7 @@ class Worker:
         for verb in self._registry:
             self._open_feed(jobs, self._ask(verb.name, timeout, RESERVED), verb.concurrency, self._execute)
         for desk in self._desks:
-            ask = self._ask(desk.type, desk.timeout or timeout, variables_for(desk))
+            ask = self._ask(desk.type, desk.timeout or timeout, desk.variables)
             self._open_feed(jobs, ask, desk.concurrency, partial(self._serve, desk))
         return self._feeds
 

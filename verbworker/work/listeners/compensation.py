@@ -24,7 +24,7 @@ from verbworker.errors import (
 )
 from verbworker.job.classify import Failed, classify
 from verbworker.job.frame import InstanceFacts
-from verbworker.job.job import Job
+from verbworker.job.job import RESERVED, Job
 from verbworker.job.outcome import Completed, Incident, Thrown
 from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.model.start_variables import seal_of
@@ -60,6 +60,7 @@ class CompensationJobs:
     """Serves the compensate tasks of a model. Any number of workers may share one walk: a step is undone once."""
 
     type = COMPENSATE
+    variables = RESERVED
 
     def __init__(
         self,

@@ -58,6 +58,10 @@ class JobHandler(Protocol):
     def timeout(self) -> timedelta | None:
         """Return the timeout to request from the engine; None for the worker's timeout for verbs."""
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Return the names of all variables that its jobs bring."""
+
     async def serve(self, job: Job) -> bool:
         """Serve one delivery; return False if the engine has no answer, so that the job must be redelivered.
 
@@ -66,25 +70,11 @@ class JobHandler(Protocol):
 
 
 @runtime_checkable
-class JobReader(Protocol):
-    """A handler whose jobs bring more than the reserved variables."""
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Return the names of all variables they bring."""
-
-
-@runtime_checkable
 class Stoppable(Protocol):
     """A handler that can hand back its running jobs, so that the next worker need not wait for a lease to expire."""
 
     def stop(self) -> None:
         """Stop running jobs, because the process shuts down."""
-
-
-def variables_for(desk: JobHandler) -> tuple[str, ...]:
-    """Return the variables that the jobs of a handler bring."""
-    return desk.variables if isinstance(desk, JobReader) else RESERVED
 
 
 def with_texts(registry: Registry) -> tuple[str, ...]:

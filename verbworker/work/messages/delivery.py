@@ -71,10 +71,6 @@ class MessageDelivery:
         self._tenant = tenant
         self.service = PollLoop("messages", self.drain, every=every, chore=self.tidy, chore_every=_STRAND_EVERY)
 
-    def poke(self) -> None:
-        """Look for new messages now instead of at the next tick."""
-        self.service.poke()
-
     async def tidy(self) -> None:
         """Find messages whose case has ended or whose wait the engine forgot to end, and count the waiting ones."""
         await self._inbox.strand()

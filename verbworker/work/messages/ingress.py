@@ -55,7 +55,7 @@ class Ingress:
         """Store a message; it is committed on return. Raises `RequestConflict` if its id has another body."""
         receipt = await self._inbox.receive(message, sent_by=sent_by, ttl=ttl or self._ttl)
         if self._messenger is not None:
-            self._messenger.poke()
+            self._messenger.service.poke()
         return receipt
 
 

@@ -55,10 +55,6 @@ class Dispatcher:
         self._shared = same_database(engine, instances.database)
         self.service = PollLoop("starts", self.drain, every=every, chore=self.count, chore_every=_COUNT_EVERY)
 
-    def poke(self) -> None:
-        """Look for new requests now instead of at the next tick."""
-        self.service.poke()
-
     async def count(self) -> None:
         """Set the gauges of cases that the engine has not started."""
         waiting, oldest = await self._dispatches.backlog()
