@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from verblint.project import Project, find_project, read_project
     from verblint.report.finding import Finding, Severity
     from verblint.report.report import Problem, Report, Suppressed
-    from verblint.rulebook.rule import Rule
+    from verblint.rule import Rule
     from verblint.settings import Settings
 
 __all__ = [

@@ -7,8 +7,8 @@ from verblint.bpmn.reader import ModelError, read
 from verblint.contracts.contract import Contracts
 from verblint.report.finding import Finding
 from verblint.report.report import Suppressed
+from verblint.rule import CRASHED, Context, Rule
 from verblint.rulebook.loader import Choice, everything, find
-from verblint.rulebook.rule import CRASHED, Context, Rule
 from verblint.settings import HOLLOW, Settings
 from verblint.startup.value import replace, value
 

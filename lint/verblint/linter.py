@@ -7,7 +7,7 @@ from verblint.contracts.contract import Contracts
 from verblint.inspection import inspect
 from verblint.project import Project, SettingError
 from verblint.report.report import Problem, Report
-from verblint.rulebook.rule import CRASHED
+from verblint.rule import CRASHED
 from verblint.rulebook.selection import Selection
 from verblint.settings import STRICT_V1
 from verblint.startup.value import replace

@@ -13,7 +13,7 @@ from verblint.linter import Linter, lint, lint_files, read_contracts
 from verblint.project import Project, SettingError
 from verblint.report.finding import Severity
 from verblint.report.report import Problem, Report
-from verblint.rulebook.rule import Context
+from verblint.rule import Context
 from verblint.settings import Settings
 
 CONTRACTS = str(Path(__file__).parent / "contracts")
@@ -95,7 +95,7 @@ def test_a_model_that_cannot_be_assembled_is_a_finding_and_a_problem(monkeypatch
     def crash(*_: object, **__: object) -> object:
         raise KeyError("nobody thought of this")
 
-    monkeypatch.setattr("verblint.rulebook.rule.assemble", crash)
+    monkeypatch.setattr("verblint.rule.assemble", crash)
     report = lint(BARE, name="bare.bpmn")
 
     assert [finding.code for finding in report.findings] == ["HB099"]

@@ -7,8 +7,8 @@ from tests.support.fixture_models import FixtureModel, fixture_models
 from verblint.fixes.edits import apply, compatible
 from verblint.inspection import inspect
 from verblint.report.finding import Severity
+from verblint.rule import Rule
 from verblint.rulebook.loader import find, rules
-from verblint.rulebook.rule import Rule
 
 FIXED_BY = {
     "HB215": "bare-flag",

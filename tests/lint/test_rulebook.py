@@ -12,8 +12,8 @@ from verblint.bpmn.reader import read
 from verblint.contracts.contract import Contracts
 from verblint.inspection import inspect
 from verblint.report.finding import Finding, Severity
+from verblint.rule import CRASHED, Context, Rule
 from verblint.rulebook.loader import find, rules
-from verblint.rulebook.rule import CRASHED, Context, Rule
 from verblint.settings import Settings
 from verblint.startup.value import replace
 

@@ -14,7 +14,7 @@ from verblint.contracts.contract import Contracts
 from verblint.contracts.contract_files import read_contracts
 from verblint.inspection import inspect
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Rule
+from verblint.rule import Rule
 from verblint.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "lint"

@@ -12,7 +12,7 @@ from verblint.bpmn.event_cause import TimerKind
 from verblint.bpmn.expression import Expression
 from verblint.feel.grammar import is_flag
 from verblint.feel.tokenizer import mentions, single_name
-from verblint.rulebook.rule import Context
+from verblint.rule import Context
 from verblint.startup.value import value
 
 Predicate = Callable[[str], bool]

@@ -39,7 +39,7 @@ def _other(words: list[str]) -> int:
     """Run any command other than `check`, which must start fast."""
     from verblint.cli.options import parser
     from verblint.report.render import version
-    from verblint.rulebook.pages import explain, rule_list
+    from verblint.rule_pages import explain, rule_list
 
     given = parser().parse_args(words)
     if given.version:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.report.finding import Finding
-from verblint.rulebook.rule import Context
+from verblint.rule import Context
 
 
 def refused_by_reader(context: Context) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from verblint.report.report import Report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from verblint.rulebook.rule import Rule
+    from verblint.rule import Rule
 
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit")
 

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
+from verblint.rule_pages import rule_list
 from verblint.rulebook.loader import rules
-from verblint.rulebook.pages import rule_list
 
 README = Path(__file__).parents[2] / "README.md"
 SHELF_FILE = Path(__file__).with_name("index.py")

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from verblint.report.finding import Finding, Severity
+from verblint.rule import CRASHED, Check, Context, Rule
 from verblint.rulebook.index import SHELF
-from verblint.rulebook.rule import CRASHED, Check, Context, Rule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from verblint.paths import NoMatch, compile_pattern, matches
 from verblint.project import Project, SettingError
+from verblint.rule import Rule
 from verblint.rulebook.loader import Choice, everything, shelf
-from verblint.rulebook.rule import Rule
 from verblint.startup.value import replace
 
 _ALL = "all"

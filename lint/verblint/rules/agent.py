@@ -6,7 +6,7 @@ from verblint.bpmn.element import ZEEBE
 from verblint.bpmn.places import values_with
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB109", "agent", Severity.ERROR, on=("agentDefinition",), words=("fromAi",))

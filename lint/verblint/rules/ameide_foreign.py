@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.bpmn_schema import own_text
 from verblint.bpmn.element import AMEIDE
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, attribute_mark, rule
+from verblint.rule import Context, attribute_mark, rule
 
 
 @rule("AM725", "ameide-foreign", Severity.ERROR, on=(AMEIDE, attribute_mark(AMEIDE)))

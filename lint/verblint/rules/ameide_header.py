@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.element import AMEIDE
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 from verblint.startup.pattern import pattern
 
 _KEY = pattern("[a-z0-9][a-z0-9_.-]{0,63}")

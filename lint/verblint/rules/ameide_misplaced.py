@@ -6,7 +6,7 @@ from verblint.bpmn.ameide_schema import SHAPES
 from verblint.bpmn.element import AMEIDE
 from verblint.names import extended_by
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("AM702", "ameide-misplaced", Severity.ERROR, on=(AMEIDE,))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.bpmn_schema import known_elements
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 from verblint.startup.pattern import pattern
 
 _BOOLEANS = ("true", "false", "1", "0")

@@ -6,7 +6,7 @@ from verblint.bpmn.element import Place
 from verblint.contracts.contract import FlagField, FlagType
 from verblint.feel.condition import Bare, walk
 from verblint.report.finding import Edit, Finding, Fix, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB215", "bare-flag", Severity.ERROR, on=("conditionExpression",))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.element import CAMUNDA_7
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, attribute_mark, rule
+from verblint.rule import Context, attribute_mark, rule
 
 _HINT = "Remove it, and say it with a verb or a flag"
 

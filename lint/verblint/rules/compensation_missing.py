@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.flow.job_nodes import jobs
 from verblint.names import COMPENSATE
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB405", "compensation-missing", Severity.WARNING, on=(CONTRACTS,))

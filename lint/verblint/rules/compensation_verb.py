@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.flow.job_nodes import is_job
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB408", "compensation-verb", Severity.ERROR, on=(CONTRACTS,))

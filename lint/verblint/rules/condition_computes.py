@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.feel.syntax_errors import ARITHMETIC
 from verblint.report.finding import Finding, Severity
 from verblint.report.refusal import refused_conditions
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule(ARITHMETIC, "condition-computes", Severity.ERROR, on=(ARITHMETIC,))

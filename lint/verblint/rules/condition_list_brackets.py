@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.feel.syntax_errors import LIST_WITHOUT_PARENTHESES
 from verblint.report.finding import Finding, Severity
 from verblint.report.refusal import refused_conditions
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule(LIST_WITHOUT_PARENTHESES, "condition-list-brackets", Severity.ERROR, on=(LIST_WITHOUT_PARENTHESES,))

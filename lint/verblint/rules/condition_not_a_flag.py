@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.feel.syntax_errors import NOT_A_FLAG
 from verblint.report.finding import Finding, Severity
 from verblint.report.refusal import refused_conditions
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule(NOT_A_FLAG, "condition-not-a-flag", Severity.ERROR, on=(NOT_A_FLAG,))

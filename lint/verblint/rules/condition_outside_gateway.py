@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.flow.branching import BRANCHING
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB221", "condition-outside-gateway", Severity.ERROR, on=("conditionExpression",))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.feel.syntax_errors import PATH_OR_FILTER
 from verblint.report.finding import Finding, Severity
 from verblint.report.refusal import refused_conditions
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule(PATH_OR_FILTER, "condition-path", Severity.ERROR, on=(PATH_OR_FILTER,))

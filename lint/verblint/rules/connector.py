@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.element import ZEEBE
 from verblint.names import FOREIGN_JOBS
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB103", "connector", Severity.ERROR, words=(FOREIGN_JOBS, "inbound."))

@@ -6,7 +6,7 @@ from verblint.feel.branch import Branch
 from verblint.feel.condition import And, Not, Or, evaluate
 from verblint.report.finding import Finding, Severity
 from verblint.report.refusal import refused_conditions
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB217", "constant-condition", Severity.ERROR, on=("conditionExpression",))

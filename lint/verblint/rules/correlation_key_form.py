@@ -6,7 +6,7 @@ from verblint.bpmn.binding import find_attribute
 from verblint.bpmn.element import ZEEBE
 from verblint.flow.message_waits import correlation_name
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB502", "correlation-key-form", Severity.ERROR, on=("subscription",))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.flow.message_waits import waits
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB501", "correlation-key-missing", Severity.ERROR, on=("message",))

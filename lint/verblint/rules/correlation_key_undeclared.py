@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.flow.message_waits import correlation_name, waits
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB503", "correlation-key-undeclared", Severity.ERROR, on=(CONTRACTS,))

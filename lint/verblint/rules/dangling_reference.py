@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.references import dangling_references
 from verblint.names import suggestion
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB010", "dangling-reference", Severity.ERROR)

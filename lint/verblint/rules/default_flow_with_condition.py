@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB223", "default-flow-with-condition", Severity.ERROR, on=("conditionExpression",))

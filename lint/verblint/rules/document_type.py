@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.reader import DOCUMENT_TYPE
 from verblint.report.finding import Finding, Severity
 from verblint.report.refusal import refused_by_reader
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule(DOCUMENT_TYPE, "document-type", Severity.ERROR, on=(DOCUMENT_TYPE,))

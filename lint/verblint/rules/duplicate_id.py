@@ -6,7 +6,7 @@ from verblint.bpmn.diagram import exact_ids, ids
 from verblint.bpmn.element import BPMN, DIAGRAM, Element, Place
 from verblint.bpmn.source import Source
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 _DIAGRAM = (DIAGRAM, "BPMNDiagram")
 

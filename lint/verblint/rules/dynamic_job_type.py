@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE, Attribute
 from verblint.report.finding import Edit, Finding, Fix, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 from verblint.startup.pattern import pattern
 
 _QUOTED = pattern(r'=\s*"([a-z0-9.-]+)"\s*')

@@ -7,7 +7,7 @@ from verblint.bpmn.element import BPMN, DIAGRAM, Element
 from verblint.bpmn.element_group import ElementGroup
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 # Valid orders of children, by element name.
 _SEEN: dict[str, set[tuple[str, ...]]] = {}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.element import BPMN, ZEEBE, Attribute
 from verblint.names import OWN_TEMPLATES, describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 _LINK = ("modelerTemplate", "modelerTemplateVersion")
 _MARKS = (*_LINK, "modelerTemplateIcon", "modelerConfigurationTemplate", "modelerConfigurationName")

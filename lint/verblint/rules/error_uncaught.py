@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.flow.catchers import Thrower, throwers
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB413", "error-uncaught", Severity.ERROR, on=(CONTRACTS,))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.flow.catchers import throwers
 from verblint.names import nearest
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB412", "error-undeclared", Severity.ERROR, on=("errorEventDefinition",))

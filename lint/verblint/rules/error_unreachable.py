@@ -6,7 +6,7 @@ from verblint.bpmn.model import Process
 from verblint.contracts.contract import WorkflowVerbFields
 from verblint.flow.catchers import catchers, throwers
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB414", "error-unreachable", Severity.WARNING, on=("errorEventDefinition",))

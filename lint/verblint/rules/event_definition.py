@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.model import EVENTS, NodeKind
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 _ALLOWED: dict[NodeKind, tuple[int, tuple[str, ...]]] = {
     NodeKind.START_EVENT: (0, ("message", "timer", "error", "escalation", "signal", "conditional")),

@@ -6,7 +6,7 @@ from verblint.bpmn.event_cause import Conditional, MessageEvent, SignalEvent, Ti
 from verblint.bpmn.model import NodeKind
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB023", "event-gateway", Severity.ERROR, on=("eventBasedGateway",))

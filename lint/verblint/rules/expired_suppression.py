@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.element import VERBWORKER
 from verblint.report.finding import Finding, Severity
 from verblint.report.suppression import current_date, suppressions
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB902", "expired-suppression", Severity.ERROR, on=(VERBWORKER,))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.places import EvaluationPolicy, places
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB310", "flag-or-literal", Severity.ERROR, on=("assignmentDefinition", "taskSchedule", "priorityDefinition"))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.contracts.contract import FlagField, FlagType
 from verblint.feel.condition import Comparison, Membership, Value, walk
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 _PYTHON_TYPES = {FlagType.BOOLEAN: bool, FlagType.INTEGER: int, FlagType.STRING: str, FlagType.ENUM: str}
 _EXAMPLES = {

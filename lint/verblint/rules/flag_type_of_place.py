@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.places import flag_places, process_id
 from verblint.contracts.contract import FlagType
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB312", "flag-type-of-place", Severity.ERROR, on=(CONTRACTS,))

@@ -7,7 +7,7 @@ from verblint.bpmn.places import flag_places, process_id
 from verblint.feel.condition import flags
 from verblint.names import nearest
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB204", "flag-undeclared", Severity.ERROR, on=(CONTRACTS,))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.model import NodeKind
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 _FIRST = (NodeKind.START_EVENT, NodeKind.BOUNDARY_EVENT)
 _ENDS = (*_FIRST, NodeKind.END_EVENT)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.places import foreign_values
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import STRANGERS, Context, rule
+from verblint.rule import STRANGERS, Context, rule
 
 
 @rule("HB122", "foreign-expression", Severity.ERROR, on=(STRANGERS,))

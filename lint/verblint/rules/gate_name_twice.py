@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.ameide_schema import extensions
 from verblint.bpmn.model import NodeKind
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("AM724", "gate-name-twice", Severity.ERROR, on=("updateDefinition",))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.model import NodeKind
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB511", "gate-undeclared", Severity.WARNING, on=(CONTRACTS,))

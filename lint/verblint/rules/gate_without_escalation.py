@@ -6,7 +6,7 @@ from verblint.bpmn.event_cause import Timer
 from verblint.bpmn.model import FlowNode, NodeKind, Scope
 from verblint.contracts.profiles import profile_of
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB513", "gate-without-escalation", Severity.WARNING, on=("userTask",))

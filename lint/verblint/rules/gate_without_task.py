@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.model import NodeKind
 from verblint.names import nearest
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB512", "gate-without-task", Severity.WARNING, on=(CONTRACTS,))

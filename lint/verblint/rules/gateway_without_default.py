@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.flow.branching import decisions_without_default
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB216", "gateway-without-default", Severity.ERROR, on=("exclusiveGateway", "inclusiveGateway"))

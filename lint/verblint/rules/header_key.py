@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.element import ZEEBE
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 _RESERVED = "io.camunda.zeebe:"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.ameide_schema import is_template, placeholders, templates
 from verblint.bpmn.element import AMEIDE
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 _OF_INSTANCE = ("process_instance_id", "process_run_id", "step_instance_id")
 

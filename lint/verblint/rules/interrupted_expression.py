@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.element import BPMN, ZEEBE, Place
 from verblint.bpmn.places import is_evaluated
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import COMMENTS, Context, rule
+from verblint.rule import COMMENTS, Context, rule
 
 
 @rule("HB015", "interrupted-expression", Severity.ERROR, on=(COMMENTS,))

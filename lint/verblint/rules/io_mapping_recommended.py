@@ -7,7 +7,7 @@ from verblint.bpmn.element import AMEIDE
 from verblint.contracts.profiles import profile_of
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("AM722", "io-mapping-recommended", Severity.WARNING, on=(AMEIDE,))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.model import NodeKind
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, engine_marks, rule
+from verblint.rule import Context, engine_marks, rule
 
 
 @rule("HB509", "job-based-user-task", Severity.ERROR, on=engine_marks(lambda version: version >= (8, 10)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from verblint.bpmn.event_cause import Link
 from verblint.bpmn.model import NodeKind
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB027", "link-pair", Severity.ERROR, on=("linkEventDefinition",))

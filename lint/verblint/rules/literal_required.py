@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.places import POLICIES, EvaluationPolicy, WrittenText, places
 from verblint.names import describe
 from verblint.report.finding import Edit, Finding, Fix, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 from verblint.startup.pattern import pattern
 
 _QUOTED = pattern(r'=\s*"([A-Za-z0-9 _.:/-]+)"\s*')

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from verblint.bpmn.element import VERBWORKER
 from verblint.report.finding import Finding, Severity
 from verblint.report.suppression import Suppression, suppressions
+from verblint.rule import Context, rule
 from verblint.rulebook.loader import find
-from verblint.rulebook.rule import Context, rule
 
 
 @rule("HB904", "malformed-suppression", Severity.ERROR, on=(VERBWORKER,))

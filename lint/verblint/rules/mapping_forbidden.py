@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from verblint.fixes.removal import remove
+from verblint.fixes.rewrites import remove
 from verblint.flow.io_mappings import mapped_nodes
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB308", "mapping-forbidden", Severity.ERROR, on=("ioMapping",))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.flow.io_mappings import mapped_nodes
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB302", "mapping-not-identity", Severity.ERROR, on=("ioMapping",))

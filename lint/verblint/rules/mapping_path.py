@@ -6,7 +6,7 @@ from verblint.bpmn.ameide_schema import ROOTS
 from verblint.bpmn.element import AMEIDE
 from verblint.contracts.templates import is_path
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("AM712", "mapping-path", Severity.ERROR, on=(AMEIDE,))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.ameide_schema import is_used
 from verblint.bpmn.element import AMEIDE
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import NARROWED, Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 
 @rule("AM718", "message-name-twice", Severity.ERROR, on=(AMEIDE, NARROWED))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.flow.message_waits import waits
 from verblint.names import nearest
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB506", "message-undeclared", Severity.ERROR, on=(CONTRACTS,))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.flow.job_nodes import jobs
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB409", "missing-job-type", Severity.ERROR, on=("serviceTask", "sendTask", "messageEventDefinition"))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.bpmn_schema import IDENTIFIED, Content, known_elements
 from verblint.bpmn.element import BPMN, Element
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB008", "missing-part", Severity.ERROR)

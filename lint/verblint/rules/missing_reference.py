@@ -6,7 +6,7 @@ from verblint.bpmn.event_cause import Error, Escalation, EventDefinition, Messag
 from verblint.bpmn.model import EVENTFUL, FlowNode, NodeKind
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 _THROWING = (NodeKind.THROW_EVENT, NodeKind.END_EVENT)
 

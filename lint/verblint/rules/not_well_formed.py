@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.reader import NOT_WELL_FORMED
 from verblint.report.finding import Finding, Severity
 from verblint.report.refusal import refused_by_reader
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule(NOT_WELL_FORMED, "not-well-formed", Severity.ERROR, on=(NOT_WELL_FORMED,))

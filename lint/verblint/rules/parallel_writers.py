@@ -6,7 +6,7 @@ from verblint.bpmn.model import FlowNode, Process
 from verblint.flow.concurrency import TooEntangled, forks
 from verblint.flow.writers import conflicts
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB306", "parallel-writers", Severity.ERROR, on=(CONTRACTS,))

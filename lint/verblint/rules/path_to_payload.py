@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.element import AMEIDE
 from verblint.flow.io_mappings import PAYLOAD
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("AM713", "path-to-payload", Severity.ERROR, on=(AMEIDE,))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.places import values_that_read
 from verblint.flow.io_mappings import HASH, PAYLOAD, mapped_nodes
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import OBSCURE, Context, rule
+from verblint.rule import OBSCURE, Context, rule
 
 
 # Nothing can be hidden in a plain file: a name that does not occur in it is not read.

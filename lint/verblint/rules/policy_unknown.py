@@ -9,7 +9,7 @@ from verblint.contracts.profiles import profile_of
 from verblint.flow.job_nodes import jobs
 from verblint.names import suggestion
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 _NONE = Contracts()
 

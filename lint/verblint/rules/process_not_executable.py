@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import NOT_EXECUTABLE, Context, rule
+from verblint.rule import NOT_EXECUTABLE, Context, rule
 
 
 @rule("HB602", "process-not-executable", Severity.WARNING, on=(NOT_EXECUTABLE,))

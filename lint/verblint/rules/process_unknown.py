@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.names import nearest
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB406", "process-unknown", Severity.ERROR, on=(CONTRACTS,))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.element import BPMN, ZEEBE
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, attribute_mark, rule
+from verblint.rule import Context, attribute_mark, rule
 
 
 @rule("HB014", "qualified-attribute", Severity.ERROR, on=(attribute_mark(BPMN), attribute_mark(ZEEBE)))

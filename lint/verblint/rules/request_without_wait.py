@@ -8,7 +8,7 @@ from verblint.bpmn.event_cause import MessageEvent
 from verblint.bpmn.model import FlowNode, NodeKind, Scope
 from verblint.flow.job_nodes import jobs
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 from verblint.startup.pattern import pattern
 
 _REQUEST = pattern(r"\.request\.v[0-9]+$")

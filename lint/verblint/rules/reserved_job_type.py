@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.names import COMPENSATE, OWN_JOBS
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB410", "reserved-job-type", Severity.ERROR, words=(OWN_JOBS,))

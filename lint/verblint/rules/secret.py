@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.places import values_with
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 from verblint.startup.pattern import pattern
 
 _SECRET = pattern(r"\bsecrets\s*\.|\bcamunda\s*\.\s*(?:vars|secrets)\b")

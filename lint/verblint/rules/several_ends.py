@@ -6,7 +6,7 @@ from verblint.bpmn.ameide_schema import is_used
 from verblint.bpmn.element import AMEIDE
 from verblint.bpmn.model import NodeKind
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import NARROWED, Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 
 @rule("AM720", "several-ends", Severity.WARNING, on=(AMEIDE, NARROWED))

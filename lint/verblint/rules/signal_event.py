@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB116", "signal-event", Severity.ERROR, on=("signalEventDefinition", "signal"))

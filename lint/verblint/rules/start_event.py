@@ -6,7 +6,7 @@ from verblint.bpmn.element import ZEEBE
 from verblint.bpmn.event_cause import MessageEvent
 from verblint.bpmn.model import NodeKind
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB508", "start-event", Severity.ERROR, on=("startEvent",))

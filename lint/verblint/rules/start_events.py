@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.model import FlowNode, NodeKind, Scope
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB020", "start-events", Severity.ERROR, on=("process",))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.bpmn_schema import content, known_elements, own_text
 from verblint.bpmn.element import BPMN
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB016", "stray-text", Severity.ERROR)

@@ -8,7 +8,7 @@ from verblint.contracts.profiles import Profile, profile_of
 from verblint.flow.graph import looping
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import NARROWED, Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 
 @rule("AM751", "strict-element", Severity.ERROR, on=(NARROWED,))

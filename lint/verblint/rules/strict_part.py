@@ -7,7 +7,7 @@ from verblint.bpmn.element import AMEIDE
 from verblint.contracts.profiles import Profile, profile_of
 from verblint.names import describe, extended_by
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import NARROWED, Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 
 @rule("AM752", "strict-part", Severity.ERROR, on=(NARROWED,))

@@ -7,7 +7,7 @@ from verblint.bpmn.model import NodeKind
 from verblint.contracts.profiles import Profile, profile_of
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import NARROWED, Context, rule
+from verblint.rule import NARROWED, Context, rule
 from verblint.startup.pattern import pattern
 
 _ATTRIBUTE = pattern(rb"""\s([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB404", "sub-verb-unused", Severity.WARNING, on=(CONTRACTS,))

@@ -6,7 +6,7 @@ from verblint.bpmn.ameide_schema import extensions, is_used
 from verblint.bpmn.element import AMEIDE
 from verblint.flow.message_waits import waits
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import NARROWED, Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 
 @rule("AM707", "subscription-missing", Severity.ERROR, on=(AMEIDE, NARROWED))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.element import VERBWORKER
 from verblint.report.finding import Finding, Severity
 from verblint.report.suppression import suppressions
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB903", "suppression-without-reason", Severity.ERROR, on=(VERBWORKER,))

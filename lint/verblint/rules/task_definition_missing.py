@@ -7,7 +7,7 @@ from verblint.bpmn.element import AMEIDE
 from verblint.flow.job_nodes import jobs
 from verblint.names import COMPENSATE, describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import NARROWED, Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 
 @rule("AM706", "task-definition-missing", Severity.ERROR, on=(AMEIDE, NARROWED))

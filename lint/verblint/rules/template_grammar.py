@@ -6,7 +6,7 @@ from verblint.bpmn.ameide_schema import SHAPES, templates
 from verblint.bpmn.element import AMEIDE
 from verblint.contracts.templates import VARIABLES, TemplateError, parse
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 # A required template that is empty counts as missing, which another rule reports.
 _OPTIONAL = frozenset(name for shape in SHAPES.values() for name in shape.optional)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.ameide_schema import placeholders, templates
 from verblint.bpmn.element import AMEIDE
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("AM710", "template-root", Severity.ERROR, on=(AMEIDE,))

@@ -7,7 +7,7 @@ from verblint.bpmn.event_cause import TimerKind
 from verblint.bpmn.expression import Expression
 from verblint.flow.timer_text import EXAMPLES, is_literal
 from verblint.report.finding import Edit, Finding, Fix, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 from verblint.startup.pattern import pattern
 
 _QUOTED = pattern(r'=\s*"([^"]*)"\s*')

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.flow.job_nodes import jobs
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB601", "too-many-service-tasks", Severity.WARNING, on=("serviceTask", "sendTask", "messageEventDefinition"))

@@ -9,7 +9,7 @@ from verblint.feel.branch import Branch
 from verblint.feel.condition import Comparison, walk
 from verblint.flow.graph import looping
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import NARROWED, Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 _HINT = "Let a gateway in the loop look at an integer flag that counts the rounds"
 

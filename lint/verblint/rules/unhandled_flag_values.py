@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from verblint.feel.condition import Value
 from verblint.flow.branching import decisions_without_default
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 _SHOWN = 3
 

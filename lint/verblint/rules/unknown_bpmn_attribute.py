@@ -6,7 +6,7 @@ from verblint.bpmn.bpmn_schema import known_elements
 from verblint.bpmn.element import name_of
 from verblint.names import suggestion
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB007", "unknown-bpmn-attribute", Severity.ERROR)

@@ -6,7 +6,7 @@ from verblint.bpmn.bpmn_schema import names
 from verblint.bpmn.element import BPMN
 from verblint.names import suggestion
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB005", "unknown-bpmn-element", Severity.ERROR)

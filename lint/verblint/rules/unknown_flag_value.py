@@ -6,7 +6,7 @@ from verblint.contracts.contract import FlagType
 from verblint.feel.condition import Comparison, FlagRead, Literal, Membership, Test, walk
 from verblint.names import nearest
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, rule
 
 
 @rule("HB218", "unknown-flag-value", Severity.ERROR, on=(CONTRACTS,))

@@ -6,7 +6,7 @@ from verblint.bpmn.element import BPMN, ZEEBE, name_of
 from verblint.bpmn.zeebe_schema import ATTRIBUTES, known_elements
 from verblint.names import suggestion
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, attribute_mark, rule
+from verblint.rule import Context, attribute_mark, rule
 
 
 @rule("HB119", "unknown-zeebe-attribute", Severity.ERROR, on=(ZEEBE, attribute_mark(ZEEBE)))

@@ -6,7 +6,7 @@ from verblint.bpmn.element import ZEEBE
 from verblint.bpmn.zeebe_schema import SHAPES
 from verblint.names import suggestion
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB118", "unknown-zeebe-element", Severity.ERROR, on=(ZEEBE,))

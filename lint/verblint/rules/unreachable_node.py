@@ -8,7 +8,7 @@ from verblint.bpmn.model import NodeKind
 from verblint.flow.graph import reachable
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import NARROWED, Context, rule
+from verblint.rule import NARROWED, Context, rule
 
 
 @rule("AM719", "unreachable-node", Severity.ERROR, on=(AMEIDE, NARROWED))

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import VERBWORKER
-from verblint.fixes.removal import remove
+from verblint.fixes.rewrites import remove
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB901", "unused-suppression", Severity.WARNING, on=(VERBWORKER,))

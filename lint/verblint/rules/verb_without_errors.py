@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from verblint.flow.catchers import throwers
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB415", "verb-without-errors", Severity.WARNING, on=("errorEventDefinition",))

@@ -6,7 +6,7 @@ from verblint.bpmn.element import ZEEBE
 from verblint.bpmn.zeebe_schema import known_elements
 from verblint.names import describe, extended_by
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB120", "zeebe-out-of-place", Severity.ERROR, on=(ZEEBE,))

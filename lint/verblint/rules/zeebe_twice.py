@@ -6,7 +6,7 @@ from verblint.bpmn.element import ZEEBE
 from verblint.bpmn.zeebe_schema import known_elements
 from verblint.names import describe
 from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, rule
+from verblint.rule import Context, rule
 
 
 @rule("HB121", "zeebe-twice", Severity.ERROR, on=(ZEEBE,))

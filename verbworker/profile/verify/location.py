@@ -9,7 +9,7 @@ from verblint.contracts.contract import Origin
 from verblint.contracts.strict_yaml import Path as Steps
 from verblint.contracts.strict_yaml import YamlDocument
 from verblint.report.finding import Finding
-from verblint.rulebook.rule import Rule
+from verblint.rule import Rule
 
 WRITE = "Run verbworker verify --write"
 

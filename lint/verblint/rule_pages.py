@@ -3,8 +3,8 @@
 from json import dumps
 
 from verblint.cli.options import UsageError
+from verblint.rule import CRASHED, Rule
 from verblint.rulebook.loader import find, rules
-from verblint.rulebook.rule import CRASHED, Rule
 
 _FAMILIES = {
     "HB0": "File safety (cannot be suppressed or ignored)",
