@@ -36,7 +36,7 @@ _HOMES = {
     "project": ("Project", "find_project", "read_project"),
     "report.finding": ("Finding", "Severity"),
     "report.report": ("Problem", "Report", "Suppressed"),
-    "rulebook.rule": ("Rule",),
+    "rule": ("Rule",),
     "settings": ("Settings",),
 }
 

@@ -8,7 +8,7 @@ from verblint.contracts.contract import Contracts
 from verblint.report.finding import Finding
 from verblint.report.report import Suppressed
 from verblint.rule import CRASHED, Context, Rule
-from verblint.rulebook.loader import Choice, everything, find
+from verblint.rules.index import concerning, find, rules
 from verblint.settings import HOLLOW, Settings
 from verblint.startup.value import replace, value
 
@@ -34,7 +34,7 @@ def inspect(
     name: str = "<bytes>",
     settings: Settings = _DEFAULTS,
     contracts: Contracts = _NO_CONTRACTS,
-    chosen: Choice | Iterable[Rule] | None = None,
+    chosen: Iterable[Rule] | None = None,
     *,
     today: str = "",
 ) -> Inspection:
@@ -43,19 +43,17 @@ def inspect(
         root = read(content, name, settings.limits)
     except ModelError as error:
         return Inspection((_refusal(error, name),))
-    if not isinstance(chosen, Choice):
-        chosen = everything() if chosen is None else Choice(chosen)
     try:
-        return _look(Context.of(root, settings, contracts, today), chosen)
+        return _look(Context.of(root, settings, contracts, today), None if chosen is None else tuple(chosen))
     except Exception as error:
         return Inspection((_failure(error, root),))
     finally:
         root.document.take_apart()
 
 
-def _look(context: Context, chosen: Choice) -> Inspection:
+def _look(context: Context, chosen: tuple[Rule, ...] | None) -> Inspection:
     findings: list[Finding] = []
-    for rule in chosen.concerning(context):
+    for rule in concerning(context, chosen):
         findings += rule.run(context)
     suppressed: list[Suppressed] = []
     if any(namespace == VERBWORKER for namespace, _ in context.elements):
@@ -64,9 +62,10 @@ def _look(context: Context, chosen: Choice) -> Inspection:
         today = context.today or current_date()
         findings, suppressed, unused = sort_out(context.root, findings, today)
         # A narrower profile leaves some rules nothing to find, but a model is not written for one profile alone.
-        codes = {rule.code for rule in chosen.rules} if context.settings.profile == HOLLOW else set()
+        chosen = rules() if chosen is None else chosen
+        codes = {rule.code for rule in chosen} if context.settings.profile == HOLLOW else set()
         context = replace(context, unused=tuple(s for s in unused if _could_match(s, codes)))
-        findings += [finding for rule in chosen.rules if rule.code == _UNUSED for finding in rule.run(context)]
+        findings += [finding for rule in chosen if rule.code == _UNUSED for finding in rule.run(context)]
     return Inspection(tuple(sorted(findings, key=_place)), tuple(suppressed))
 
 

@@ -8,7 +8,7 @@ from verblint.inspection import inspect
 from verblint.project import Project, SettingError
 from verblint.report.report import Problem, Report
 from verblint.rule import CRASHED
-from verblint.rulebook.selection import Selection
+from verblint.rules.index import Selection
 from verblint.settings import STRICT_V1
 from verblint.startup.value import replace
 

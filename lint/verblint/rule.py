@@ -1,13 +1,13 @@
 """A rule, and the context it checks."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 
 from verblint.bpmn.assembly import assemble
-from verblint.bpmn.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Attribute, Element, Place
+from verblint.bpmn.element import BPMN, KNOWN_NAMESPACES, ZEEBE, Attribute, Document, Element, Place
 from verblint.bpmn.element_group import ElementGroup
 from verblint.bpmn.expression import Expression
-from verblint.bpmn.model import Definitions
-from verblint.contracts.contract import Contracts
+from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope
+from verblint.contracts.contract import Contracts, WorkflowVerbFields
 from verblint.feel.branch import Branch, branches
 from verblint.report.finding import Finding, Fix, Severity, is_suppressible
 from verblint.settings import ENGINES, HOLLOW, Settings
@@ -21,6 +21,7 @@ Check = Callable[["Context"], Iterator[Finding]]
 
 # Marks of a file other than its elements and namespaces, for rules that need them.
 CONTRACTS = "contracts"
+REFUSED = "refused"
 COMMENTS = "comments"
 OBSCURE = "obscure"
 STRANGERS = "strangers"
@@ -43,7 +44,7 @@ class Rule:
     """One check with a code and a slug; the docstring of the check is the page that `explain` prints.
 
     `on` lists the marks of a file that the rule is about, such as elements, attributes and namespaces; `words` are
-    parts of values. In a file with none of them the rule finds nothing and is not loaded. A rule with neither checks
+    parts of values. In a file with none of them the rule finds nothing and does not run. A rule with neither checks
     every file.
     """
 
@@ -72,6 +73,11 @@ class Rule:
         """Whether a model may suppress findings of this rule."""
         return is_suppressible(self.code)
 
+    def concerns(self, marks: Set[str], document: Document) -> bool:
+        """Return whether the rule may find something in a file with these marks."""
+        is_general = not self.on and not self.words
+        return is_general or not marks.isdisjoint(self.on) or any(map(document.may_hold, self.words))
+
     def run(self, context: "Context") -> list[Finding]:
         """Return the rule's findings in one file. A crash adds a finding and does not stop other rules."""
         found: list[Finding] = []
@@ -85,10 +91,10 @@ class Rule:
 
 
 def rule(
-    code: str, slug: str, severity: Severity, *, on: tuple[str, ...] = (), words: tuple[str, ...] = ()
+    code: str, *, severity: Severity = Severity.ERROR, on: tuple[str, ...] = (), words: tuple[str, ...] = ()
 ) -> Callable[[Check], Rule]:
-    """Turn a generator of findings into a Rule, which replaces it in the module."""
-    return lambda check: Rule(code, slug, severity, check, on, words)
+    """Turn a generator of findings into a Rule of the same name, which replaces it in the module."""
+    return lambda check: Rule(code, check.__name__.replace("_", "-"), severity, check, on, words)
 
 
 def _check_nothing(context: "Context") -> Iterator[Finding]:
@@ -145,7 +151,8 @@ class Context:
             yield local
             if namespace:
                 yield attribute_mark(namespace)
-        yield from (branch.error.code for branch in self.branches if branch.error is not None)
+        if any(branch.error is not None for branch in self.branches):
+            yield REFUSED
         yield self.settings.engine
         if document.interruptions:
             yield COMMENTS
@@ -165,6 +172,26 @@ class Context:
         return Context(
             *(self.root, self.model, self.branches, self.settings, self.contracts, self.unused, self.today, rule)
         )
+
+    @property
+    def workflows(self) -> Iterator[tuple[Process, WorkflowVerbFields]]:
+        """The processes of workflow verbs, each with the contract of its verb."""
+        for process in self.model.processes:
+            verb = self.contracts.of_process(process.id)
+            if verb is not None:
+                yield process, verb
+
+    def nodes(self, *kinds: NodeKind) -> Iterator[tuple[Scope, FlowNode]]:
+        """Yield the nodes of all processes, or those of some kinds, each with the scope that contains it."""
+        for process in self.model.processes:
+            yield from process.walk(*kinds)
+
+    def refused_conditions(self) -> Iterator[Finding]:
+        """Yield the conditions that the grammar refuses with the code of the running rule."""
+        for branch in self.branches:
+            error = branch.error
+            if error is not None and self.rule is not None and error.code == self.rule.code:
+                yield self.at(branch.condition.part(error.start, error.end), error.message, hint=error.hint)
 
     def every(self, *locals: str, namespace: str = BPMN) -> Iterator[Element]:
         """Yield the elements with one of these names, in document order per name."""

@@ -1,12 +1,16 @@
 """The output of `verblint explain` and `verblint rules`, and the list of rules in the README."""
 
+import sys
 from json import dumps
+from pathlib import Path
 
 from verblint.cli.options import UsageError
 from verblint.rule import CRASHED, Rule
-from verblint.rulebook.loader import find, rules
+from verblint.rules.index import find, rules
 
-_FAMILIES = {
+README = Path(__file__).parents[1] / "README.md"
+_BEGIN, _END = "<!-- rules: written by python -m verblint.rule_pages -->\n", "<!-- /rules -->\n"
+_SECTIONS = {
     "HB0": "File safety (cannot be suppressed or ignored)",
     "HB1": "Forbidden elements",
     "HB2": "Conditions",
@@ -51,7 +55,7 @@ def _as_object(rule: Rule) -> dict[str, object]:
 def _markdown(known: list[Rule]) -> str:
     parts = []
     for family in sorted({rule.code[:3] for rule in known}, key=lambda prefix: (prefix[0] == "A", prefix)):
-        parts.append(f"### {family}xx {_FAMILIES[family]}\n\n| code | name | severity | |\n| --- | --- | --- | --- |\n")
+        parts.append(f"### {family}xx {_SECTIONS[family]}\n\n| code | name | severity | |\n| --- | --- | --- | --- |\n")
         parts += [
             f"| {rule.code} | `{rule.slug}` | {rule.severity} | {rule.summary.replace('|', chr(92) + '|')} |\n"
             for rule in known
@@ -59,3 +63,22 @@ def _markdown(known: list[Rule]) -> str:
         ]
         parts.append("\n")
     return "".join(parts)
+
+
+def readme_text(written: str) -> str:
+    """Return the README with an up-to-date list of rules."""
+    before, _, rest = written.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    return f"{before}{_BEGIN}\n{rule_list('markdown')}{_END}{after}"
+
+
+def main() -> None:
+    """Write the list of rules into the README; this needs a checkout."""
+    if not README.exists():
+        raise SystemExit(f"{README} is not there: this writes into a checkout of verblint")
+    README.write_text(readme_text(README.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.stdout.write(f"{len(rules())} rules\n")
+
+
+if __name__ == "__main__":
+    main()

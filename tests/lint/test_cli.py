@@ -12,7 +12,7 @@ import pytest
 from tests.support.lint_models import BARE, BROKEN, CLEAN, SUPPRESSED, model
 from verblint.cli.main import main
 from verblint.cli.options import Options, UsageError, check_options, parser
-from verblint.rulebook.loader import shelf
+from verblint.rules.index import rules
 
 CONTRACTS = str(Path(__file__).parent / "contracts")
 Run = Callable[..., tuple[int, str, str]]
@@ -309,7 +309,7 @@ def test_explain_prints_the_page_of_a_rule(run: Run) -> None:
 def test_rules_are_listed_for_people_and_machines(run: Run) -> None:
     listed = json.loads(run("rules", "--format", "json")[1])
 
-    assert len(listed) == len(shelf()) + 1
+    assert len(listed) == len(rules()) + 1
     assert {"code": "HB215", "rule": "bare-flag", "severity": "error", "suppressible": True}.items() <= next(
         entry for entry in listed if entry["code"] == "HB215"
     ).items()

@@ -15,7 +15,7 @@ from verblint.contracts.contract import (
 )
 from verblint.inspection import inspect
 from verblint.names import nearest
-from verblint.rulebook.loader import find
+from verblint.rules.index import find
 
 HERE = Origin("verbs.yaml")
 

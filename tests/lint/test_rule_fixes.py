@@ -8,7 +8,7 @@ from verblint.fixes.edits import apply, compatible
 from verblint.inspection import inspect
 from verblint.report.finding import Severity
 from verblint.rule import Rule
-from verblint.rulebook.loader import find, rules
+from verblint.rules.index import find, rules
 
 FIXED_BY = {
     "HB215": "bare-flag",

@@ -89,7 +89,7 @@ def test_file_safety_cannot_be_suppressed() -> None:
 
 
 def test_a_suppression_of_a_rule_that_did_not_run_is_not_unused() -> None:
-    from verblint.rulebook.loader import find
+    from verblint.rules.index import find
 
     unused, other = find("HB901"), find("HB903")
     assert unused is not None

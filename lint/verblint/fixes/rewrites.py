@@ -1,7 +1,20 @@
-"""Edits that remove an element without leaving a blank line."""
+"""The fixes that rules offer: remove an element, or write a literal without quotes."""
 
-from verblint.bpmn.element import ZEEBE, Element
+from collections.abc import Callable
+
+from verblint.bpmn.element import ZEEBE, Element, Place
 from verblint.report.finding import Edit, Fix
+from verblint.startup.pattern import pattern
+
+_QUOTED = pattern(r'=\s*"([^"]*)"\s*')
+
+
+def unquote(text: str, place: Place, description: str, fits: Callable[[str], object]) -> Fix | None:
+    """Write the string itself if an expression is only a string that `fits`; otherwise there is no fix."""
+    match = _QUOTED.fullmatch(text)
+    if match is None or not fits(match[1]):
+        return None
+    return Fix(description, (Edit(place.start, place.end, match[1].encode()),))
 
 
 def remove(element: Element, description: str) -> Fix:

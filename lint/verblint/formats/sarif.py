@@ -15,7 +15,7 @@ from verblint.report.finding import Edit, Finding, Fix
 from verblint.report.render import version
 from verblint.report.report import Problem, Report, Suppressed
 from verblint.rule import CRASHED, Rule
-from verblint.rulebook.loader import rules
+from verblint.rules.index import rules
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _FINGERPRINT = "verblintElement/v1"
