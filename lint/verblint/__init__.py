@@ -7,11 +7,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from verblint.bpmn.reader import ModelError, read
     from verblint.linter import Linter, lint
-    from verblint.project import Project, find_project, read_project
-    from verblint.report.finding import Finding, Severity
-    from verblint.report.report import Problem, Report, Suppressed
+    from verblint.report import Finding, Problem, Report, Severity, Suppressed
     from verblint.rule import Rule
-    from verblint.settings import Settings
+    from verblint.settings import Project, Settings, find_project, read_project
 
 __all__ = [
     "Finding",
@@ -33,11 +31,9 @@ __all__ = [
 _HOMES = {
     "bpmn.reader": ("ModelError", "read"),
     "linter": ("Linter", "lint"),
-    "project": ("Project", "find_project", "read_project"),
-    "report.finding": ("Finding", "Severity"),
-    "report.report": ("Problem", "Report", "Suppressed"),
+    "report": ("Finding", "Problem", "Report", "Severity", "Suppressed"),
     "rule": ("Rule",),
-    "settings": ("Settings",),
+    "settings": ("Project", "Settings", "find_project", "read_project"),
 }
 
 

@@ -9,13 +9,13 @@ from verblint.bpmn.expression import Expression
 from verblint.bpmn.model import Definitions, FlowNode, NodeKind, Process, Scope
 from verblint.contracts.contract import Contracts, WorkflowVerbFields
 from verblint.feel.branch import Branch, branches
-from verblint.report.finding import Finding, Fix, Severity, is_suppressible
+from verblint.report import Finding, Fix, Severity, is_suppressible
 from verblint.settings import ENGINES, HOLLOW, Settings
 from verblint.startup.value import value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from verblint.report.suppression import Suppression
+    from verblint.suppression import Suppression
 
 Check = Callable[["Context"], Iterator[Finding]]
 

@@ -4,7 +4,7 @@ import sys
 from json import dumps
 from pathlib import Path
 
-from verblint.cli.options import UsageError
+from verblint.cli import UsageError
 from verblint.rule import CRASHED, Rule
 from verblint.rules.index import find, rules
 

@@ -10,11 +10,9 @@ import verblint
 from tests.support.lint_models import BARE, BROKEN, CLEAN, SUPPRESSED
 from verblint.contracts.contract import Contracts
 from verblint.linter import Linter, lint, lint_files, read_contracts
-from verblint.project import Project, SettingError
-from verblint.report.finding import Severity
-from verblint.report.report import Problem, Report
+from verblint.report import Problem, Report, Severity
 from verblint.rule import Context
-from verblint.settings import Settings
+from verblint.settings import Project, SettingError, Settings
 
 CONTRACTS = str(Path(__file__).parent / "contracts")
 

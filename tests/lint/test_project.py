@@ -5,11 +5,10 @@ from tomllib import loads
 
 import pytest
 
-from verblint.cli.settings_dump import settings_text
-from verblint.project import Project, SettingError, find_project, read_project
-from verblint.report.finding import Severity
+from verblint.report import Severity
 from verblint.rules.index import Selection, rules
-from verblint.settings import Settings
+from verblint.settings import Project, SettingError, Settings, find_project, read_project
+from verblint.settings_dump import settings_text
 from verblint.startup.value import fields
 
 FULL = """

@@ -9,10 +9,10 @@ import yaml
 
 from verblint import rule_pages
 from verblint.bpmn.element import VERBWORKER
-from verblint.cli.options import check_options
-from verblint.project import read_project
-from verblint.report.render import FORMATS
+from verblint.cli import check_options
+from verblint.report import FORMATS
 from verblint.rule_pages import readme_text
+from verblint.settings import read_project
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = (ROOT / "lint" / "README.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import pytest
 from tests.support.bpmn import conditional_flow, document, process
 from verblint.bpmn.reader import read
 from verblint.contracts.contract import Contracts
-from verblint.report.finding import Edit, Finding, Fix, Severity
+from verblint.report import Edit, Finding, Fix, Severity
 from verblint.rule import Context, Rule, rule
 from verblint.settings import Settings
 

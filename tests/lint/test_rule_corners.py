@@ -13,7 +13,7 @@ from verblint.contracts.contract import (
     Origin,
     WorkflowVerbFields,
 )
-from verblint.inspection import inspect
+from verblint.linter import inspect
 from verblint.names import nearest
 from verblint.rules.index import find
 

@@ -11,7 +11,7 @@ import verblint
 from tests.support.fixture_models import FixtureModel, fixture_models
 from tests.support.model_source import ModelSource
 from verblint.contracts.contract import Contracts
-from verblint.inspection import inspect
+from verblint.linter import inspect
 from verblint.rules import index
 from verblint.rules.index import FAMILIES, family, rules
 from verblint.settings import PROFILES, Settings
@@ -69,7 +69,7 @@ IDLE = (
         "yaml",
         "tomllib",
         "verblint.feel.syntax_errors",
-        "verblint.report.suppression",
+        "verblint.suppression",
         "verblint.parallel",
     ),
 )
@@ -78,7 +78,7 @@ IDLE = (
 def test_a_clean_model_is_checked_without_what_takes_long_to_load(tmp_path: Path) -> None:
     (tmp_path / "one.bpmn").write_bytes(ModelSource(3).model(11))
     folder = Path(verblint.__file__).parents[1]
-    program = f"import sys; sys.path.append({str(folder)!r}); from verblint.cli.main import main; " + (
+    program = f"import sys; sys.path.append({str(folder)!r}); from verblint.cli import main; " + (
         f"code = main(['check', 'one.bpmn']); print([name for name in {IDLE!r} if name in sys.modules])"
     )
     # Without the folders of site-packages, whose start-up files load what they like.

@@ -8,8 +8,8 @@ from tests.support.fixture_models import FOLDER, FixtureModel, fixture_models
 from verblint.bpmn.element import Element
 from verblint.bpmn.reader import read
 from verblint.contracts.contract import Contracts
-from verblint.inspection import inspect
-from verblint.report.finding import Finding, Severity
+from verblint.linter import inspect
+from verblint.report import Finding, Severity
 from verblint.rule import CRASHED, Context, Rule
 from verblint.rules.index import find, rules
 from verblint.settings import Settings

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.lint_models import BARE, IGNORE, model
-from verblint.inspection import inspect
-from verblint.report.suppression import current_date
+from verblint.linter import inspect
+from verblint.suppression import current_date
 
 
 def codes(content: bytes, today: str = "2026-11-16") -> list[str]:

@@ -12,8 +12,8 @@ from re import compile as pattern
 
 from verblint.contracts.contract import Contracts
 from verblint.contracts.contract_files import read_contracts
-from verblint.inspection import inspect
-from verblint.report.finding import Finding, Severity
+from verblint.linter import inspect
+from verblint.report import Finding, Severity
 from verblint.rule import Rule
 from verblint.settings import Settings
 

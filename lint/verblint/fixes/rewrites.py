@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from verblint.bpmn.element import ZEEBE, Element, Place
-from verblint.report.finding import Edit, Fix
+from verblint.report import Edit, Fix
 from verblint.startup.pattern import pattern
 
 _QUOTED = pattern(r'=\s*"([^"]*)"\s*')

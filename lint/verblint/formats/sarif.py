@@ -11,9 +11,7 @@ from os.path import isabs
 from pathlib import Path
 from urllib.parse import quote
 
-from verblint.report.finding import Edit, Finding, Fix
-from verblint.report.render import version
-from verblint.report.report import Problem, Report, Suppressed
+from verblint.report import Edit, Finding, Fix, Problem, Report, Suppressed, version
 from verblint.rule import CRASHED, Rule
 from verblint.rules.index import rules
 

@@ -8,7 +8,7 @@ from verblint.bpmn.element import AMEIDE
 from verblint.contracts.templates import VARIABLES, TemplateError, is_path, parse
 from verblint.flow.io_mappings import PAYLOAD
 from verblint.names import extended_by, suggestion
-from verblint.report.finding import Finding
+from verblint.report import Finding
 from verblint.rule import Context, attribute_mark, rule
 from verblint.startup.pattern import pattern
 

@@ -14,7 +14,7 @@ from verblint.flow.graph import looping, reachable
 from verblint.flow.job_nodes import jobs
 from verblint.flow.message_waits import waits
 from verblint.names import COMPENSATE, describe, suggestion
-from verblint.report.finding import Finding, Severity
+from verblint.report import Finding, Severity
 from verblint.rule import NARROWED, Context, rule
 from verblint.startup.pattern import pattern
 

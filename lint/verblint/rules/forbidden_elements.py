@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from verblint.bpmn.element import ZEEBE
 from verblint.names import describe
-from verblint.report.finding import Finding, Severity
+from verblint.report import Finding, Severity
 from verblint.rule import Context, Rule, rule
 
 # What an element does, and what to write instead.

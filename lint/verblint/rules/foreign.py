@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.element import BPMN, CAMUNDA_7, ZEEBE, Attribute
 from verblint.bpmn.places import foreign_values, values_with
 from verblint.names import FOREIGN_JOBS, OWN_JOBS, OWN_TEMPLATES, describe
-from verblint.report.finding import Finding
+from verblint.report import Finding
 from verblint.rule import STRANGERS, Context, attribute_mark, rule
 from verblint.startup.pattern import pattern
 

@@ -23,7 +23,7 @@ from verblint.feel.condition import (
 )
 from verblint.flow.branching import BRANCHING, decisions_without_default
 from verblint.names import nearest
-from verblint.report.finding import Edit, Finding, Fix
+from verblint.report import Edit, Finding, Fix
 from verblint.rule import CONTRACTS, Context, rule
 
 

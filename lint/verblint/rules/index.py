@@ -5,8 +5,8 @@ from functools import cache
 
 from verblint.bpmn.element import AMEIDE, VERBWORKER
 from verblint.paths import NoMatch, compile_pattern, matches
-from verblint.project import Project, SettingError
 from verblint.rule import CONTRACTS, CRASHED, NARROWED, REFUSED, Context, Rule, attribute_mark
+from verblint.settings import Project, SettingError
 from verblint.startup.value import replace
 
 # The modules of rules. A family with marks is imported for a file that has one of them; the others for every file.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.places import values_that_read
 from verblint.fixes.rewrites import remove
 from verblint.flow.io_mappings import HASH, PAYLOAD, mapped_nodes
-from verblint.report.finding import Finding
+from verblint.report import Finding
 from verblint.rule import OBSCURE, Context, rule
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from verblint.bpmn import reader
 from verblint.feel import syntax_errors
-from verblint.report.finding import Finding
+from verblint.report import Finding
 from verblint.rule import REFUSED, Context, Rule, rule
 
 

@@ -10,7 +10,7 @@ from verblint.bpmn.places import is_evaluated
 from verblint.bpmn.references import dangling_references
 from verblint.bpmn.source import Source
 from verblint.names import describe, suggestion
-from verblint.report.finding import Finding
+from verblint.report import Finding
 from verblint.rule import COMMENTS, Context, attribute_mark, rule
 from verblint.startup.pattern import pattern
 

@@ -8,7 +8,7 @@ from verblint.bpmn.model import FlowNode, NodeKind, Process
 from verblint.contracts.profiles import Profile, profile_of
 from verblint.flow.graph import looping
 from verblint.names import describe, extended_by
-from verblint.report.finding import Finding
+from verblint.report import Finding
 from verblint.rule import NARROWED, Context, rule
 from verblint.startup.pattern import pattern
 

@@ -19,7 +19,7 @@ from verblint.flow.job_nodes import jobs
 from verblint.flow.loops import restless_loops
 from verblint.flow.rival_events import catching
 from verblint.names import describe
-from verblint.report.finding import Finding, Severity
+from verblint.report import Finding, Severity
 from verblint.rule import NOT_EXECUTABLE, Context, rule
 
 _AWAITED = (MessageEvent, Timer, SignalEvent, Conditional)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from verblint.bpmn.element import VERBWORKER
 from verblint.fixes.rewrites import remove
-from verblint.report.finding import Finding, Severity
-from verblint.report.suppression import Suppression, current_date, suppressions
+from verblint.report import Finding, Severity
 from verblint.rule import Context, rule
 from verblint.rules.index import find
+from verblint.suppression import Suppression, current_date, suppressions
 
 
 @rule("HB901", severity=Severity.WARNING, on=(VERBWORKER,))

@@ -9,7 +9,7 @@ from verblint.flow.concurrency import TooEntangled, forks
 from verblint.flow.job_nodes import is_job, jobs
 from verblint.flow.writers import conflicts
 from verblint.names import COMPENSATE, FOREIGN_JOBS, OWN_JOBS, nearest
-from verblint.report.finding import Finding, Severity
+from verblint.report import Finding, Severity
 from verblint.rule import CONTRACTS, Context, rule
 
 

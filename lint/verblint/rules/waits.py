@@ -14,7 +14,7 @@ from verblint.fixes.rewrites import unquote
 from verblint.flow.message_waits import correlation_name, waits
 from verblint.flow.timer_text import EXAMPLES, is_literal
 from verblint.names import describe, extended_by, nearest
-from verblint.report.finding import Finding, Severity
+from verblint.report import Finding, Severity
 from verblint.rule import CONTRACTS, Context, engine_marks, rule
 
 

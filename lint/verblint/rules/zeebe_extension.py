@@ -8,7 +8,7 @@ from verblint.bpmn.zeebe_schema import ATTRIBUTES, SHAPES, known_elements
 from verblint.fixes.rewrites import unquote
 from verblint.flow.job_nodes import jobs
 from verblint.names import COMPENSATE, OWN_JOBS, describe, extended_by, suggestion
-from verblint.report.finding import Finding
+from verblint.report import Finding
 from verblint.rule import Context, attribute_mark, rule
 from verblint.startup.pattern import pattern
 

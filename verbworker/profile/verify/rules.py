@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.report.finding import Finding, Severity
+from verblint.report import Finding, Severity
 from verblint.rule import Context, Rule
 
 

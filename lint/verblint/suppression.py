@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator
 from time import strftime
 
 from verblint.bpmn.element import BPMN, VERBWORKER, Element, name_of
-from verblint.report.finding import Finding, is_suppressible
-from verblint.report.report import Suppressed
+from verblint.report import Finding, Suppressed, is_suppressible
 from verblint.startup.pattern import pattern
 from verblint.startup.value import value
 

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from json import JSONDecodeError, dumps, loads
 
 from verblint.fixes.write import write_whole
-from verblint.project import SettingError
-from verblint.report.finding import is_suppressible
-from verblint.report.report import Report, Suppressed
+from verblint.report import Report, Suppressed, is_suppressible
+from verblint.settings import SettingError
 from verblint.startup.value import replace, value
 
 _LAYOUT = 1

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from json import dumps
 from re import Match
 
-from verblint.project import Project
-from verblint.settings import Settings
+from verblint.settings import Project, Settings
 from verblint.startup.pattern import pattern
 from verblint.startup.value import fields
 
