@@ -9,11 +9,10 @@ from verblint.linter import Linter, lint_files
 from verblint.paths import NoMatch, expand
 from verblint.report import COULD_NOT_CHECK, FINDINGS, FORMATS, Problem, Report, printable, render, statistics
 from verblint.settings import ENGINES, PROFILES, Project, SettingError, find_project, read_project
+from verblint.startup import TYPE_CHECKING
 from verblint.startup.value import replace, value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Importing `typing` would take a tenth of the startup time.
     from argparse import ArgumentParser, Namespace
     from typing import NoReturn, TextIO
 

@@ -10,11 +10,10 @@ from verblint.report import Finding, Problem, Report, Suppressed
 from verblint.rule import CRASHED, Context, Rule
 from verblint.rules.index import Selection, concerning, family, rules
 from verblint.settings import HOLLOW, STRICT_V1, Project, SettingError, Settings
+from verblint.startup import TYPE_CHECKING
 from verblint.startup.value import replace
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Importing `typing` would take a tenth of the startup time.
     from typing import IO
 
     from verblint.contracts.section import ContractFault

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
+from verblint.startup import TYPE_CHECKING
 from verblint.startup.value import field, value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from verblint.rule import Rule
 

@@ -11,9 +11,9 @@ from verblint.contracts.contract import Contracts, WorkflowVerbFields
 from verblint.feel.branch import Branch, branches
 from verblint.report import Finding, Fix, Severity, is_suppressible
 from verblint.settings import ENGINES, HOLLOW, Settings
+from verblint.startup import TYPE_CHECKING
 from verblint.startup.value import value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from verblint.suppression import Suppression
 
@@ -237,7 +237,7 @@ class Context:
             element_id=owner.id,
             element_name=owner.get("name") or "",
             element_type=owner.local,
-            process_id=_process_id(place.element),
+            process_id=process_id(place.element),
             detail=detail,
             fix=fix,
         )
@@ -247,5 +247,6 @@ def _owner(element: Element) -> Element:
     return next((e for e in (element, *element.ancestors) if e.id), element)
 
 
-def _process_id(element: Element) -> str:
+def process_id(element: Element) -> str:
+    """Return the id of the process that contains an element, or an empty string."""
     return next((e.id for e in (element, *element.ancestors) if e.is_a("process")), "")

@@ -4,7 +4,8 @@ Most rules ask the same question about every element of a name, and in most file
 Answers are computed once, for all rules and all elements of the group.
 """
 
-TYPE_CHECKING = False
+from verblint.startup import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

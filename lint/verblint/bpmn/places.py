@@ -102,11 +102,6 @@ def is_evaluated(element: Element) -> bool:
     return element.namespace == BPMN and element.local in _EVALUATED_TEXT
 
 
-def process_id(element: Element) -> str:
-    """Return the id of the process that contains an element, or an empty string."""
-    return next((above.id for above in (element, *element.ancestors) if above.is_a("process")), "")
-
-
 def values_with(context: Context, wanted: Predicate, *words: str) -> Iterator[Expression]:
     """Yield every value that might be evaluated and is `wanted`; a wanted value contains one of the words."""
     if any(map(context.root.document.may_hold, words)):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from verblint.bpmn.expression import Expression
-from verblint.bpmn.places import flag_places, process_id
+from verblint.bpmn.places import flag_places
 from verblint.contracts.contract import FlagType
 from verblint.feel.branch import Branch
 from verblint.feel.condition import (
@@ -24,7 +24,7 @@ from verblint.feel.condition import (
 from verblint.flow.branching import BRANCHING, decisions_without_default
 from verblint.names import nearest
 from verblint.report import Edit, Finding, Fix
-from verblint.rule import CONTRACTS, Context, rule
+from verblint.rule import CONTRACTS, Context, process_id, rule
 
 
 @rule("HB215", on=("conditionExpression",))
