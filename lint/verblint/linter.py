@@ -8,7 +8,7 @@ from verblint.bpmn.reader import ModelError, read
 from verblint.contracts.contract import Contracts
 from verblint.report import Finding, Problem, Report, Suppressed
 from verblint.rule import CRASHED, Context, Rule
-from verblint.rules.index import Selection, concerning, family, rules
+from verblint.rules.index import Selection, family, find_relevant, rules
 from verblint.settings import HOLLOW, STRICT_V1, Project, SettingError, Settings
 from verblint.startup import TYPE_CHECKING
 from verblint.startup.value import replace
@@ -149,17 +149,18 @@ def inspect(
     today: str = "",
 ) -> Report:
     """Run the chosen rules, or all, on one file. A file that the reader refuses has exactly one finding, the reason."""
-    findings, suppressed = _look(content, name, settings, contracts, chosen, today)
+    found, suppressed = _run_rules(content, name, settings, contracts, chosen, today)
+    findings = sorted(found, key=lambda finding: (finding.line, finding.column, finding.code, finding.detail))
     return Report(
         files=(name,),
-        findings=tuple(sorted(findings, key=lambda f: (f.line, f.column, f.code, f.detail))),
+        findings=tuple(findings),
         suppressed=tuple(suppressed),
         problems=tuple(Problem(name, finding.message) for finding in findings if finding.code == CRASHED.code),
         sources={name: content} if findings else {},
     )
 
 
-def _look(
+def _run_rules(
     content: bytes, name: str, settings: Settings, contracts: Contracts, chosen: Iterable[Rule] | None, today: str
 ) -> tuple[list[Finding], list[Suppressed]]:
     try:
@@ -170,7 +171,7 @@ def _look(
     try:
         context = Context.of(root, settings, contracts, today)
         chosen = None if chosen is None else tuple(chosen)
-        findings = [finding for rule in concerning(context, chosen) for finding in rule.run(context)]
+        findings = [finding for rule in find_relevant(context, chosen) for finding in rule.run(context)]
         if all(namespace != VERBWORKER for namespace, _ in context.elements):
             return findings, []
         return _suppress(context, findings, chosen)

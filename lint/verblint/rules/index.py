@@ -48,7 +48,7 @@ def find(name: str) -> Rule | None:
     return next((rule for rule in (*rules(), CRASHED) if wanted in (rule.code.lower(), rule.slug)), None)
 
 
-def concerning(context: Context, chosen: Iterable[Rule] | None = None) -> list[Rule]:
+def find_relevant(context: Context, chosen: Iterable[Rule] | None = None) -> list[Rule]:
     """Return the rules that may find something in a file, of the chosen ones or of all."""
     marks = frozenset(context.marks)
     if chosen is None:
