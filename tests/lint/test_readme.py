@@ -1,17 +1,21 @@
 """The README and the hook file say what the code does."""
 
+import sys
 from pathlib import Path
-from re import DOTALL, search
+from re import DOTALL, MULTILINE, findall, search
 from tomllib import loads
+from types import FrameType
 
 import pytest
 import yaml
 
+from tests.support.lint_models import BARE
 from verblint import rule_pages
 from verblint.bpmn.element import VERBWORKER
-from verblint.cli import check_options
+from verblint.cli import check_options, main
 from verblint.report import FORMATS
 from verblint.rule_pages import readme_text
+from verblint.rules.index import FAMILIES
 from verblint.settings import read_project
 
 ROOT = Path(__file__).parents[2]
@@ -60,3 +64,33 @@ def test_the_list_is_written_into_the_readme(tmp_path: Path, monkeypatch: pytest
     rule_pages.main()
 
     assert readme.read_text() == WRITTEN
+
+
+# What the walk calls and does not count: the subjects, and what words paths and messages.
+CALLED = ("bpmn/", "feel/", "flow/", "contracts/", "startup/", "fixes/", "paths.py", "names.py")
+
+
+def test_the_walk_names_every_module_from_the_command_line_to_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(Path(rule_pages.__file__).parent) + "/"
+    monkeypatch.chdir(tmp_path)
+    Path("bare.bpmn").write_bytes(BARE)
+    walked: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if frame.f_code.co_filename.startswith(folder) and frame.f_code.co_name != "<module>":
+            walked.add(frame.f_code.co_filename.removeprefix(folder))
+
+    sys.setprofile(note)
+    try:
+        code = main(["check", "bare.bpmn"])
+    finally:
+        sys.setprofile(None)
+
+    assert code == 1
+    named = findall(r"^[1-8]\. `([a-z/]+\.py|rules/<family>\.py)` ", WRITTEN, MULTILINE)
+    families = {f"rules/{name}.py" for name in FAMILIES}
+    steps = {"rules/<family>.py" if name in families else name for name in walked if not name.startswith(CALLED)}
+    assert steps == set(named)
+    assert len(named) == 8
