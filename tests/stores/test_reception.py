@@ -16,7 +16,7 @@ from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Connection, Database
 from verbworker.testing.memory import JobState, MemoryEngine, MemoryJob
-from verbworker.work.listeners.reception import Act, ListenerJobs, ListenerKind, ListenerVisit
+from verbworker.work.listeners.job_handler import Act, JobVisit, ListenerJobs, ListenerKind
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
@@ -60,7 +60,7 @@ async def desk(database: Database) -> Desk:
 def failing(error: Exception, times: int = 1) -> Act:
     left = [error] * times
 
-    async def act(connection: Connection, visit: ListenerVisit) -> bool:
+    async def act(connection: Connection, visit: JobVisit) -> bool:
         if left:
             raise left.pop()
         return True
@@ -87,13 +87,13 @@ async def test_a_bug_leaves_the_job_to_the_engine(desk: Desk, caplog: pytest.Log
     await desk.reception.receive(job, failing(ZeroDivisionError()))
 
     assert desk.known(job).state is JobState.ACTIVATED
-    assert "a bug in the bridge" in caplog.text
+    assert "a bug in a job handler" in caplog.text
 
 
 async def test_a_completion_the_engine_did_not_hear_of_is_said_again(desk: Desk) -> None:
     acted: list[int] = []
 
-    async def act(connection: Connection, visit: ListenerVisit) -> bool:
+    async def act(connection: Connection, visit: JobVisit) -> bool:
         acted.append(visit.job.key)
         return True
 

@@ -16,8 +16,8 @@ from verblint.contracts.contract import (
     PolicyFields,
     WorkflowVerbFields,
 )
-from verblint.inspection import inspect
-from verblint.report.finding import Finding, Severity
+from verblint.linter import inspect
+from verblint.report import Finding, Severity
 from verblint.settings import Settings
 
 _HERE = Origin("verbs/claim.yaml")

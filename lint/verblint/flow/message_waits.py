@@ -7,7 +7,7 @@ from verblint.bpmn.expression import Expression
 from verblint.bpmn.model import FlowNode, MessageDeclaration, NodeKind, Process, Scope
 from verblint.contracts.contract import WorkflowVerbFields
 from verblint.feel.tokenizer import single_name
-from verblint.rulebook.rule import Context
+from verblint.rule import Context
 from verblint.startup.pattern import pattern
 from verblint.startup.value import value
 

@@ -8,8 +8,8 @@ from verblint.bpmn.element import Element, Place
 from verblint.contracts.contract import Origin
 from verblint.contracts.strict_yaml import Path as Steps
 from verblint.contracts.strict_yaml import YamlDocument
-from verblint.report.finding import Finding
-from verblint.rulebook.rule import Rule
+from verblint.report import Finding
+from verblint.rule import Rule
 
 WRITE = "Run verbworker verify --write"
 

@@ -10,7 +10,7 @@ from verblint.contracts.contract import PolicyFields as LintedPolicy
 from verblint.contracts.contract_files import POLICY_FILE
 from verblint.contracts.strict_yaml import Path as Steps
 from verblint.contracts.strict_yaml import YamlDocument
-from verblint.project import Project
+from verblint.settings import Project
 from verbworker.contract import contract_file
 from verbworker.contract.policy import Policy, load_policies
 from verbworker.errors import ContractInvalid

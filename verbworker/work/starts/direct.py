@@ -18,7 +18,7 @@ from verbworker.errors import Fenced, InvocationInvalid, PermanentContract, Stor
 from verbworker.job.classify import classify
 from verbworker.job.outcome import Yielded
 from verbworker.payload.canonical import canonical
-from verbworker.retrying import until_no_collision
+from verbworker.retrying import COLLISION
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.runbook import DirectRun, Runbook
 from verbworker.stores.database import Connection, Database
@@ -68,7 +68,7 @@ class Direct:
                         "an earlier run may have reached the outside; it is not repeated", code="OutcomeUnknown"
                     )
                 if verb.mode is Mode.TRANSACTIONAL:
-                    await until_no_collision(lambda: self._transactional(verb, taken, case, tenant_id, limit))
+                    await COLLISION.run(lambda: self._transactional(verb, taken, case, tenant_id, limit))
                 else:
                     await self._external(verb, taken, case, tenant_id, limit)
         except Fenced:
@@ -99,7 +99,7 @@ class Direct:
                 await self._end_in(connection, verb, taken, answer)
 
         # The call is done: a collision while it is stored says nothing about it.
-        await until_no_collision(end)
+        await COLLISION.run(end)
 
     async def _end_in(self, connection: Connection, verb: Verb, taken: DirectRun, answer: object) -> None:
         result: Result[Any] = answer if isinstance(answer, Result) else Result(answer)

@@ -158,7 +158,7 @@ class Router:
         if not is_new:
             return await self._earlier(request)
         if self._dispatcher is not None:
-            self._dispatcher.poke()
+            self._dispatcher.service.poke()
         return request.entry_id
 
     async def _open(self, request: Request) -> UUID:
