@@ -450,6 +450,15 @@ def test_the_first_help_waits_for_nobody(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "LOADED []"
 
 
+@pytest.mark.parametrize("command", ["demo", "dev"])
+def test_a_help_shows_the_brackets_of_an_extra(
+    command: str, call: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(command, "--help")
+
+    assert "pip install 'verbworker[dev]'" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("command", ["deploy", "dev", "verify"])
 def test_a_help_shows_the_brackets_of_a_settings_table(command: str, tmp_path: Path) -> None:
     assert "[tool.verblint]" in verbworker(command, "--help", directory=tmp_path, COLUMNS="200").out

