@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from verbworker.dev.folder import write_private
 from verbworker.dev.processes import end
 from verbworker.errors import CannotRun, StoreUnavailable
 from verbworker.stores.database import connect
@@ -73,7 +74,7 @@ class LocalPostgres:
         elif await self._answers():
             await self._end_forgotten()
         self.address = Address(_port(self._wanted, self.address.port), self.address.password)
-        _write(self._folder / "server.json", json.dumps(asdict(self.address)))
+        write_private(self._folder / "server.json", json.dumps(asdict(self.address)))
         try:
             await self._start(binaries)
         except BaseException:
@@ -132,7 +133,7 @@ class LocalPostgres:
         fresh, secret = self._folder / "postgres.new", self._folder / "password"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
-        _write(secret, self.address.password)
+        write_private(secret, self.address.password)
         for place in (fresh, secret) if self._user is not None else ():
             os.chown(place, self._user or 0, self._user or 0)
         return fresh, secret
@@ -200,13 +201,6 @@ def read_address(folder: Path) -> Address | None:
         return None
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file that only its owner may read."""
-    path.unlink(missing_ok=True)
-    with open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write(text)
-
-
 def _port(wanted: int | None, before: int) -> int:
     """Return the requested port, else the last one, else a free one."""
     for port in (wanted, before):
@@ -214,19 +208,16 @@ def _port(wanted: int | None, before: int) -> int:
             return port
         if port and port == wanted:
             raise CannotRun(f"port {port} on {LOOPBACK} is in use; pass another --port, or none for a free one")
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
+    with socket.create_server((LOOPBACK, 0)) as probe:
         return int(probe.getsockname()[1])
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-    return True
+    try:
+        with socket.create_server((LOOPBACK, port)):
+            return True
+    except OSError:
+        return False
 
 
 def _lend(package: Path, place: Path) -> Path:
