@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verblint.bpmn.source import Position
-from verblint.contracts.strict_yaml import MAX_DEPTH, MAX_SIZE, Path, Value, YamlError, load, name_of
+from verblint.contracts.contract import Steps
+from verblint.contracts.strict_yaml import MAX_DEPTH, MAX_SIZE, Value, YamlError, load, name_of
 
 
 def refused(content: bytes) -> YamlError:
@@ -105,7 +106,7 @@ def test_a_word_that_tools_read_differently_must_be_quoted(word: str) -> None:
     ],
 )
 def test_what_is_not_plain_is_refused_with_field_and_place(
-    content: bytes, place: tuple[int, int], path: Path, words: str
+    content: bytes, place: tuple[int, int], path: Steps, words: str
 ) -> None:
     error = refused(content)
 
@@ -120,18 +121,18 @@ def test_an_error_names_file_line_and_column() -> None:
 def test_every_part_knows_where_it_was_written() -> None:
     document = load(b"flags:\n  orch_x: {type: enum,\n    values: [a, b]}\n", "verb.yaml")
 
-    assert document.where(()) == Position(1, 1)
-    assert document.where(("flags",)) == Position(1, 1)
-    assert document.where(("flags", "orch_x")) == Position(2, 3)
-    assert document.where(("flags", "orch_x", "values")) == Position(3, 5)
-    assert document.where(("flags", "orch_x", "values", 1)) == Position(3, 17)
+    assert document.origin.position == Position(1, 1)
+    assert document.origin.at("flags").position == Position(1, 1)
+    assert document.origin.at("flags", "orch_x").position == Position(2, 3)
+    assert document.origin.at("flags", "orch_x", "values").position == Position(3, 5)
+    assert document.origin.at("flags", "orch_x", "values", 1).position == Position(3, 17)
 
 
 def test_a_missing_part_is_looked_for_where_it_should_be() -> None:
     document = load(b"a: 1\nflags:\n  orch_x:\n    type: enum\n")
 
-    assert document.where(("flags", "orch_x", "initial")) == Position(3, 3)
-    assert document.where(("nothing", 3, "here")) == Position(1, 1)
+    assert document.origin.at("flags", "orch_x", "initial").position == Position(3, 3)
+    assert document.origin.at("nothing", 3, "here").position == Position(1, 1)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_a_missing_part_is_looked_for_where_it_should_be() -> None:
         ((0, "a"), "[0].a"),
     ],
 )
-def test_a_path_reads_as_people_write_it(path: Path, name: str) -> None:
+def test_a_path_reads_as_people_write_it(path: Steps, name: str) -> None:
     assert name_of(path) == name
 
 
@@ -159,6 +160,6 @@ def test_any_bytes_are_read_or_refused(mark: bytes, content: bytes) -> None:
     except YamlError as error:
         where = (error.line, error.column)
     else:
-        where = document.where(())
+        where = document.origin.position
 
     assert min(where) >= 1

@@ -73,10 +73,14 @@ def test_a_policy_file_is_read_by_name(tmp_path: Path) -> None:
         ("seconds: 3600", "seconds: 0", "F:4:5: policies[0].schedule_to_close_timeout_seconds: must be greater than 0"),
         ("seconds: 30\n", "seconds: -1\n", "F:5:5: policies[0].start_to_close_timeout_seconds: must be greater than 0"),
         ("seconds: 30\n", 'seconds: "30"\n', "F:5:5: policies[0].start_to_close_timeout_seconds: must be a number"),
-        ("attempts: 5", "attempts: 0", "F:7:7: policies[0].retry.maximum_attempts: must be greater than or equal to 1"),
+        ("attempts: 5", "attempts: 0", "F:7:7: policies[0].retry.maximum_attempts: must be between 1 and 1000000"),
         ("attempts: 5", "attempts: 1.5", "F:7:7: policies[0].retry.maximum_attempts: must be an integer"),
         ("maximum_attempts: 5", "maximum_attempt: 5", "did you mean maximum_attempts?"),
-        ("coefficient: 2.0", "coefficient: 0.9", "F:10:7: policies[0].retry.backoff_coefficient: must be greater"),
+        (
+            "coefficient: 2.0",
+            "coefficient: 0.9",
+            "F:10:7: policies[0].retry.backoff_coefficient: must be between 1 and 1000",
+        ),
         (
             "[ValueError",
             "[Value Error",

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel
 
+from verblint.contracts.contract import Sentences
 from verbworker.contract.policy import DEFAULT_POLICY, Policy
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Mode, OnUnknown, Result, Verb
 from verbworker.contract.workflow import WorkflowVerb
-from verbworker.contract.workflow_fields import Sentences
 from verbworker.errors import ContractInvalid
 
 
@@ -246,12 +246,12 @@ def test_writes_are_a_list_of_fields_and_no_text() -> None:
     ("errors", "words"),
     [
         ("NO", "errors=('NO',)"),
-        (("",), "no error code"),
-        ((" NO",), "no error code"),
-        (("N\nO",), "no error code"),
-        (("NÖ",), "no error code"),
-        (("x" * 201,), "no error code"),
-        ((5,), "no error code"),
+        (("",), "is not an error code"),
+        ((" NO",), "is not an error code"),
+        (("N\nO",), "is not an error code"),
+        (("NÖ",), "is not an error code"),
+        (("x" * 201,), "is not an error code"),
+        ((5,), "is not an error code"),
         (("NO", "OTHER", "NO"), "the error code NO is declared twice"),
     ],
 )

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from verblint.contracts.contract import DEFAULT_BUDGET, MAX_BUDGET
 from verbworker.errors import PayloadIntegrityError, PermanentContract
 from verbworker.payload.canonical import MAX_DEPTH, canonical, encode, parse, too_large
 from verbworker.payload.signature import digest
 
-DEFAULT_BUDGET = 64 * 1024
-HARD_LIMIT = 1024 * 1024
+HARD_LIMIT = MAX_BUDGET
 TRAIL_LENGTH = 20
 
 SCHEMA = re.compile(r"(?P<verb>[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*)/v(?P<version>[1-9][0-9]{0,8})")

@@ -10,13 +10,13 @@ A backslash is special only before `${`, where it makes the two characters plain
 
 from collections.abc import Mapping
 
+from verblint.contracts.syntax import DATA_FIELD
 from verblint.startup.pattern import pattern
 from verblint.startup.value import value
 
 VARIABLES = ("process_instance_id", "process_run_id", "step_id", "step_instance_id")
 STATE = "state."
 
-_PATH = pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 _PIECE = pattern(r"\\\$\{|\$\{([^}]*)\}|\$\{")
 Scalar = str | int | bool
 State = Mapping[str, object]
@@ -95,7 +95,7 @@ def parse(text: str) -> Template:
 
 def is_path(text: str) -> bool:
     """Return whether a text is identifiers joined by dots."""
-    return _PATH.fullmatch(text) is not None
+    return DATA_FIELD.fits(text)
 
 
 def _is_known(name: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.element import Place
-from verblint.contracts.contract import FlagField, FlagType
+from verblint.contracts.contract import Flag, FlagType
 from verblint.feel.condition import Bare, walk
 from verblint.report.finding import Edit, Finding, Fix, Severity
 from verblint.rulebook.rule import Context, rule
@@ -33,15 +33,15 @@ def check(context: Context) -> Iterator[Finding]:
             )
 
 
-def _hint(name: str, declared: FlagField | None) -> str:
+def _hint(name: str, declared: Flag | None) -> str:
     return f"Write: {name} = true" if _may_be_boolean(declared) else f"Compare {name} with one of its values"
 
 
-def _fix(place: Place, declared: FlagField | None) -> Fix | None:
+def _fix(place: Place, declared: Flag | None) -> Fix | None:
     if not _may_be_boolean(declared):
         return None
     return Fix("compare the flag with true", (Edit(place.end, place.end, b" = true"),))
 
 
-def _may_be_boolean(declared: FlagField | None) -> bool:
+def _may_be_boolean(declared: Flag | None) -> bool:
     return declared is None or declared.type is FlagType.BOOLEAN

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from verblint.contracts.contract import FlagField, FlagType
+from verblint.contracts.contract import Flag, FlagType
 from verblint.feel.condition import Comparison, Membership, Value, walk
 from verblint.report.finding import Finding, Severity
 from verblint.rulebook.rule import CONTRACTS, Context, rule
@@ -43,7 +43,7 @@ def check(context: Context) -> Iterator[Finding]:
                 yield context.at(place, message, hint=hint, detail=flag.name)
 
 
-def _fits(value: Value, flag: FlagField) -> bool:
+def _fits(value: Value, flag: Flag) -> bool:
     return type(value) is _PYTHON_TYPES[flag.type]
 
 
