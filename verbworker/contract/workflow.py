@@ -9,6 +9,7 @@ from typing import Any, Literal
 from verblint.contracts.contract import DEFAULT_BUDGET, Argument, Contracts, Gate, Sentences
 from verblint.contracts.contract_files import ContractError, read_verbs
 from verblint.contracts.syntax import KEY_PLACE, SENTENCE_PLACE
+from verblint.contracts.templates import text_at
 from verbworker.contract.flags import FlagContract
 from verbworker.errors import ContractInvalid, PermanentContract
 from verbworker.payload.merge import apply
@@ -135,20 +136,15 @@ def workflow_verbs(contracts: Contracts) -> list[WorkflowVerb]:
 def _render(template: str, data: Mapping[str, Any], args: Mapping[str, object]) -> str | None:
     """Return the filled template, or None while a placeholder has no plain value."""
     given = {name.replace("-", "_"): value for name, value in args.items()}
-    missing: list[str] = []
-
-    def fill(place: re.Match[str]) -> str:
-        source, *path = place[1].split(".")
-        value = _at(data if source == "state" else given, path)
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, str | int):
-            return str(value)
-        missing.append(place[0])
-        return ""
-
-    text = _KEY_PLACE.sub(fill, template)
-    return None if missing else text
+    # Texts and paths alternate: the pattern has one group.
+    pieces = _KEY_PLACE.split(template)
+    for index, place in enumerate(pieces[1::2]):
+        source, *path = place.split(".")
+        found = text_at(data if source == "state" else given, path)
+        if found is None:
+            return None
+        pieces[2 * index + 1] = found
+    return "".join(pieces)
 
 
 def _at(data: Mapping[str, Any], path: list[str]) -> Any:
