@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     # Importing `typing` would take a tenth of the startup time.
     from typing import IO
 
-    from verblint.contracts.field_shapes import ContractFault
+    from verblint.contracts.strict_yaml import ContractFault
 
 _DEFAULTS = Project()
 _NO_CONTRACTS = Contracts()

@@ -6,7 +6,7 @@ import pytest
 
 from verblint.contracts.contract import Contracts, Flag, FlagType, Gate
 from verblint.contracts.contract_files import ContractError, read_contracts
-from verblint.contracts.field_shapes import ContractFault
+from verblint.contracts.strict_yaml import ContractFault
 
 HERE = Path(__file__).parent / "contracts"
 

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from verblint.bpmn.source import Position
 from verblint.contracts.contract import Steps
-from verblint.contracts.strict_yaml import MAX_DEPTH, MAX_SIZE, Value, YamlError, load, name_of
+from verblint.contracts.strict_yaml import MAX_DEPTH, MAX_SIZE, ContractFault, Value, YamlError, load, name_of
 
 
-def refused(content: bytes) -> YamlError:
+def refused(content: bytes) -> ContractFault:
     with pytest.raises(YamlError) as caught:
         load(content, "verb.yaml")
-    return caught.value
+    return caught.value.fault
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_word_that_tools_read_differently_must_be_quoted(word: str) -> None:
     error = refused(f"a: {word}".encode())
 
     assert f'write "{word}" for text' in error.message
-    assert error.path == ("a",)
+    assert error.field == "a"
     assert load(f"a: '{word}'".encode()).value == {"a": word}
 
 
@@ -111,11 +111,11 @@ def test_what_is_not_plain_is_refused_with_field_and_place(
     error = refused(content)
 
     assert words in error.message
-    assert ((error.line, error.column), error.path) == (place, path)
+    assert ((error.line, error.column), error.field) == (place, name_of(path))
 
 
 def test_an_error_names_file_line_and_column() -> None:
-    assert str(refused(b"a: 1\na: 2")) == "verb.yaml:2:1: the key a was already given in line 1"
+    assert str(refused(b"a: 1\na: 2")) == "verb.yaml:2:1: a: the key a was already given in line 1"
 
 
 def test_every_part_knows_where_it_was_written() -> None:
@@ -158,7 +158,7 @@ def test_any_bytes_are_read_or_refused(mark: bytes, content: bytes) -> None:
     try:
         document = load(mark + content, "any.yaml")
     except YamlError as error:
-        where = (error.line, error.column)
+        where = Position(error.fault.line, error.fault.column)
     else:
         where = document.origin.position
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from verblint.contracts.contract import Contracts, DirectVerb, Origin, PolicyFields, WorkflowVerbFields
-from verblint.contracts.field_shapes import ContractFault, Part, items, record
+from verblint.contracts.field_shapes import Part, items, record
 from verblint.contracts.fields import policy_file, read_verb
-from verblint.contracts.strict_yaml import YamlError, load
+from verblint.contracts.strict_yaml import ContractFault, YamlError, load
 
 POLICY_FILE = "policies.yaml"
 
@@ -112,7 +112,7 @@ class _Reading:
             try:
                 document = load(file.read_bytes(), str(file))
             except YamlError as error:
-                self._faults.append(ContractFault.of(error))
+                self._faults.append(error.fault)
             except OSError as error:
                 self._fault(Origin(str(file)), f"cannot be read: {error.strerror}")
             else:

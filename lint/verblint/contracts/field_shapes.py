@@ -8,35 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from verblint.contracts.contract import Origin
-from verblint.contracts.strict_yaml import Value, YamlError, name_of
+from verblint.contracts.strict_yaml import ContractFault, Value
 from verblint.contracts.syntax import TEXT, Syntax
 from verblint.names import nearest
 from verblint.startup.value import value
-
-
-@value
-class ContractFault:
-    """One error in a contract: the file, position, field and message."""
-
-    file: str
-    line: int
-    column: int
-    field: str
-    message: str
-
-    @classmethod
-    def at(cls, origin: Origin, message: str) -> "ContractFault":
-        """Create a fault in a part of a file."""
-        return cls(origin.file, *origin.position, name_of(origin.path), message)
-
-    @classmethod
-    def of(cls, error: YamlError) -> "ContractFault":
-        """Create a fault from an error of the YAML reader."""
-        return cls(error.file, error.line, error.column, name_of(error.path), error.message)
-
-    def __str__(self) -> str:
-        named = f"{self.field}: " if self.field else ""
-        return f"{self.file}:{self.line}:{self.column}: {named}{self.message}"
 
 
 @value

@@ -30,15 +30,32 @@ _NUMBER_ELSEWHERE = pattern(r"[-+]?(?:0o[0-7]+|(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
+@value
+class ContractFault:
+    """One error in a contract: the file, position, field and message."""
+
+    file: str
+    line: int
+    column: int
+    field: str
+    message: str
+
+    @classmethod
+    def at(cls, origin: Origin, message: str) -> "ContractFault":
+        """Create a fault in a part of a file."""
+        return cls(origin.file, *origin.position, name_of(origin.path), message)
+
+    def __str__(self) -> str:
+        named = f"{self.field}: " if self.field else ""
+        return f"{self.file}:{self.line}:{self.column}: {named}{self.message}"
+
+
 class YamlError(Exception):
-    """A rejected YAML file, with the field and position of the error."""
+    """A file that is not strict YAML."""
 
     def __init__(self, message: str, file: str, position: Position, path: Steps = ()) -> None:
-        super().__init__(f"{file}:{position.line}:{position.column}: {message}")
-        self.message = message
-        self.file = file
-        self.line, self.column = position
-        self.path = path
+        self.fault = ContractFault(file, *position, name_of(path), message)
+        super().__init__(str(self.fault))
 
 
 @value
