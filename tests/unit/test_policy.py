@@ -108,9 +108,14 @@ def test_every_mistake_is_told_with_file_line_and_field(
 
 @pytest.mark.req("POL-03")
 def test_every_problem_of_a_file_is_told_at_once(tmp_path: Path) -> None:
-    text = STANDARD.replace("name: patient", "name: standard").replace("maximum_interval_seconds: 20", "x: 1")
+    third = STANDARD.partition("  - name: patient")[2]
+    text = STANDARD.replace("maximum_interval_seconds: 20", "x: 1") + f"  - name: patient{third}"
 
-    assert len(problems_of(tmp_path, text)) == 2
+    assert [problem.partition(": ")[2] for problem in problems_of(tmp_path, text)] == [
+        "policies[0].retry.maximum_interval_seconds: is missing",
+        "policies[0].retry.x: unknown field",
+        "policies[2].name: the policy patient is declared twice, first at F:12:5",
+    ]
 
 
 @pytest.mark.parametrize("text", ["a: &x 1", "version: 1\nversion: 1", "version: 1\npolicies: *x"])

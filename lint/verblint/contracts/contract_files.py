@@ -7,7 +7,7 @@ Their fields are described in `verblint.contracts.fields`.
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from verblint.contracts.contract import Contracts, DirectVerb, Origin, PolicyFields, WorkflowVerbFields
+from verblint.contracts.contract import Contracts, DirectVerb, Origin, PolicyFields, Steps, WorkflowVerbFields
 from verblint.contracts.field_shapes import Part, items, record
 from verblint.contracts.fields import policy_file, read_verb
 from verblint.contracts.strict_yaml import ContractFault, YamlError, load
@@ -52,8 +52,9 @@ def read_contracts(
     reading = _Reading()
     reading.add_verbs(file for file in files if file.name != POLICY_FILE)
     reading.add_policies((*(file for file in files if file.name == POLICY_FILE), *policies), is_exact=is_exact)
-    reading.check_policy_names(known or {})
-    return reading.finish(known)
+    reading.add_known_policies(known or {})
+    reading.check_policy_names()
+    return reading.finish()
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -86,26 +87,26 @@ class _Reading:
 
     def add_policies(self, files: Iterable[Path], *, is_exact: bool) -> None:
         """Read policy files."""
-        shape = policy_file(is_exact=is_exact)
+        read = policy_file(self._add_policy, is_exact=is_exact)
         for part in self._open(files):
-            for policy in (shape(part) or {}).get("policies", ()):
-                first = self._policies.setdefault(policy.name, policy)
-                if first is not policy:
-                    words = f"the policy {policy.name} is declared twice, first at {first.origin}"
-                    self._fault(policy.origin.at("name"), words)
+            read(part)
 
-    def check_policy_names(self, known: Mapping[str, PolicyFields]) -> None:
+    def add_known_policies(self, known: Mapping[str, PolicyFields]) -> None:
+        """Add policies that the caller has read, unless a file has one of that name."""
+        self._policies = {**known, **self._policies}
+
+    def check_policy_names(self) -> None:
         """Check that every policy a workflow verb names exists, unless faults may have hidden some."""
         for verb in self._workflows.values() if not self._faults else ():
             for steps, name in _policy_names(verb):
-                if name not in self._policies and name not in known:
+                if name not in self._policies:
                     self._fault(verb.origin.at(*steps), f"no policy is called {name}")
 
-    def finish(self, known: Mapping[str, PolicyFields] | None = None) -> Contracts:
+    def finish(self) -> Contracts:
         """Return all contracts, or raise ContractError."""
         if self._faults:
             raise ContractError(self._faults)
-        return Contracts(self._workflows, self._directs, {**(known or {}), **self._policies})
+        return Contracts(self._workflows, self._directs, self._policies)
 
     def _open(self, files: Iterable[Path]) -> Iterator[Part]:
         for file in files:
@@ -129,16 +130,22 @@ class _Reading:
         else:
             self._directs[verb.name] = verb
 
+    def _add_policy(self, policy: PolicyFields) -> None:
+        first = self._policies.setdefault(policy.name, policy)
+        if first is not policy:
+            words = f"the policy {policy.name} is declared twice, first at {first.origin}"
+            self._fault(policy.origin.at("name"), words)
+
     def _fault(self, origin: Origin, message: str) -> None:
         self._faults.append(ContractFault.at(origin, message))
 
 
-def _calls(verb: WorkflowVerbFields) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def _calls(verb: WorkflowVerbFields) -> Iterator[tuple[Steps, str]]:
     yield from ((("sub_verbs", index), name) for index, name in enumerate(verb.sub_verbs))
     yield from ((("compensation", step), undo) for step, undo in verb.compensation.items())
 
 
-def _policy_names(verb: WorkflowVerbFields) -> Iterator[tuple[tuple[str, ...], str]]:
+def _policy_names(verb: WorkflowVerbFields) -> Iterator[tuple[Steps, str]]:
     if verb.policy is not None:
         yield ("policy",), verb.policy
     yield from ((("policies", step), name) for step, name in verb.policies.items())

@@ -43,7 +43,7 @@ A complete policy:
       non_retryable_error_types: [EntityUnknown]
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from re import findall
 from typing import Any
 
@@ -188,8 +188,8 @@ def read_verb(part: Part) -> WorkflowVerbFields | DirectVerb | None:
     return verb
 
 
-def policy_file(*, is_exact: bool) -> Shape:
-    """Return the shape of a policy file, which gives the policies or None.
+def policy_file(add: Callable[[PolicyFields], None], *, is_exact: bool) -> Shape:
+    """Return the shape of a policy file; every policy in it that has no fault is added.
 
     With `is_exact`, seconds must be whole numbers and the list of error types must be present, even if it is empty.
     """
@@ -205,14 +205,14 @@ def policy_file(*, is_exact: bool) -> Shape:
     timeouts = dict.fromkeys(("schedule_to_close_timeout_seconds", "start_to_close_timeout_seconds"), seconds)
     policy = record(dict, {"name": text(syntax.POLICY_NAME), **timeouts, "retry": retry}, {})
 
-    def read(part: Part) -> PolicyFields | None:
+    def read(part: Part) -> None:
         given = policy(part)
         if given is None:
-            return None
+            return
         found = PolicyFields(origin=part.origin, **given)
         if found.retry.maximum_interval_seconds < found.retry.initial_interval_seconds:
             part.fault("must not be less than initial_interval_seconds", "retry", "maximum_interval_seconds")
-        return found
+        add(found)
 
     return record(dict, {"version": _one, "policies": items(read)}, {})
 

@@ -9,6 +9,8 @@ INTEGER = r"-?(?:0|[1-9][0-9]*)"
 KEY_PLACE = r"\$\{((?:state|args)\.[A-Za-z0-9_.]+)\}"
 # The place of an argument in a sentence for people.
 SENTENCE_PLACE = r"\{([^{}]*)\}"
+# The schema of a payload. Looser than SCHEMA_NAME: cases may run under names that only Python code declared.
+PAYLOAD_SCHEMA = r"(?P<verb>[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*)/v(?P<version>[1-9][0-9]{0,8})"
 # An engine cuts a longer error code, which makes it another code.
 MAX_ERROR_CODE = 200
 

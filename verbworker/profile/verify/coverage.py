@@ -162,7 +162,7 @@ def _values(part: Any, path: str) -> dict[str, Any]:
 
 def _contract_spot(sources: Sources, verb: str) -> Location:
     found = sources.contracts.workflows.get(verb) or sources.contracts.directs.get(verb)
-    assert found is not None, "both houses read the same contracts"
+    assert found is not None, "the verb was read from these contracts"
     return Location.origin(found.origin)
 
 
