@@ -400,6 +400,14 @@ def test_a_workflow_verb_names_a_policy_that_exists(named: Any) -> None:
 
 
 @pytest.mark.req("POL-04")
+def test_the_default_is_named_only_where_a_file_defines_it() -> None:
+    registry = Registry().declare(make_workflow(policy="default"))
+
+    assert refusal(registry.check) == "the verb kyc.open-case names the policy default, which no policies file has"
+    assert registry.declare(policies=[make_policy("default")]).check() is registry
+
+
+@pytest.mark.req("POL-04")
 def test_a_verb_names_a_policy_that_exists() -> None:
     registry = make_registry("kyc.check", policy="gone")
 
@@ -408,7 +416,7 @@ def test_a_verb_names_a_policy_that_exists() -> None:
 
 def test_a_registry_that_fits_together_is_handed_back() -> None:
     registry = make_registry("kyc.check", policy="slow")
-    registry.declare(make_workflow(policy="default", sub_verbs=("kyc.check",)), policies=[make_policy("slow")])
+    registry.declare(make_workflow(policy="slow", sub_verbs=("kyc.check",)), policies=[make_policy("slow")])
 
     assert registry.check() is registry
 

@@ -394,6 +394,7 @@ def test_both_readers_refuse_the_same_error_codes(tmp_path: Path, errors: str) -
         SMALL + "correlation: {business_key: '${domain.x}'}\n",
         "verb: kyc.direct\nmode: magic\n",
         "verb: kyc.direct\nstrategy:\n",
+        "verb: verbworker.compensate\n",
         # The runtime read these and the linter did not.
         SMALL + "gates: {review: {decisions: [approve, approve]}}\n",
         "verb: kyc.direct\nwrites: [a, a]\n",

@@ -166,7 +166,7 @@ class Registry:
             )
 
     def _require_policy(self, verb: str, policy: str | None) -> None:
-        if policy is not None and policy != DEFAULT_POLICY.name and policy not in self._policies:
+        if policy is not None and policy not in self._policies:
             raise ContractInvalid(f"the verb {verb} names the policy {policy}, which no policies file has")
 
     def __iter__(self) -> Iterator[Verb]:

@@ -75,6 +75,7 @@ from verblint.contracts.field_shapes import (
     record,
     text,
 )
+from verblint.names import OWN_JOBS
 
 MAX_ATTEMPTS = 1_000_000
 MAX_COEFFICIENT = 1_000
@@ -246,6 +247,8 @@ def _make_direct(given: dict[str, Any], origin: Origin) -> DirectVerb:
 
 def _problems(verb: WorkflowVerbFields | DirectVerb) -> Iterator[Problem]:
     """Yield where the parts of one contract contradict each other."""
+    if verb.name.startswith(OWN_JOBS):
+        yield ("verb",), f"{verb.name} is reserved: the runtime's own job types begin with {OWN_JOBS}"
     yield from _argument_problems(verb.args)
     if verb.sentences is not None:
         yield from _sentence_problems(verb.sentences, verb.args)
