@@ -353,16 +353,16 @@ def test_the_linter_refuses_the_same_names(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "errors",
     [
-        "{kyc.screen: NO}",
+        "{kyc.screen: LATE}",
         "{kyc.screen: 5}",
         "{kyc.screen: }",
         "{kyc.screen: [5]}",
         '{kyc.screen: [""]}',
-        '{kyc.screen: [" NO"]}',
-        '{kyc.screen: ["NÖ"]}',
-        "{kyc.screen: [NO, NO]}",
+        '{kyc.screen: [" LATE"]}',
+        '{kyc.screen: ["LÄTE"]}',
+        "{kyc.screen: [LATE, LATE]}",
         f"{{kyc.screen: [{'x' * 201}]}}",
-        "{kyc.unlisted: [NO]}",
+        "{kyc.unlisted: [LATE]}",
         "[kyc.screen]",
     ],
 )
