@@ -69,6 +69,7 @@ def test_a_policy_file_is_read_by_name(tmp_path: Path) -> None:
     [
         ("version: 1", "version: 2", "F:1:1: version: must be 1"),
         ("version: 1", "version: true", "F:1:1: version: must be 1"),
+        ("version: 1", "version: 1.0", "F:1:1: version: must be 1"),
         ("version: 1\n", "", "F:1:1: version: is missing"),
         ("seconds: 3600", "seconds: 0", "F:4:5: policies[0].schedule_to_close_timeout_seconds: must be greater than 0"),
         ("seconds: 30\n", "seconds: -1\n", "F:5:5: policies[0].start_to_close_timeout_seconds: must be greater than 0"),

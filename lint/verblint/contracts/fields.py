@@ -177,7 +177,7 @@ def read_verb(part: Part) -> WorkflowVerbFields | DirectVerb | None:
     """Return the verb that a part declares, or None if a field is wrong."""
     strategy = part.value.get("strategy", "direct") if isinstance(part.value, dict) else "direct"
     if strategy not in ("direct", "workflow"):
-        # Without it, every other field could be called unknown.
+        # Without a strategy it is not known which fields there may be.
         part.fault("must be direct or workflow", "strategy")
         return None
     given = (_WORKFLOW if strategy == "workflow" else _DIRECT)(part)
@@ -219,26 +219,34 @@ def policy_file(add: Callable[[PolicyFields], None], *, is_exact: bool) -> Shape
 
 
 def _one(part: Part) -> None:
-    # In Python, True equals 1.
-    if part.value != 1 or isinstance(part.value, bool):
+    # In Python, True and 1.0 equal 1.
+    if type(part.value) is not int or part.value != 1:
         part.fault("must be 1")
 
 
 def _make_workflow(given: dict[str, Any], origin: Origin) -> WorkflowVerbFields:
     name, _ = given.pop("verb"), given.pop("strategy")
     correlation, payload = given.pop("correlation", {}), given.pop("payload", {})
-    flags, gates = given.pop("flags", {}).items(), given.pop("gates", {}).items()
+    flags, gates = given.pop("flags", {}), given.pop("gates", {})
     return WorkflowVerbFields(
         name=name,
         origin=origin,
         schema=payload.pop("schema", None) or f"{name}/v{given['version']}",
         business_key=correlation.get("business_key"),
         correlation=correlation.get("keys", {}),
-        flags={name: Flag(name, FlagType(f["type"]), f["initial"], f.get("values", ())) for name, f in flags},
-        gates={name: Gate(name, g.get("task") or name, g.get("decisions", ()), g.get("audience")) for name, g in gates},
+        flags={flag: _make_flag(flag, **fields) for flag, fields in flags.items()},
+        gates={gate: _make_gate(gate, **fields) for gate, fields in gates.items()},
         **payload,
         **given,
     )
+
+
+def _make_flag(name: str, *, type: str, initial: Any, values: tuple[str, ...] = (), summary: str | None = None) -> Flag:
+    return Flag(name, FlagType(type), initial, values)
+
+
+def _make_gate(name: str, *, task: str | None = None, **others: Any) -> Gate:
+    return Gate(name, task or name, **others)
 
 
 def _make_direct(given: dict[str, Any], origin: Origin) -> DirectVerb:
