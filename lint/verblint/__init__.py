@@ -1,17 +1,10 @@
-"""verblint keeps BPMN models for Camunda 8 hollow: the engine waits and branches, verbs do the work.
+"""verblint keeps BPMN models for Camunda 8 hollow: the engine waits and branches, verbs do the work."""
 
-The names below are imported on first use, so that `import verblint.bpmn.reader` loads only the reader.
-"""
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from verblint.bpmn.reader import ModelError, read
-    from verblint.linter import Linter, lint
-    from verblint.project import Project, find_project, read_project
-    from verblint.report.finding import Finding, Severity
-    from verblint.report.report import Problem, Report, Suppressed
-    from verblint.rulebook.rule import Rule
-    from verblint.settings import Settings
+from verblint.bpmn.reader import ModelError, read
+from verblint.linter import Linter, lint
+from verblint.report import Finding, Problem, Report, Severity, Suppressed
+from verblint.rule import Rule
+from verblint.settings import Project, Settings, find_project, read_project
 
 __all__ = [
     "Finding",
@@ -29,22 +22,3 @@ __all__ = [
     "read",
     "read_project",
 ]
-
-_HOMES = {
-    "bpmn.reader": ("ModelError", "read"),
-    "linter": ("Linter", "lint"),
-    "project": ("Project", "find_project", "read_project"),
-    "report.finding": ("Finding", "Severity"),
-    "report.report": ("Problem", "Report", "Suppressed"),
-    "rulebook.rule": ("Rule",),
-    "settings": ("Settings",),
-}
-
-
-def __getattr__(name: str) -> object:
-    for home, names in _HOMES.items():
-        if name in names:
-            from importlib import import_module
-
-            return getattr(import_module(f"verblint.{home}"), name)
-    raise AttributeError(f"module 'verblint' has no attribute {name!r}")

@@ -1,5 +1,5 @@
 """Entry point of `python -m verblint`."""
 
-from verblint.cli.entry import run
+from verblint.cli import run
 
 run()

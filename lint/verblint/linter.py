@@ -1,20 +1,19 @@
-"""The linter: takes a file or bytes, returns a report."""
+"""The linter: takes a file or bytes, runs the rules on it and returns a report."""
 
 import os
 from collections.abc import Iterable
 
+from verblint.bpmn.element import VERBWORKER
+from verblint.bpmn.reader import ModelError, read
 from verblint.contracts.contract import Contracts
-from verblint.inspection import inspect
-from verblint.project import Project, SettingError
-from verblint.report.report import Problem, Report
-from verblint.rulebook.rule import CRASHED
-from verblint.rulebook.selection import Selection
-from verblint.settings import STRICT_V1
+from verblint.report import Finding, Problem, Report, Suppressed
+from verblint.rule import CRASHED, Context, Rule
+from verblint.rules.index import Selection, family, find_relevant, rules
+from verblint.settings import HOLLOW, STRICT_V1, Project, SettingError, Settings
+from verblint.startup import TYPE_CHECKING
 from verblint.startup.value import replace
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Importing `typing` would take a tenth of the startup time.
     from typing import IO
 
     from verblint.contracts.strict_yaml import ContractFault
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 _DEFAULTS = Project()
 _NO_CONTRACTS = Contracts()
 _POLICIES = "policies.yaml"
+_UNUSED = "HB901"
 _ROOM = 65_536
 
 
@@ -41,21 +41,11 @@ class Linter:
 
     def lint(self, content: bytes, name: str) -> Report:
         """Lint bytes under a file name."""
-        settings = self.project.settings
         chosen = self._selection.of(self._below_project(name))
         contracts, faults = self._contracts_beside(name)
         if faults:
             return Report(problems=tuple(Problem("", str(fault)) for fault in faults))
-        inspection = inspect(content, name, settings, contracts, chosen, today=self._today)
-        return Report(
-            files=(name,),
-            findings=inspection.findings,
-            suppressed=inspection.suppressed,
-            problems=tuple(
-                Problem(name, finding.message) for finding in inspection.findings if finding.code == CRASHED.code
-            ),
-            sources={name: content} if inspection.findings else {},
-        )
+        return inspect(content, name, self.project.settings, contracts, chosen, today=self._today)
 
     def lint_file(self, path: str) -> Report:
         """Lint one file. A file that cannot be read is reported as a problem, never as clean."""
@@ -147,3 +137,79 @@ def read_contracts(project: Project) -> Contracts:
     if contracts == Contracts():
         raise SettingError(f"{folder}: the folder holds no verb contract")
     return contracts
+
+
+def inspect(
+    content: bytes,
+    name: str = "<bytes>",
+    settings: Settings = _DEFAULTS.settings,
+    contracts: Contracts = _NO_CONTRACTS,
+    chosen: Iterable[Rule] | None = None,
+    *,
+    today: str = "",
+) -> Report:
+    """Run the chosen rules, or all, on one file. A file that the reader refuses has exactly one finding, the reason."""
+    found, suppressed = _run_rules(content, name, settings, contracts, chosen, today)
+    findings = sorted(found, key=lambda finding: (finding.line, finding.column, finding.code, finding.detail))
+    return Report(
+        files=(name,),
+        findings=tuple(findings),
+        suppressed=tuple(suppressed),
+        problems=tuple(Problem(name, finding.message) for finding in findings if finding.code == CRASHED.code),
+        sources={name: content} if findings else {},
+    )
+
+
+def _run_rules(
+    content: bytes, name: str, settings: Settings, contracts: Contracts, chosen: Iterable[Rule] | None, today: str
+) -> tuple[list[Finding], list[Suppressed]]:
+    try:
+        root = read(content, name, settings.limits)
+    except ModelError as error:
+        refusal = next(rule for rule in family("refusals") if rule.code == error.code)
+        return [_finding(refusal, name, error.message, line=error.line, column=error.column)], []
+    try:
+        context = Context.of(root, settings, contracts, today)
+        chosen = None if chosen is None else tuple(chosen)
+        findings = [finding for rule in find_relevant(context, chosen) for finding in rule.run(context)]
+        if all(namespace != VERBWORKER for namespace, _ in context.elements):
+            return findings, []
+        return _suppress(context, findings, chosen)
+    except Exception as error:
+        message = f"the model could not be made of this file: {type(error).__name__}, so no rule has checked it"
+        return [_finding(CRASHED, name, message, hint="This is a bug of verblint: report it with the model")], []
+    finally:
+        root.document.take_apart()
+
+
+def _suppress(
+    context: Context, findings: list[Finding], chosen: tuple[Rule, ...] | None
+) -> tuple[list[Finding], list[Suppressed]]:
+    """Apply the suppressions of a model, and report the unused ones."""
+    from verblint.suppression import current_date, sort_out
+
+    left, suppressed, unused = sort_out(context.root, findings, context.today or current_date())
+    # A narrower profile leaves some rules nothing to find, but a model is not written for one profile alone.
+    if unused and context.settings.profile == HOLLOW:
+        chosen = rules() if chosen is None else chosen
+        ran = {name for rule in chosen if rule.is_suppressible for name in (rule.code.lower(), rule.slug)}
+        # If its rule did not run, a suppression may still be needed.
+        context = replace(context, unused=tuple(s for s in unused if s.rule.lower() in ran))
+        left += [finding for rule in chosen if rule.code == _UNUSED for finding in rule.run(context)]
+    return left, suppressed
+
+
+def _finding(rule: Rule, name: str, message: str, *, line: int = 1, column: int = 1, hint: str = "") -> Finding:
+    """Create a finding of a file that has no model."""
+    return Finding(
+        code=rule.code,
+        slug=rule.slug,
+        severity=rule.severity,
+        message=message,
+        hint=hint,
+        file=name,
+        line=line,
+        column=column,
+        end_line=line,
+        end_column=column + 1,
+    )

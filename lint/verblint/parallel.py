@@ -1,12 +1,21 @@
 """Lint many files in several processes."""
 
 import os
-import pickle
 import sys
 from collections.abc import Sequence
 
 from verblint.linter import Linter
-from verblint.report.report import Problem, Report
+from verblint.report import Problem, Report
+
+# With less work, starting processes costs more than it saves.
+_BYTES_WORTH_PROCESSES = 3_000_000
+
+
+def choose_processes(paths: Sequence[str], jobs: int) -> int:
+    """Return how many processes lint these files: `jobs`, or for 0 as many as are worth it."""
+    if not jobs and sum(map(_size, paths)) <= _BYTES_WORTH_PROCESSES:
+        return 1
+    return min(jobs or available_processes(), len(paths))
 
 
 def lint_in_parallel(linter: Linter, paths: Sequence[str], processes: int) -> Report:
@@ -63,19 +72,24 @@ def _start(linter: Linter, paths: Sequence[str]) -> tuple[int, int]:
         return process, reading
     # The child must never return into its parent's code, not even after an error.
     try:
+        from pickle import dump
+
         os.close(reading)
         with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(_lint_each(linter, paths), pipe)
+            dump(_lint_each(linter, paths), pipe)
         os._exit(0)
     finally:
         os._exit(1)
 
 
 def _finish(process: int, reading: int, paths: Sequence[str]) -> dict[str, Report]:
+    # Imported here because few runs start processes.
+    from pickle import loads
+
     with os.fdopen(reading, "rb") as pipe:
         written = pipe.read()
     _, status = os.waitpid(process, 0)
     if os.waitstatus_to_exitcode(status) != 0:
         return {path: Report(problems=(Problem(path, "the process that checked it died"),)) for path in paths}
-    reports: dict[str, Report] = pickle.loads(written)
+    reports: dict[str, Report] = loads(written)
     return reports

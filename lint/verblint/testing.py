@@ -8,9 +8,8 @@ def test_models_are_hollow() -> None:
 
 from verblint.linter import Linter, lint_files
 from verblint.paths import NoMatch, expand
-from verblint.project import Project, find_project
-from verblint.report.render import render
-from verblint.report.report import CLEAN, Report
+from verblint.report import CLEAN, Report, render
+from verblint.settings import Project, find_project
 
 
 def assert_hollow(*patterns: str, project: Project | None = None) -> Report:

@@ -8,7 +8,7 @@ import pytest
 from tests.support.client import connected
 from tests.support.engines import Gateway
 from tests.support.fixture_models import FixtureModel, fixture_models, passing_models
-from verblint.rulebook.loader import rules
+from verblint.rules.index import rules
 
 PASSING = passing_models()
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.lint_models import BARE, BROKEN, model
+from verblint.baseline import read_baseline, write_baseline
 from verblint.linter import Linter, lint_files
-from verblint.project import SettingError
-from verblint.report.baseline import read_baseline, write_baseline
-from verblint.report.report import Report
+from verblint.report import Report
+from verblint.settings import SettingError
 
 
 @pytest.fixture

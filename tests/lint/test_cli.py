@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.lint_models import BARE, BROKEN, CLEAN, SUPPRESSED, model
-from verblint.cli.main import main
-from verblint.cli.options import Options, UsageError, check_options, parser
-from verblint.rulebook.loader import shelf
+from verblint.cli import Options, UsageError, check_options, main, parser
+from verblint.rules.index import rules
 
 CONTRACTS = str(Path(__file__).parent / "contracts")
 Run = Callable[..., tuple[int, str, str]]
@@ -291,7 +290,7 @@ def test_much_work_is_shared_and_little_is_not(run: Run, monkeypatch: pytest.Mon
     run("check", ".")
     assert shared == []
 
-    monkeypatch.setattr("verblint.cli.check._BYTES_WORTH_PROCESSES", 10)
+    monkeypatch.setattr("verblint.parallel._BYTES_WORTH_PROCESSES", 10)
     run("check", ".", "gone.bpmn")
     assert shared == [5]
     run("check", "clean.bpmn")
@@ -309,7 +308,7 @@ def test_explain_prints_the_page_of_a_rule(run: Run) -> None:
 def test_rules_are_listed_for_people_and_machines(run: Run) -> None:
     listed = json.loads(run("rules", "--format", "json")[1])
 
-    assert len(listed) == len(shelf()) + 1
+    assert len(listed) == len(rules()) + 1
     assert {"code": "HB215", "rule": "bare-flag", "severity": "error", "suppressible": True}.items() <= next(
         entry for entry in listed if entry["code"] == "HB215"
     ).items()
@@ -359,7 +358,7 @@ def test_an_interrupt_ends_quietly(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     def interrupted(options: Options) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("verblint.cli.check.check", interrupted)
+    monkeypatch.setattr("verblint.cli.check", interrupted)
 
     assert run("check", "clean.bpmn") == (130, "", "")
 

@@ -7,7 +7,7 @@ from tests.support.model_source import ModelSource
 from verblint.bpmn.diagram import end_of_inside, exact_ids, ids
 from verblint.bpmn.element import BPMN, DIAGRAM
 from verblint.bpmn.reader import Limits, ModelError, read
-from verblint.inspection import inspect
+from verblint.linter import inspect
 
 NAMESPACES = f'xmlns:di="{DIAGRAM}"'
 

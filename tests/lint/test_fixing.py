@@ -8,8 +8,7 @@ from tests.support.lint_models import BARE, CLEAN, IGNORE, model
 from verblint.fixes.edits import UnsafeFix, apply, compatible, diff, repair
 from verblint.fixes.fix_files import mend
 from verblint.linter import Linter, lint
-from verblint.report.finding import Edit, Finding, Fix, Severity
-from verblint.report.report import Report
+from verblint.report import Edit, Finding, Fix, Report, Severity
 
 FIXED = model("=orch_ready = true")
 

@@ -8,10 +8,8 @@ import pytest
 
 from tests.support.lint_models import BARE, BROKEN, CLEAN, SUPPRESSED, model
 from verblint.linter import Linter, lint
-from verblint.project import Project
-from verblint.report.finding import Severity
-from verblint.report.render import FORMATS, printable, render, statistics, subject
-from verblint.report.report import Problem, Report
+from verblint.report import FORMATS, Problem, Report, Severity, printable, render, statistics, subject
+from verblint.settings import Project
 
 NASTY = model("=orch_ready", name="&#10;::error::owned&#10;&lt;b&gt;\u009b31m, 100% &amp; &quot;q&quot;")
 

@@ -108,7 +108,7 @@ def test_a_scope_finds_what_enters_leaves_and_hangs_on_a_node() -> None:
     assert [flow.id for flow in scope.outgoing(choice)] == ["yes", "no"]
     assert scope.outgoing(ask) == []
     assert [event.id for event in scope.boundaries(ask)] == ["late", "undo"]
-    assert scope.flows_by_id["no"].target == "next"
+    assert [flow.target for flow in scope.flows if flow.id == "no"] == ["next"]
     assert choice.default == "no"
 
 

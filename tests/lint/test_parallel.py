@@ -9,7 +9,7 @@ from tests.support.lint_models import BARE, CLEAN, SUPPRESSED
 from tests.support.model_source import ModelSource
 from verblint.linter import Linter, lint_files
 from verblint.parallel import available_processes, lint_in_parallel
-from verblint.report.report import Problem, Report
+from verblint.report import Problem, Report
 
 
 @pytest.fixture

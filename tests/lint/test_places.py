@@ -5,7 +5,7 @@ import pytest
 from tests.support.bpmn import conditional_flow, document, process
 from tests.support.fixture_models import contracts
 from verblint.bpmn.zeebe_schema import SHAPES, ZeebeShape
-from verblint.inspection import inspect
+from verblint.linter import inspect
 from verblint.settings import Settings
 
 READ = "=domain_payload.amount"

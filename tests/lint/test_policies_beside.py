@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from verblint import find_project, lint
-from verblint.cli.main import main
+from verblint.cli import main
 
 CONTRACT = """
 verbs:

@@ -7,7 +7,7 @@ import pytest
 from tests.support.lint_models import CLEAN
 from verblint.bpmn.ameide_schema import SHAPES
 from verblint.bpmn.bpmn_schema import names
-from verblint.cli.main import main
+from verblint.cli import main
 from verblint.contracts.profiles import BY_NAME, Profile
 from verblint.settings import PROFILES, Settings
 

@@ -8,7 +8,7 @@ from verblint.bpmn.element import Element
 from verblint.bpmn.reader import ModelError, read
 from verblint.contracts.contract import Contracts
 from verblint.feel.branch import branches
-from verblint.rulebook.rule import Context
+from verblint.rule import Context
 from verblint.settings import Settings
 
 SEED = 20261116

@@ -1,25 +1,29 @@
 """The README and the hook file say what the code does."""
 
+import sys
 from pathlib import Path
-from re import DOTALL, search
+from re import DOTALL, MULTILINE, findall, search
 from tomllib import loads
+from types import FrameType
 
 import pytest
 import yaml
 
+from tests.support.lint_models import BARE
+from verblint import rule_pages
 from verblint.bpmn.element import VERBWORKER
-from verblint.cli.options import check_options
-from verblint.project import read_project
-from verblint.report.render import FORMATS
-from verblint.rulebook import build_index as shelving
-from verblint.rulebook.build_index import readme_text
+from verblint.cli import check_options, main
+from verblint.report import FORMATS
+from verblint.rule_pages import readme_text
+from verblint.rules.index import FAMILIES
+from verblint.settings import read_project
 
 ROOT = Path(__file__).parents[2]
 WRITTEN = (ROOT / "lint" / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_list_of_rules_is_that_of_the_code() -> None:
-    assert readme_text(WRITTEN) == WRITTEN, "run: python -m verblint.rulebook.build_index"
+    assert readme_text(WRITTEN) == WRITTEN, "run: python -m verblint.rule_pages"
 
 
 def test_the_settings_of_the_readme_are_accepted(tmp_path: Path) -> None:
@@ -52,13 +56,41 @@ def test_the_hooks_run_commands_that_exist() -> None:
         assert check_options([*words[1:], "model.bpmn"]).paths == ("model.bpmn",)
 
 
-def test_shelving_writes_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    readme, shelf = tmp_path / "README.md", tmp_path / "shelf.py"
-    readme.write_text(WRITTEN)
-    monkeypatch.setattr(shelving, "README", readme)
-    monkeypatch.setattr(shelving, "SHELF_FILE", shelf)
+def test_the_list_is_written_into_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(WRITTEN.replace("| HB001 |", "| HB000 |"))
+    monkeypatch.setattr(rule_pages, "README", readme)
 
-    shelving.main()
+    rule_pages.main()
 
     assert readme.read_text() == WRITTEN
-    assert shelf.read_text() == shelving.shelf_text()
+
+
+# What the walk calls and does not count: the subjects, and what words paths and messages.
+CALLED = ("bpmn/", "feel/", "flow/", "contracts/", "startup/", "fixes/", "paths.py", "names.py")
+
+
+def test_the_walk_names_every_module_from_the_command_line_to_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(Path(rule_pages.__file__).parent) + "/"
+    monkeypatch.chdir(tmp_path)
+    Path("bare.bpmn").write_bytes(BARE)
+    walked: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if frame.f_code.co_filename.startswith(folder) and frame.f_code.co_name != "<module>":
+            walked.add(frame.f_code.co_filename.removeprefix(folder))
+
+    sys.setprofile(note)
+    try:
+        code = main(["check", "bare.bpmn"])
+    finally:
+        sys.setprofile(None)
+
+    assert code == 1
+    named = findall(r"^[1-8]\. `([a-z/]+\.py|rules/<family>\.py)` ", WRITTEN, MULTILINE)
+    families = {f"rules/{name}.py" for name in FAMILIES}
+    steps = {"rules/<family>.py" if name in families else name for name in walked if not name.startswith(CALLED)}
+    assert steps == set(named)
+    assert len(named) == 8

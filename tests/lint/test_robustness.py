@@ -13,9 +13,8 @@ from tests.support.mutation import damaged
 from verblint.contracts.contract import Contracts
 from verblint.fixes.edits import UnsafeFix, repair
 from verblint.linter import Linter, lint
-from verblint.project import Project
-from verblint.report.render import FORMATS, render
-from verblint.settings import ENGINES, Settings
+from verblint.report import FORMATS, render
+from verblint.settings import ENGINES, Project, Settings
 
 COUNT = int(os.environ.get("VERBLINT_MUTATIONS", "10000"))
 SEED = int(os.environ.get("VERBLINT_FUZZ_SEED", "20261116"))

@@ -7,8 +7,8 @@ import pytest
 from tests.support.bpmn import conditional_flow, document, process
 from verblint.bpmn.reader import read
 from verblint.contracts.contract import Contracts
-from verblint.report.finding import Edit, Finding, Fix, Severity
-from verblint.rulebook.rule import Context, Rule, rule
+from verblint.report import Edit, Finding, Fix, Severity
+from verblint.rule import Context, Rule, rule
 from verblint.settings import Settings
 
 CONTENT = document(
@@ -20,7 +20,7 @@ CONTENT = document(
 )
 
 
-@rule("HB999", "no-header", Severity.WARNING)
+@rule("HB999", severity=Severity.WARNING)
 def no_header(context: Context) -> Iterator[Finding]:
     """A header is one too many.
 
@@ -42,7 +42,7 @@ def found(content: bytes = CONTENT) -> Finding:
     return finding
 
 
-def test_the_decorator_makes_a_rule_of_a_generator() -> None:
+def test_the_decorator_makes_a_rule_of_a_generator_and_of_its_name() -> None:
     assert isinstance(no_header, Rule)
     assert (no_header.code, no_header.slug, no_header.severity) == ("HB999", "no-header", Severity.WARNING)
 
@@ -53,14 +53,14 @@ def test_the_docstring_is_the_page() -> None:
 
 
 def test_a_rule_without_words_has_an_empty_page() -> None:
-    silent = rule("HB998", "silent", Severity.ERROR)(lambda context: iter(()))
+    silent = rule("HB998")(lambda context: iter(()))
 
     assert (silent.page, silent.summary) == ("", "")
 
 
 @pytest.mark.parametrize(("code", "suppressible"), [("HB002", False), ("HB203", True), ("AM701", True)])
 def test_file_safety_cannot_be_suppressed(code: str, suppressible: bool) -> None:
-    assert rule(code, "x", Severity.ERROR)(lambda context: iter(())).is_suppressible is suppressible
+    assert rule(code)(lambda context: iter(())).is_suppressible is suppressible
 
 
 @pytest.mark.req("LNT-07")
@@ -85,8 +85,8 @@ def test_a_fix_is_a_list_of_byte_edits() -> None:
 def test_a_finding_points_at_a_place_an_element_or_an_expression() -> None:
     bound = Context.of(read(CONTENT, "case.bpmn"), Settings(), Contracts())
     (branch,) = bound.branches
-    at_condition = rule("HB200", "x", Severity.ERROR)(lambda c: iter([c.at(branch.condition, "here")]))
-    at_flow = rule("HB200", "x", Severity.ERROR)(lambda c: iter([c.at(branch.flow.element, "here")]))
+    at_condition = rule("HB200")(lambda c: iter([c.at(branch.condition, "here")]))
+    at_flow = rule("HB200")(lambda c: iter([c.at(branch.flow.element, "here")]))
 
     (condition,) = at_condition.run(bound)
     (flow,) = at_flow.run(bound)
@@ -97,7 +97,7 @@ def test_a_finding_points_at_a_place_an_element_or_an_expression() -> None:
 
 def test_an_element_without_ids_around_it_owns_its_findings() -> None:
     nameless = read(b"<a><b/></a>", "x.bpmn")
-    here = rule("HB200", "x", Severity.ERROR)(lambda c: iter([c.at(nameless.children[0], "here")]))
+    here = rule("HB200")(lambda c: iter([c.at(nameless.children[0], "here")]))
 
     (finding,) = here.run(Context.of(nameless, Settings(), Contracts()))
     assert (finding.element_id, finding.element_type, finding.process_id) == ("", "b", "")

@@ -13,9 +13,9 @@ from verblint.contracts.contract import (
     Origin,
     WorkflowVerbFields,
 )
-from verblint.inspection import inspect
+from verblint.linter import inspect
 from verblint.names import nearest
-from verblint.rulebook.loader import find
+from verblint.rules.index import find
 
 HERE = Origin("verbs.yaml")
 

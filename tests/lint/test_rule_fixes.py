@@ -5,10 +5,10 @@ import pytest
 from tests.support.bpmn import conditional_flow, document, process
 from tests.support.fixture_models import FixtureModel, fixture_models
 from verblint.fixes.edits import apply, compatible
-from verblint.inspection import inspect
-from verblint.report.finding import Severity
-from verblint.rulebook.loader import find, rules
-from verblint.rulebook.rule import Rule
+from verblint.linter import inspect
+from verblint.report import Severity
+from verblint.rule import Rule
+from verblint.rules.index import find, rules
 
 FIXED_BY = {
     "HB215": "bare-flag",

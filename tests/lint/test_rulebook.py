@@ -1,23 +1,20 @@
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from re import fullmatch
 
 import pytest
 
-import verblint.rules
 from tests.support.fixture_models import FOLDER, FixtureModel, fixture_models
 from verblint.bpmn.element import Element
 from verblint.bpmn.reader import read
 from verblint.contracts.contract import Contracts
-from verblint.inspection import inspect
-from verblint.report.finding import Finding, Severity
-from verblint.rulebook.loader import find, rules
-from verblint.rulebook.rule import CRASHED, Context, Rule
+from verblint.linter import inspect
+from verblint.report import Finding, Severity
+from verblint.rule import CRASHED, Context, Rule
+from verblint.rules.index import find, rules
 from verblint.settings import Settings
 from verblint.startup.value import replace
 
-MODULES = sorted(path.stem for path in Path(verblint.rules.__path__[0]).glob("*.py") if path.stem != "__init__")
 MODELS = {rule.slug: fixture_models(f"rules/{rule.slug}") for rule in rules()}
 VALID = [(rule, model) for rule in rules() for model in MODELS[rule.slug] if model.path.stem.startswith("valid")]
 INVALID = [(rule, model) for rule in rules() for model in MODELS[rule.slug] if model.path.stem.startswith("invalid")]
@@ -84,10 +81,6 @@ PROVING = [
 
 def _name(value: object) -> str:
     return value.path.stem if isinstance(value, FixtureModel) else value.slug if isinstance(value, Rule) else ""
-
-
-def test_every_module_of_the_folder_is_one_rule_named_like_its_slug() -> None:
-    assert sorted(rule.slug.replace("-", "_") for rule in rules()) == MODULES
 
 
 def test_no_two_rules_share_a_code_or_a_slug() -> None:

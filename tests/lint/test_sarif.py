@@ -8,9 +8,8 @@ import pytest
 
 from tests.support.lint_models import BARE, BROKEN, SUPPRESSED, model
 from verblint.linter import lint
-from verblint.report.render import render
-from verblint.report.report import Problem, Report, Suppressed
-from verblint.rulebook.loader import rules
+from verblint.report import Problem, Report, Suppressed, render
+from verblint.rules.index import rules
 
 LEVELS = ("none", "note", "warning", "error")
 

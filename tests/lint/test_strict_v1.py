@@ -5,7 +5,7 @@ import pytest
 from tests.support.strict_model import MODEL, Edit, found, meets
 from verblint.bpmn.bpmn_schema import names
 from verblint.contracts.profiles import BY_NAME
-from verblint.report.finding import Severity
+from verblint.report import Severity
 
 _AMEIDE = 'xmlns:ameide="https://ameide.io/schema/bpmn/extensions/v1"'
 _END = '    <bpmn:endEvent id="end">\n'

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.strict_model import MODEL
-from verblint.cli.main import main
+from verblint.cli import main
 from verblint.contracts.contract_files import ContractError, read_contracts
 
 POLICIES = """\

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.strict_model import MODEL, Edit, found, meets
 from verblint.bpmn.ameide_schema import SHAPES
-from verblint.report.finding import Severity
+from verblint.report import Severity
 
 # One occurrence of every element of the extension, up to where an attribute may be added.
 _WRITTEN = {

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.lint_models import BARE, IGNORE, model
-from verblint.inspection import inspect
-from verblint.report.suppression import current_date
+from verblint.linter import inspect
+from verblint.suppression import current_date
 
 
 def codes(content: bytes, today: str = "2026-11-16") -> list[str]:
@@ -89,7 +89,7 @@ def test_file_safety_cannot_be_suppressed() -> None:
 
 
 def test_a_suppression_of_a_rule_that_did_not_run_is_not_unused() -> None:
-    from verblint.rulebook.loader import find
+    from verblint.rules.index import find
 
     unused, other = find("HB901"), find("HB903")
     assert unused is not None

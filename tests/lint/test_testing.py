@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.lint_models import BARE, CLEAN
-from verblint.project import Project
+from verblint.settings import Project
 from verblint.testing import assert_hollow
 
 

@@ -205,7 +205,7 @@ def _moved(
 ) -> tuple[Counter[str], Counter[str]]:
     tokens, entries = Counter(tokens), Counter(entries)
     for way in taken:
-        target = scope.by_id[scope.flows_by_id[way].target]
+        target = scope.by_id[next(flow.target for flow in scope.flows if flow.id == way)]
         tokens[way if target.kind is NodeKind.PARALLEL_GATEWAY else target.id] += 1
         entries[target.id] += 1
     return tokens, entries

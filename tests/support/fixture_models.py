@@ -12,9 +12,9 @@ from re import compile as pattern
 
 from verblint.contracts.contract import Contracts
 from verblint.contracts.contract_files import read_contracts
-from verblint.inspection import inspect
-from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Rule
+from verblint.linter import inspect
+from verblint.report import Finding, Severity
+from verblint.rule import Rule
 from verblint.settings import Settings
 
 FOLDER = Path(__file__).parents[1] / "lint"

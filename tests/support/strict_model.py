@@ -17,8 +17,8 @@ from verblint.contracts.contract import (
     RetryFields,
     WorkflowVerbFields,
 )
-from verblint.inspection import inspect
-from verblint.report.finding import Finding, Severity
+from verblint.linter import inspect
+from verblint.report import Finding, Severity
 from verblint.settings import Settings
 
 _HERE = Origin("verbs/claim.yaml")

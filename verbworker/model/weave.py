@@ -16,7 +16,7 @@ from verblint.bpmn.reader import ModelError, read
 from verblint.fixes.edits import apply
 from verblint.flow.job_nodes import is_job
 from verblint.names import COMPENSATE, OWN_JOBS
-from verblint.report.finding import Edit, Fix
+from verblint.report import Edit, Fix
 from verbworker.contract.policy import DEFAULT_POLICY
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb

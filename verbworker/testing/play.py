@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 from uuid import UUID, uuid4
 
-from verblint.report.render import render
+from verblint.report import render
 from verbworker.app import wiring as app
 from verbworker.app.client import Client, opened_office
 from verbworker.app.settings import Settings

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from verblint.report.render import render
+from verblint.report import render
 from verblint.startup.value import replace as replaced
 from verbworker.contract.registry import Registry
 from verbworker.profile.verify.models import read_models

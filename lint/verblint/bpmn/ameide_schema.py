@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from verblint.bpmn.element import AMEIDE, Attribute, Element
 from verblint.contracts.profiles import profile_of
 from verblint.contracts.templates import Placeholder, TemplateError, parse
-from verblint.rulebook.rule import Context
+from verblint.rule import Context
 from verblint.startup.value import value
 
 WORK = ("serviceTask", "sendTask", "intermediateThrowEvent")

@@ -13,11 +13,10 @@ from verblint.bpmn.binding import Binding
 from verblint.bpmn.element import Element
 from verblint.bpmn.event_cause import Compensate, EventDefinition, Link
 from verblint.bpmn.expression import Expression
+from verblint.startup import TYPE_CHECKING
 from verblint.startup.value import field, value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Importing `typing` would take a tenth of the startup time.
     from typing import TypeVar
 
     Item = TypeVar("Item")
@@ -135,11 +134,6 @@ class Scope:
     def by_id(self) -> dict[str, FlowNode]:
         """Nodes of this scope by id; the first one if an id is duplicated."""
         return {node.id: node for node in reversed(self.nodes) if node.id}
-
-    @cached_property
-    def flows_by_id(self) -> dict[str, SequenceFlow]:
-        """Flows of this scope by id; the first one if an id is duplicated."""
-        return {flow.id: flow for flow in reversed(self.flows) if flow.id}
 
     @cached_property
     def _outgoing(self) -> dict[str, list[SequenceFlow]]:

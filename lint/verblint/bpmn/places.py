@@ -12,7 +12,7 @@ from verblint.bpmn.event_cause import TimerKind
 from verblint.bpmn.expression import Expression
 from verblint.feel.grammar import is_flag
 from verblint.feel.tokenizer import mentions, single_name
-from verblint.rulebook.rule import Context
+from verblint.rule import Context
 from verblint.startup.value import value
 
 Predicate = Callable[[str], bool]
@@ -100,11 +100,6 @@ def is_evaluated(element: Element) -> bool:
     if element.namespace == ZEEBE:
         return not element.children
     return element.namespace == BPMN and element.local in _EVALUATED_TEXT
-
-
-def process_id(element: Element) -> str:
-    """Return the id of the process that contains an element, or an empty string."""
-    return next((above.id for above in (element, *element.ancestors) if above.is_a("process")), "")
 
 
 def values_with(context: Context, wanted: Predicate, *words: str) -> Iterator[Expression]:

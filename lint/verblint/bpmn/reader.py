@@ -13,11 +13,10 @@ from verblint.bpmn.diagram import end_of_inside, ends_with_root
 from verblint.bpmn.element import SEPARATOR, Document, Element, name_of
 from verblint.bpmn.element_group import ElementGroup
 from verblint.bpmn.source import Position, Source
+from verblint.startup import TYPE_CHECKING
 from verblint.startup.value import value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Importing `typing` would take a tenth of the startup time.
     from typing import NoReturn
 
 NOT_WELL_FORMED = "HB001"

@@ -7,7 +7,7 @@ it. `strict-v1` is exactly the first Ameide profile: few elements, no loops, and
 from collections.abc import Mapping
 
 from verblint.bpmn.element import AMEIDE, BPMN
-from verblint.rulebook.rule import Context
+from verblint.rule import Context
 from verblint.settings import HOLLOW, STRICT_V1
 from verblint.startup.value import field, value
 

@@ -5,11 +5,10 @@ from verblint.feel.condition import And, Bare, Comparison, FlagRead, Literal, Me
 from verblint.feel.grammar import LITERAL_WORDS, MAX_DEPTH, MAX_INTEGER, MAX_LENGTH, ConditionError, is_flag
 from verblint.feel.syntax_errors import Reason
 from verblint.feel.tokenizer import KEYWORDS, FeelToken, TokenKind, mentions, tokenize
+from verblint.startup import TYPE_CHECKING
 from verblint.startup.pattern import pattern
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Importing `typing` would take a tenth of the startup time.
     from typing import NoReturn
 
 _PAYLOAD = "domain_payload"

@@ -6,9 +6,9 @@ only for the others.
 
 from verblint.contracts.syntax import FLAG_NAME
 from verblint.feel.condition import Comparison, FlagRead, Literal, Test, Value
+from verblint.startup import TYPE_CHECKING
 from verblint.startup.pattern import pattern
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from verblint.feel.syntax_errors import Reason
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from difflib import unified_diff
 
 from verblint.linter import Linter
-from verblint.report.finding import Edit, Finding, Fix
-from verblint.report.report import Report
+from verblint.report import Edit, Finding, Fix, Report
 from verblint.startup.value import value
 
 # A fix may expose another finding; a longer chain is a cycle.

@@ -5,7 +5,7 @@ import sys
 from verblint.fixes.edits import UnsafeFix, diff, repair
 from verblint.fixes.write import write_whole
 from verblint.linter import Linter
-from verblint.report.report import Problem, Report
+from verblint.report import Problem, Report
 from verblint.startup.value import replace
 
 

@@ -6,7 +6,7 @@ from verblint.bpmn.model import FlowNode, NodeKind, Process, Scope
 from verblint.contracts.contract import WorkflowVerbFields
 from verblint.feel.branch import Branch
 from verblint.feel.condition import Test, Value, evaluate, variables
-from verblint.rulebook.rule import Context
+from verblint.rule import Context
 from verblint.startup.value import value
 
 BRANCHING = (NodeKind.EXCLUSIVE_GATEWAY, NodeKind.INCLUSIVE_GATEWAY)

@@ -8,7 +8,7 @@ from verblint.bpmn.model import FlowNode
 from verblint.contracts.contract import WorkflowVerbFields
 from verblint.feel.grammar import is_flag
 from verblint.feel.tokenizer import single_name
-from verblint.rulebook.rule import Context
+from verblint.rule import Context
 from verblint.startup.value import value
 
 PAYLOAD = "domain_payload"

@@ -8,7 +8,7 @@ from verblint.bpmn.model import FlowNode, MessageDeclaration, NodeKind, Process,
 from verblint.contracts.contract import WorkflowVerbFields
 from verblint.contracts.syntax import KEY_NAME
 from verblint.feel.tokenizer import single_name
-from verblint.rulebook.rule import Context
+from verblint.rule import Context
 from verblint.startup.value import value
 
 _CATCHING = (NodeKind.CATCH_EVENT, NodeKind.BOUNDARY_EVENT, NodeKind.START_EVENT)

@@ -1,7 +1,6 @@
 """One line per finding, like compiler output."""
 
-from verblint.report.render import printable
-from verblint.report.report import Report
+from verblint.report import Report, printable
 
 
 def render(report: Report) -> str:

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 
 from verblint.bpmn.source import Source
-from verblint.report.finding import Finding, Severity
-from verblint.report.render import printable, subject
-from verblint.report.report import Report
+from verblint.report import Finding, Report, Severity, printable, subject
 
 _WIDTH = 100
 _BEFORE = 40

@@ -1,7 +1,6 @@
 """Workflow commands of GitHub Actions, which show each finding beside its line in a pull request."""
 
-from verblint.report.finding import Finding
-from verblint.report.report import Problem, Report
+from verblint.report import Finding, Problem, Report
 
 
 def render(report: Report) -> str:

@@ -4,8 +4,7 @@ from collections import Counter
 from hashlib import sha256
 from json import dumps
 
-from verblint.report.finding import Severity
-from verblint.report.report import Report
+from verblint.report import Report, Severity
 
 _LEVELS = {Severity.ERROR: "major", Severity.WARNING: "minor"}
 

@@ -3,9 +3,7 @@
 from collections import Counter
 from json import dumps
 
-from verblint.report.finding import Finding, Fix
-from verblint.report.render import version
-from verblint.report.report import Report
+from verblint.report import Finding, Fix, Report, version
 
 LAYOUT = 1
 

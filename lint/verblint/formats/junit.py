@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 
-from verblint.report.finding import Finding
-from verblint.report.render import printable, subject
-from verblint.report.report import Problem, Report, Suppressed
+from verblint.report import Finding, Problem, Report, Suppressed, printable, subject
 
 
 def render(report: Report) -> str:

@@ -11,11 +11,9 @@ from os.path import isabs
 from pathlib import Path
 from urllib.parse import quote
 
-from verblint.report.finding import Edit, Finding, Fix
-from verblint.report.render import version
-from verblint.report.report import Problem, Report, Suppressed
-from verblint.rulebook.loader import rules
-from verblint.rulebook.rule import CRASHED, Rule
+from verblint.report import Edit, Finding, Fix, Problem, Report, Suppressed, version
+from verblint.rule import CRASHED, Rule
+from verblint.rules.index import rules
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _FINGERPRINT = "verblintElement/v1"

@@ -1,1 +1,1 @@
-"""One rule a module; the module, the rule, its fixtures and its page share one name."""
+"""The rules, one module for each family of like rules; a rule, its fixtures and its page share one name."""

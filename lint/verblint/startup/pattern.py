@@ -2,7 +2,8 @@
 
 import re
 
-TYPE_CHECKING = False
+from verblint.startup import TYPE_CHECKING
+
 if TYPE_CHECKING:
     # To type checkers and callers it is the compiled pattern.
     pattern = re.compile

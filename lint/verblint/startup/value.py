@@ -8,9 +8,9 @@ compiled constructor. Type checkers see a dataclass.
 from collections.abc import Callable, Mapping
 from operator import attrgetter
 
-TYPE_CHECKING = False
+from verblint.startup import TYPE_CHECKING
+
 if TYPE_CHECKING:
-    # Importing `typing` would take a tenth of the startup time.
     from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
 
     T = TypeVar("T")

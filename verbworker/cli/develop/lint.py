@@ -2,7 +2,7 @@
 
 import typer
 
-from verblint.cli.main import main
+from verblint.cli import main
 
 
 def lint(context: typer.Context) -> None:

@@ -11,7 +11,7 @@ from verbworker.app.output import busy, complain
 from verbworker.errors import CannotRun
 
 if TYPE_CHECKING:
-    from verblint.report.report import Report
+    from verblint.report import Report
     from verbworker.contract.registry import Registry
     from verbworker.profile.verify.verifier import VerifyReport
 
@@ -106,7 +106,7 @@ def _write(verified: "VerifyReport") -> "VerifyReport":
 
 def _show(report: "Report", form: str, output_file: str | None) -> None:
     from verblint.fixes.write import write_whole
-    from verblint.report.render import render
+    from verblint.report import render
     from verbworker.profile.verify.rules import RULES
 
     colour = output_file is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ

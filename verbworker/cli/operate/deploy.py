@@ -136,7 +136,7 @@ def _row(model: "Ready", state: str, **more: object) -> Row:
 
 
 def _show(prepared: "Prepared", rows: Sequence[Row], *, as_json: bool) -> None:
-    from verblint.report.render import render
+    from verblint.report import render
 
     report = prepared.report
     if as_json:

@@ -7,7 +7,7 @@ from verblint.bpmn.ameide_schema import extensions
 from verblint.bpmn.model import NodeKind, Process
 from verblint.contracts.syntax import KEY_PLACE
 from verblint.flow.job_nodes import jobs
-from verblint.report.finding import Finding
+from verblint.report import Finding
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.profile.verify.model_tree import ModelTree
 from verbworker.profile.verify.policy_files import PolicyFiles

@@ -6,7 +6,7 @@ from typing import Any
 
 from verblint.contracts.contract import DirectVerb
 from verblint.names import nearest
-from verblint.report.finding import Finding
+from verblint.report import Finding
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Mode, Verb
 from verbworker.contract.workflow import WorkflowVerb

@@ -6,8 +6,8 @@ from typing import Any
 
 from verblint.bpmn.element import Element, Place
 from verblint.contracts.contract import Origin
-from verblint.report.finding import Finding
-from verblint.rulebook.rule import Rule
+from verblint.report import Finding
+from verblint.rule import Rule
 
 WRITE = "Run verbworker verify --write"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from verblint.contracts.contract import Contracts
-from verblint.report.finding import Finding
+from verblint.report import Finding
 from verbworker.errors import ContractInvalid
 from verbworker.profile.lock import FILE, Difference, Lock, differences, read_lock
 from verbworker.profile.verify.location import WRITE, Location

@@ -3,12 +3,12 @@
 import os
 from collections.abc import Callable, Iterable
 
+from verblint.baseline import read_baseline
 from verblint.contracts.contract_files import ContractError
 from verblint.linter import Linter
 from verblint.paths import NoMatch, expand
-from verblint.project import Project, SettingError, find_project
-from verblint.report.baseline import read_baseline
-from verblint.report.report import Report
+from verblint.report import Report
+from verblint.settings import Project, SettingError, find_project
 from verblint.startup.value import replace
 from verbworker.engine.protocol import Resource
 from verbworker.errors import CannotRun

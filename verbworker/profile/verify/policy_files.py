@@ -7,7 +7,7 @@ from pathlib import Path
 
 from verblint.contracts.contract import PolicyFields
 from verblint.contracts.contract_files import POLICY_FILE, read_policies
-from verblint.project import Project
+from verblint.settings import Project
 from verbworker.contract.policy import Policy
 from verbworker.profile.verify.location import Location
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from verblint.report.finding import Finding, Severity
-from verblint.rulebook.rule import Context, Rule
+from verblint.report import Finding, Severity
+from verblint.rule import Context, Rule
 
 
 def _rule(code: str, slug: str, page: str) -> Rule:

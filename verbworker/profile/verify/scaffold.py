@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from verblint.contracts.syntax import PROJECT_NAME
-from verblint.project import SettingError, find_project
+from verblint.settings import SettingError, find_project
 from verbworker.contract.policy import load_policies
 from verbworker.contract.workflow import WorkflowVerb, load_workflow_verbs
 from verbworker.errors import CannotRun, Refused

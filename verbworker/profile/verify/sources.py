@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from verblint.baseline import Baseline, read_baseline
 from verblint.contracts.contract import Contracts
 from verblint.contracts.contract_files import ContractError, read_contracts
 from verblint.linter import Linter
-from verblint.project import Project, SettingError, find_project
-from verblint.report.baseline import Baseline, read_baseline
-from verblint.report.report import Report
+from verblint.report import Report
+from verblint.settings import Project, SettingError, find_project
 from verblint.startup.value import replace
 from verbworker.contract.workflow import WorkflowVerb, workflow_verbs
 from verbworker.engine.protocol import Resource

@@ -10,8 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from dataclasses import replace as narrowed
 
-from verblint.report.finding import Finding
-from verblint.report.report import Report
+from verblint.report import Finding, Report
 from verblint.startup.value import replace
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from verblint.report.report import Report
+from verblint.report import Report
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine, Resource
 from verbworker.errors import CannotRun, EngineError, Refused
