@@ -54,7 +54,7 @@ async def chaos(
             starting = tasks.create_task(load.start(instances, pause=seconds / instances))
             await nemesis.run(lambda: load.arrived / instances)
             await starting
-            await at_rest(crew, site.harness_dsn, [load], nemesis.log, share=share)
+            await at_rest(crew, site.harness_dsn, [load], nemesis.log, share=share, broker=cluster)
             for task in watching:
                 task.cancel()
             findings = await consult(load, site.provider, site.harness_dsn)

@@ -11,9 +11,12 @@ import pytest
 from tests.chaos.crew import Crew, last_words
 from tests.chaos.load import Load
 from tests.support.databases import plain, value
+from tests.support.zeebe import Broker
 from verbworker.errors import EngineError
 
 _LOOK = 0.5
+# Of 3,500 cases on a busy broker with many kills 15 were locked; a stream that lost what it was pushed cost 7 of 700.
+_MOST_LOCKED = 4
 _UNTOLD = """
 SELECT count(*)
 FROM verbworker.job_frame
@@ -51,8 +54,12 @@ async def rest(
     tell: Callable[[], Awaitable[str]],
     *,
     patience: float = 120.0,
+    free: Callable[[tuple[object, ...]], Awaitable[bool]] | None = None,
 ) -> None:
-    """Return when `is_over` says so of the progress; fail with what `tell` says when nothing moves for `patience` s."""
+    """Return when `is_over` says so of the progress; fail with what `tell` says when nothing moves for `patience` s.
+
+    Before it fails, `free` may free what the engine holds, and says whether it did.
+    """
     loop = asyncio.get_running_loop()
     last, moved_at = await progress(), loop.time()
     while not is_over(last):
@@ -61,11 +68,40 @@ async def rest(
         if now != last:
             last, moved_at = now, loop.time()
         elif loop.time() - moved_at > patience:
+            if free is not None and await free(last):
+                moved_at = loop.time()
+                continue
             pytest.fail(f"stuck at {last}\n{await tell()}", pytrace=False)
 
 
-async def at_rest(crew: Crew, dsn: str, loads: Sequence[Load], log: Sequence[str] = (), *, share: float = 1.0) -> None:
-    """Return when every instance of the loads, or a share of them, has come to its audit and no verdict is untold."""
+async def at_rest(
+    crew: Crew,
+    dsn: str,
+    loads: Sequence[Load],
+    log: Sequence[str] = (),
+    *,
+    share: float = 1.0,
+    broker: Broker | None = None,
+) -> None:
+    """Return when every instance of the loads, or a share of them, has come to its audit and no verdict is untold.
+
+    Zeebe 8.6.0 can lose the timeout of a job, and only a restart hands such a job out again. Where a worker died
+    between delivery and claim, nothing in Postgres knows of the job: a few such cases are freed by one restart of
+    `broker`, and must go on then. More of them, or any with an open frame, is a finding of ours.
+    """
+    restarts: list[int] = []
+
+    async def free(now: tuple[object, ...]) -> bool:
+        arrived, started, untold = now
+        assert isinstance(arrived, int)
+        assert isinstance(started, int)
+        locked = started - arrived
+        if broker is None or untold or locked > _MOST_LOCKED or restarts:
+            return False
+        restarts.append(locked)
+        print(f"broker restarted for {locked} cases whose job was handed out and never claimed")
+        await asyncio.to_thread(broker.restart)
+        return True
 
     async def progress() -> tuple[object, ...]:
         return sum(load.arrived for load in loads), sum(len(load.started) for load in loads), await value(dsn, _UNTOLD)
@@ -79,7 +115,7 @@ async def at_rest(crew: Crew, dsn: str, loads: Sequence[Load], log: Sequence[str
         assert isinstance(started, int)
         return arrived >= share * started and untold == 0
 
-    await rest(progress, is_over, tell)
+    await rest(progress, is_over, tell, free=free)
 
 
 async def story(crew: Crew, dsn: str, log: Sequence[str]) -> str:

@@ -125,6 +125,8 @@ class Service:
     def _judge(self, code: int) -> None:
         if self._expected == "kill" or (self._expected == "term" and code == 0):
             return
+        if self._expected == "term" and code == -signal.SIGTERM and not self._was_ready:
+            return  # it was still loading, so nobody listened to the signal yet, and nothing had begun
         if not self._was_ready and self._may_refuse():
             # A worker may refuse to start while what it needs is away; whoever supervises it starts it again.
             self.refused_starts += 1

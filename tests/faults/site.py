@@ -47,6 +47,8 @@ _SETTINGS = {
     "VERBWORKER_TENANT": TENANT,
     "VERBWORKER_ENGINE_ID": ENGINE_ID,
 }
+# A killed broker needs a minute to come back when the machine is busy, and may be killed again meanwhile.
+_REDEPLOY_PATIENCE = 300.0
 # A process that began to start while something was away takes so long to notice on a busy machine.
 _AFTERWARDS = 20.0
 _ROOT = Path(__file__).parents[2]
@@ -120,14 +122,16 @@ class Site:
         for model in folder.glob("*.bpmn"):
             named = re.sub(r'(<bpmn:process id="[^"]+" name="[^"]+)', rf"\1, {version}", model.read_text(), count=1)
             model.write_text(named)
-        for _ in range(30):
+        give_up = time.monotonic() + _REDEPLOY_PATIENCE
+        while True:
             answer = await self.command("deploy", str(folder), "--app", APP, "--verbs", str(APP_FOLDER))
             if answer is not None and answer[0] == 0:
                 return
             if version == 1:
                 raise RuntimeError(f"the models cannot be deployed: {answer}")
+            if time.monotonic() > give_up:
+                raise RuntimeError(f"the models could not be deployed again: {answer}")
             await asyncio.sleep(1)
-        raise RuntimeError(f"the models could not be deployed again: {answer}")
 
     async def trouble(self, links: Sequence[str], **detail: object) -> None:
         """Have the network make trouble, and return when it is over."""

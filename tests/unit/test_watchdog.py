@@ -1,6 +1,9 @@
 """The watchdog on a thread that really stands still: it tells where, cuts the engine off, and sees it run again."""
 
 import logging
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -107,3 +110,37 @@ def test_after_its_end_it_watches_no_more_and_may_begin_anew() -> None:
         assert cutter.struck.wait(LONG)
 
     assert ended
+
+
+SUSPENDED = f"""
+import sys, time
+from verbworker.work.feeds.watchdog import Watchdog
+
+def cut():
+    print("cut", flush=True)
+    return 1
+
+with Watchdog(cut, patience={PATIENCE * 10}) as watchdog:
+    print("up", flush=True)
+    while True:
+        watchdog.tick()
+        time.sleep({PATIENCE / 5})
+        ends = time.monotonic() + {PATIENCE}
+        while time.monotonic() < ends:  # a loop that has something to do
+            pass
+"""
+
+
+def test_a_process_that_was_suspended_reads_on_what_it_was_sent() -> None:
+    # Its loop is as healthy as before: a cut would throw away the jobs that were pushed meanwhile, unread.
+    with subprocess.Popen([sys.executable, "-c", SUSPENDED], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        for _ in range(6):
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(PATIENCE * 20)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(PATIENCE * 4)
+        process.terminate()
+
+        assert process.stdout.read() == ""

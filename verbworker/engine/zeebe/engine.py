@@ -1,7 +1,6 @@
 """Zeebe over gRPC, and over REST where required: every call has a deadline, errors are translated."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from datetime import datetime
@@ -189,11 +188,10 @@ class ZeebeEngine:
         return await self._gateway.send(rpc, request, timeout_s=self._connection.call_timeout_s)
 
     async def _give_back(self, jobs: Sequence[Job]) -> None:
-        # An old activation may belong to another worker by now, and giving it back would end that worker's run.
-        now = time.time() * 1000
-        young = [job for job in jobs if now - job.activated_ms < job.timeout_ms / 2]
+        # Old ones too: Zeebe 8.6.0 may have lost their timeout. A worker that got the job meanwhile finishes its run
+        # all the same, and its frame turns away whoever gets the job next.
         async with asyncio.TaskGroup() as tasks:
-            for job in young:
+            for job in jobs:
                 tasks.create_task(self._give_back_one(job))
 
     async def _give_back_one(self, job: Job) -> None:

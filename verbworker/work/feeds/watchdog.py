@@ -2,7 +2,8 @@
 
 While the loop is blocked nothing reads the streams, and every job that the engine pushes is locked for a worker that
 does not work. Closing the connection leaves those jobs to other workers. When the loop runs again its feeds reconnect;
-the leases decide about jobs it had started, as after any pause.
+the leases decide about jobs it had started, as after any pause. A suspended process is another matter: when it runs
+again its loop reads what was pushed meanwhile, so the connection is kept.
 """
 
 import logging
@@ -55,9 +56,14 @@ class Watchdog:
             self._thread.join(_JOIN_WITHIN)
 
     def _watch(self) -> None:
+        resumed_at = looked_at = time.monotonic()
         while not self._ended.wait(self._patience / _LOOKS_PER_PATIENCE):
+            now = time.monotonic()
+            if now - looked_at > self._patience:
+                resumed_at = now  # this thread was late too, so the whole process was suspended
+            looked_at = now
             try:
-                self._look(time.monotonic() - self._ticked_at)
+                self._look(now - max(self._ticked_at, resumed_at))
             except Exception:  # a thread that ends here would no longer watch anything
                 _log.exception("the watchdog failed with an unexpected error; it goes on")
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import math
 import random
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -89,7 +88,7 @@ class JobResults:
     ) -> None:
         async def send() -> bool:
             if sure():
-                await self._engine.fail(job_key, retries=retries, message=message, backoff_ms=math.ceil(delay * 1000))
+                await self._engine.fail(job_key, retries=retries, message=message, backoff_ms=int(delay * 1000))
                 return True
             return False
 
