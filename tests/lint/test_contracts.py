@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from verblint.contracts.contract import Contracts, Flag, FlagType, Gate
-from verblint.contracts.contract_files import ContractError, read_contracts
+from verblint.contracts.contract import Argument, Contracts, Flag, FlagType, Gate
+from verblint.contracts.contract_files import ContractError, read_contracts, read_verbs
 from verblint.contracts.strict_yaml import ContractFault
 
 HERE = Path(__file__).parent / "contracts"
@@ -147,6 +147,57 @@ def test_both_endings_are_read_at_any_depth(tmp_path: Path) -> None:
     written(tmp_path, two="verb: kyc.two")
 
     assert sorted(read_contracts(tmp_path).directs) == ["kyc.one", "kyc.two"]
+
+
+def test_verbs_may_be_read_without_policies(tmp_path: Path) -> None:
+    folder = written(tmp_path, open=WORKFLOW + "policy: standard\n", policies="version: nonsense\n")
+
+    contracts = read_verbs(folder)
+
+    assert (list(contracts.workflows), contracts.policies) == (["kyc.open"], {})
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "code"),
+    [
+        (Flag("orch_a", FlagType.BOOLEAN, False), 0, "FlagTypeWrong"),
+        (Flag("orch_a", FlagType.INTEGER, 0), 2**53, "FlagOutOfRange"),
+        (Flag("orch_a", FlagType.ENUM, "x", ("x",)), "y", "FlagValueUnknown"),
+        (Flag("orch_a", FlagType.STRING, ""), "x" * 1001, "TextTooLong"),
+        (Flag("orch_a", FlagType.STRING, ""), "\ud800", "LoneSurrogate"),
+        (Flag("orch_a", FlagType.STRING, ""), "\0", "NulCharacter"),
+        (Flag("orch_a", FlagType.STRING, ""), "x" * 1000, None),
+        (Flag("orch_a", FlagType.INTEGER, 0), 2**53 - 1, None),
+    ],
+)
+def test_a_flag_says_why_a_value_does_not_fit(flag: Flag, value: object, code: str | None) -> None:
+    misfit = flag.find_misfit(value)
+
+    assert (misfit.code if misfit is not None else None) == code
+
+
+def test_the_values_of_a_flag_are_distinct() -> None:
+    assert Flag("orch_a", FlagType.ENUM, "x", ("x", "x")).find_problem() == ("values", "a value is listed twice")
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "words"),
+    [
+        ("string", "x", None),
+        ("boolean", True, None),
+        ("integer", True, "must be of type integer"),
+        ("integer", 2**53, "is beyond 2^53-1"),
+        ("number", 2, None),
+        ("number", 0.5, None),
+        ("number", float("nan"), "must be of type number"),
+        ("number", float("inf"), "must be of type number"),
+    ],
+)
+def test_an_argument_says_why_a_value_does_not_fit(type: str, value: object, words: str | None) -> None:
+    assert Argument(type).find_misfit(value) == words
 
 
 # Mistakes
