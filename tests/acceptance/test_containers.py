@@ -23,7 +23,7 @@ from tests.support.ports import free_ports
 from verbworker.app.health import Health
 from verbworker.app.settings import Settings
 from verbworker.console.settings import ConsoleSettings
-from verbworker.http.ingress.settings import IngressSettings
+from verbworker.ingress.settings import IngressSettings
 
 ROOT = Path(__file__).parents[2]
 IMAGE_EXTRAS = "verbworker[console,ingress,otel]"

@@ -25,7 +25,7 @@ from tests.support.zeebe_models import message_wait
 from verbworker.engine.protocol import Resource
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
-from verbworker.http.ingress.webhook import secret_of
+from verbworker.ingress.webhook import secret_of
 from verbworker.stores.database import Database
 
 KEPT = "SELECT count(*) FROM verbworker.inbox_message"

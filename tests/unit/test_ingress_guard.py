@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from verbworker.errors import ContractInvalid
-from verbworker.http.ingress.guard import Guard, Sender
-from verbworker.http.ingress.oidc import Issuer
-from verbworker.http.ingress.rate import Rates
-from verbworker.http.ingress.server import make_guard
-from verbworker.http.ingress.settings import Credentials, IngressSettings, Oidc, load
-from verbworker.http.ingress.webhook import Signed, parse_signature, secret_of
+from verbworker.ingress.guard import Guard, Sender
+from verbworker.ingress.oidc import Issuer
+from verbworker.ingress.rate import Rates
+from verbworker.ingress.server import make_guard
+from verbworker.ingress.settings import Credentials, IngressSettings, Oidc, load
+from verbworker.ingress.webhook import Signed, parse_signature, secret_of
 
 NOW = 1_614_265_330.0
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

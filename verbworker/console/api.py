@@ -14,8 +14,8 @@ from verbworker.console.access.authentication import Authentication, Endpoint
 from verbworker.console.settings import Logins
 from verbworker.errors import NotFound, PermanentContract, Refused, RequestConflict, StoreError
 from verbworker.http.body import read_body
-from verbworker.http.ingress.guard import API_KEY
 from verbworker.http.keys import holder_of
+from verbworker.ingress.guard import API_KEY
 from verbworker.payload.canonical import parse
 from verbworker.stores.cases.gates import HumanGate
 from verbworker.work.gates.decide import Gates

@@ -13,8 +13,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import Word
 from verbworker.errors import ContractInvalid
-from verbworker.http.ingress.settings import ApiKey
 from verbworker.http.server import is_loopback
+from verbworker.ingress.settings import ApiKey
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 _SHORTEST_SECRET = 32

@@ -15,8 +15,8 @@ from verbworker.console.access.oidc import Attempt, LoginFailed, OidcClient
 from verbworker.console.access.session import LoginSession, fits
 from verbworker.console.pages.page_tools import see_other
 from verbworker.console.settings import Logins
-from verbworker.http.ingress.rate import Rates
 from verbworker.http.keys import holder_of
+from verbworker.ingress.rate import Rates
 
 _log = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from urllib.parse import quote, urlencode
 
 from verbworker.console.settings import OidcLogin
 from verbworker.errors import CannotRun
-from verbworker.http.ingress.settings import Oidc
 from verbworker.http.outside import require_safe
+from verbworker.ingress.settings import Oidc
 
 if TYPE_CHECKING:
-    from verbworker.http.ingress.oidc import Issuer
+    from verbworker.ingress.oidc import Issuer
 
 _PATIENCE_S: Final = 5.0
 _LARGEST: Final = 1024 * 1024
@@ -67,7 +67,7 @@ class OidcClient:
     def __init__(self, settings: OidcLogin, redirect_uri: str) -> None:
         try:
             # Imported here: its cryptography takes a moment to import, and logins by key do not need it.
-            from verbworker.http.ingress.oidc import Issuer
+            from verbworker.ingress.oidc import Issuer
         except ModuleNotFoundError as error:
             raise CannotRun("login by OIDC is not installed; run: pip install 'verbworker[console]'") from error
         require_safe(settings.issuer)

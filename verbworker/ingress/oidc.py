@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from verbworker.http.ingress.settings import Oidc
 from verbworker.http.outside import require_safe
+from verbworker.ingress.settings import Oidc
 
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Asymmetric only: with a shared secret, every service that checks tokens could also make them."""

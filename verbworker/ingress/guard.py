@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from verbworker.http.ingress.settings import Credentials
-from verbworker.http.ingress.webhook import Signed, parse_signature, secret_of
 from verbworker.http.keys import holder_of
+from verbworker.ingress.settings import Credentials
+from verbworker.ingress.webhook import Signed, parse_signature, secret_of
 
 if TYPE_CHECKING:
-    from verbworker.http.ingress.oidc import Issuer
+    from verbworker.ingress.oidc import Issuer
 
 API_KEY: Final = "x-api-key"
 

@@ -12,11 +12,11 @@ from verbworker.background.poll_loop import running
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
 from verbworker.errors import ContractInvalid
-from verbworker.http.ingress.guard import Guard
-from verbworker.http.ingress.rate import Rates
-from verbworker.http.ingress.routes import Routes
-from verbworker.http.ingress.settings import Credentials, IngressSettings
 from verbworker.http.server import Habits, bound, is_loopback, listen
+from verbworker.ingress.guard import Guard
+from verbworker.ingress.rate import Rates
+from verbworker.ingress.routes import Routes
+from verbworker.ingress.settings import Credentials, IngressSettings
 from verbworker.stores import migrations
 from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
@@ -25,7 +25,7 @@ from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.messages.ingress import Ingress, MessageCounter
 
 if TYPE_CHECKING:
-    from verbworker.http.ingress.oidc import Issuer
+    from verbworker.ingress.oidc import Issuer
 
 _AT_ONCE = 256
 
@@ -97,7 +97,7 @@ def _issuer(credentials: Credentials) -> "Issuer | None":
     if credentials.oidc is None:
         return None
     # Imported here: its cryptography takes a moment to import, and most senders sign or present a key.
-    from verbworker.http.ingress.oidc import Issuer
+    from verbworker.ingress.oidc import Issuer
 
     return Issuer(credentials.oidc)
 

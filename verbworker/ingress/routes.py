@@ -24,9 +24,9 @@ from verbworker.errors import (
     StoreUnavailable,
 )
 from verbworker.http.body import read_body
-from verbworker.http.ingress.guard import Guard, Sender
-from verbworker.http.ingress.rate import Rates
-from verbworker.http.ingress.webhook import Signed
+from verbworker.ingress.guard import Guard, Sender
+from verbworker.ingress.rate import Rates
+from verbworker.ingress.webhook import Signed
 from verbworker.payload.canonical import parse
 from verbworker.stores.database import Database
 from verbworker.work.messages.ingress import Ingress, MessageCounter
