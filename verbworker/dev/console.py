@@ -31,6 +31,7 @@ async def beside(
         finally:
             stop.set()
             await asyncio.wait([serving], timeout=_LEAVING_S)
+            serving.cancel()
     if failed is not None:
         # Raised outside the group, so that it is not wrapped in an exception group.
         raise failed
