@@ -142,4 +142,4 @@ async def test_a_taken_health_port_is_refused(shop: Shop, dsn: str, broker: Gate
             ZEEBE_ADDRESS=broker.address,
         )
 
-    assert (said.code, "cannot serve health" in said.sentence()) == (2, True)
+    assert (said.code, "VERBWORKER_HTTP_PORT" in said.sentence()) == (2, True)

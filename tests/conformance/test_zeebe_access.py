@@ -273,14 +273,14 @@ async def test_a_token_without_a_lifetime_is_kept_for_a_while() -> None:
         assert await access.header() == await access.header()
 
 
-def test_a_token_server_that_never_answers_is_given_up(unanswered: threading.Event) -> None:
+async def test_a_token_server_that_never_answers_is_given_up(unanswered: threading.Event) -> None:
     def answer(_: int) -> Answer:
         unanswered.wait(timeout=30)
         return token("late")
 
     with serve(answer) as tokens:
         with pytest.raises(EngineUnavailable):
-            fetch(client(tokens.url), None, 0.2)
+            await fetch(client(tokens.url), None, 0.2)
         unanswered.set()
 
 

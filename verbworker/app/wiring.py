@@ -15,7 +15,6 @@ from pathlib import Path
 from uuid import uuid4
 
 from verbworker.app import selfcheck
-from verbworker.app.health import Health
 from verbworker.app.probes import WorkerProbes
 from verbworker.app.services import build_services
 from verbworker.app.settings import Settings
@@ -114,14 +113,14 @@ def keep_for_good() -> None:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An open worker with its health server."""
+    """An open worker, and the address of its health server if it has one."""
 
     worker: Worker
-    health: Health | None
+    health: tuple[str, int] | None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then drain."""
-        address = None if self.health is None else "{}:{}".format(*self.health.address)
+        address = None if self.health is None else "{}:{}".format(*self.health)
         _log.info("working", extra={"health": address})
         await self.worker.run(stop)
         _log.info("drained")
@@ -171,8 +170,11 @@ async def open_app(settings: Settings, registry: Registry, engine: Engine | None
         )
         health = None
         if settings.http_port:
+            # Imported here: the HTTP server takes a moment to import, and other commands need none.
+            from verbworker.app.health import open_health
+
             probes = WorkerProbes(worker, control, chosen, poll_wait=settings.poll_wait)
-            health = await stack.enter_async_context(Health(settings.http_host, settings.http_port, probes))
+            health = await stack.enter_async_context(open_health(settings.http_host, settings.http_port, probes))
         yield App(worker, health)
 
 

@@ -21,7 +21,7 @@ from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.routes import application
 from verbworker.console.settings import ConsoleSettings, Logins
 from verbworker.errors import ContractInvalid
-from verbworker.http.server import Habits, bound, listen
+from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.stores import migrations
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
@@ -47,7 +47,7 @@ async def serve(
     console.require_safe(logins, is_open=is_open)
     key = console.signing_key()
     advice = "choose another by --port or VERBWORKER_CONSOLE_PORT"
-    with closing(bound(console.host, console.port, advice=advice)) as listener:
+    with closing(bind(console.host, console.port, advice=advice)) as listener:
         await migrations.require(settings.database())
         # Cancel slow statements: a page can be reloaded, but the pool is shared.
         limits = {"statement_timeout": _LONGEST_STATEMENT}
@@ -58,17 +58,12 @@ async def serve(
             if logins.oidc is not None:
                 client = OidcClient(logins.oidc, f"{door.addresses.home}/login/back")
             app = application(door, Login(door, logins, client), Api(door, logins))
+            most = console.streams + _BESIDE_STREAMS
+            options = ServerOptions(most, console.drain, console.tls_certificate, console.tls_key)
             opened(door.addresses.home)
-            await _run(app, listener, console, hub, stop)
-
-
-async def _run(
-    app: object, listener: socket.socket, console: ConsoleSettings, hub: LiveUpdates, stop: asyncio.Event
-) -> None:
-    at_once = console.streams + _BESIDE_STREAMS
-    habits = Habits(at_once, console.drain, console.tls_certificate, console.tls_key)
-    async with running(hub.services, stop):
-        await listen(app, listener, habits, stop, leaving=hub.end)
+            async with running(hub.services, stop), open_server(app, listener, options):
+                await stop.wait()
+                hub.end()
 
 
 def _door(

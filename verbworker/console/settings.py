@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import Word
 from verbworker.errors import ContractInvalid
-from verbworker.http.server import is_loopback
+from verbworker.http.address import is_loopback
 from verbworker.ingress.settings import ApiKey
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)

@@ -12,7 +12,8 @@ from verbworker.background.poll_loop import running
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
 from verbworker.errors import ContractInvalid
-from verbworker.http.server import Habits, bound, is_loopback, listen
+from verbworker.http.address import is_loopback
+from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.ingress.guard import Guard
 from verbworker.ingress.rate import Rates
 from verbworker.ingress.routes import Routes
@@ -25,9 +26,10 @@ from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.messages.ingress import Ingress, MessageCounter
 
 if TYPE_CHECKING:
-    from verbworker.ingress.oidc import Issuer
+    from verbworker.http.oidc import Issuer
 
-_AT_ONCE = 256
+# A message takes a few milliseconds; more senders than this wait for each other's database connections.
+_MOST_CONNECTIONS = 256
 
 
 async def serve(
@@ -42,7 +44,7 @@ async def serve(
     """Accept messages until `stop` is set, then finish the requests under way."""
     guard = make_guard(ingress, is_open=is_open)
     advice = "choose another by VERBWORKER_INGRESS_PORT"
-    with closing(bound(ingress.host, ingress.port, advice=advice)) as listener:
+    with closing(bind(ingress.host, ingress.port, advice=advice)) as listener:
         await _serve(settings, ingress, registry, engine, guard, listener, stop)
 
 
@@ -74,7 +76,10 @@ async def _serve(
             tenant_of_anybody=settings.tenant,
         )
         async with running([messenger.service], stop):
-            await listen(routes.app(), listener, _habits(ingress), stop, leaving=routes.leave)
+            options = ServerOptions(_MOST_CONNECTIONS, ingress.drain, ingress.tls_certificate, ingress.tls_key)
+            async with open_server(routes.app(), listener, options):
+                await stop.wait()
+                routes.leave()
 
 
 def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
@@ -96,11 +101,7 @@ def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
 def _issuer(credentials: Credentials) -> "Issuer | None":
     if credentials.oidc is None:
         return None
-    # Imported here: its cryptography takes a moment to import, and most senders sign or present a key.
-    from verbworker.ingress.oidc import Issuer
+    # Imported here: an HTTP client takes a moment to import, and most senders sign or present a key.
+    from verbworker.http.oidc import Issuer
 
-    return Issuer(credentials.oidc)
-
-
-def _habits(settings: IngressSettings) -> Habits:
-    return Habits(_AT_ONCE, settings.drain, settings.tls_certificate, settings.tls_key)
+    return Issuer(credentials.oidc.issuer, credentials.oidc.audience, credentials.oidc.jwks)

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from verbworker.http.server import is_loopback
+from verbworker.http.address import is_loopback
 
 CONTENT_SECURITY_POLICY: Final = "; ".join(
     (

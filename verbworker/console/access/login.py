@@ -11,11 +11,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from verbworker.console.access.authentication import Authentication
-from verbworker.console.access.oidc import Attempt, LoginFailed, OidcClient
+from verbworker.console.access.oidc import Attempt, OidcClient
 from verbworker.console.access.session import LoginSession, fits
 from verbworker.console.pages.page_tools import see_other
 from verbworker.console.settings import Logins
 from verbworker.http.keys import holder_of
+from verbworker.http.oidc import IssuerError
 from verbworker.ingress.rate import Rates
 
 _log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class Login:
         attempt = Attempt.new()
         try:
             response = RedirectResponse(await self._client.address(attempt), 303)
-        except LoginFailed as error:
+        except IssuerError as error:
             return self._fail(error, 503)
         kept = {
             "s": attempt.state,
@@ -90,7 +91,7 @@ class Login:
             return door.refusal(403, "The login service let nobody in.", None)
         try:
             found = await self._client.identify(attempt, asked["code"])
-        except LoginFailed as error:
+        except IssuerError as error:
             return self._fail(error, 403)
         response = self._logged_in(found.name, found.tenant, kept["to"])
         door.drop(response, self._attempt_cookie)
@@ -117,7 +118,7 @@ class Login:
         door.remember(response, LoginSession.of(name, tenant, now=door.now(), lasts=door.lasts))
         return response
 
-    def _fail(self, error: LoginFailed, status: int) -> Response:
+    def _fail(self, error: IssuerError, status: int) -> Response:
         _log.warning("a login failed", extra={"reason": str(error)})
         return self._door.refusal(status, str(error), None)
 
