@@ -175,7 +175,7 @@ def test_a_console_with_a_login_or_on_loopback_in_dev_is_safe() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("CREDENTIALS", "no json", "no JSON"),
+        ("CREDENTIALS", "no json", "not JSON"),
         ("CREDENTIALS", '{"api_keys": [{"name": "a", "tenant": "t", "sha256": "short"}]}', r"api_keys\.0\.sha256"),
         ("CREDENTIALS", json.dumps({"api_keys": [KEY, KEY]}), "same name"),
         ("CREDENTIALS_FILE", "/no/such/file", "cannot read"),

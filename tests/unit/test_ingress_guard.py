@@ -252,7 +252,7 @@ def test_an_open_door_and_credentials_exclude_each_other(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("no json", "no JSON"),
+        ("no json", "not JSON"),
         ('{"api_keys": [{"name": "a", "tenant": "t", "sha256": "short"}]}', r"api_keys\.0\.sha256"),
         ('{"keys": []}', "keys"),
         ('{"webhooks": [{"name": "a", "tenant": "t", "secrets": []}]}', "secrets"),

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import Word
 from verbworker.errors import ContractInvalid
 from verbworker.http.address import is_loopback
+from verbworker.http.settings import STRICT, read_credentials, read_settings, require_unique
 from verbworker.ingress.settings import ApiKey
 
-_STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 _SHORTEST_SECRET = 32
 
 
@@ -35,7 +35,7 @@ Fields = Annotated[dict[str, tuple[str, ...]], NoDecode, BeforeValidator(_fields
 class OidcLogin(BaseModel):
     """An issuer where people log in; the tenant is one of their claims, or the same for all."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     issuer: Word
     client_id: Word
@@ -49,7 +49,7 @@ class OidcLogin(BaseModel):
 class Logins(BaseModel):
     """The configured ways to log in."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     api_keys: tuple[ApiKey, ...] = ()
     oidc: OidcLogin | None = None
@@ -83,21 +83,8 @@ class ConsoleSettings(BaseSettings):
 
     def logins(self) -> Logins:
         """Return the configured logins; empty if none are set."""
-        text = self.credentials.get_secret_value() if self.credentials else ""
-        if not text.strip() and self.credentials_file is not None:
-            text = _read(self.credentials_file)
-        if not text.strip():
-            return Logins()
-        try:
-            found = Logins.model_validate(json.loads(text))
-        except ValidationError as error:
-            where = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
-            raise ContractInvalid(f"the console credentials do not fit at {where or 'their top'}") from None
-        except ValueError:
-            raise ContractInvalid("the console credentials are no JSON") from None
-        names = [key.name for key in found.api_keys]
-        if len(names) != len(set(names)):
-            raise ContractInvalid("two console credentials have the same name; each needs its own")
+        found = read_credentials(self, Logins, "console")
+        require_unique([key.name for key in found.api_keys], "console")
         return found
 
     def signing_key(self) -> bytes | None:
@@ -133,15 +120,8 @@ class ConsoleSettings(BaseSettings):
 
 
 def load(**overrides: object) -> ConsoleSettings:
-    """Read the settings; a None in `overrides` means the option was not given on the command line."""
-    given = {name: value for name, value in overrides.items() if value is not None}
-    try:
-        return ConsoleSettings(**given)  # type: ignore[arg-type]  # pydantic checks each by its field
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        name = str(problem["loc"][0]).upper()
-        reason = problem["msg"].removeprefix("Value error, ")
-        raise ContractInvalid(f"VERBWORKER_CONSOLE_{name}: {reason[:1].lower()}{reason[1:]}") from None
+    """Read the settings; the command line wins over the environment."""
+    return read_settings(ConsoleSettings, overrides)
 
 
 def pick(data: Mapping[str, object], paths: tuple[str, ...]) -> dict[str, object]:
@@ -156,10 +136,3 @@ def pick(data: Mapping[str, object], paths: tuple[str, ...]) -> dict[str, object
         else:
             found[path] = value
     return found
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ContractInvalid(f"credentials_file: cannot read {path}: {error}") from None

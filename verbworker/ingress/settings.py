@@ -1,24 +1,21 @@
 """The settings of the ingress: where it listens, its limits, and its credentials."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import LARGEST, Word
-from verbworker.errors import ContractInvalid
-
-_STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+from verbworker.http.settings import STRICT, read_credentials, read_settings, require_unique
 
 
 class ApiKey(BaseModel):
     """An API key of a sender; only its SHA-256 is known here."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     name: Word
     tenant: Word
@@ -28,7 +25,7 @@ class ApiKey(BaseModel):
 class Webhook(BaseModel):
     """A sender that signs its messages; several secrets are valid during rotation."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     name: Word
     tenant: Word
@@ -38,7 +35,7 @@ class Webhook(BaseModel):
 class Oidc(BaseModel):
     """A token issuer: its keys as a file or a URL, and the claim that names the tenant."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     issuer: Word
     audience: Word
@@ -49,7 +46,7 @@ class Oidc(BaseModel):
 class Credentials(BaseModel):
     """All credentials that the ingress accepts."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     api_keys: tuple[ApiKey, ...] = ()
     webhooks: tuple[Webhook, ...] = ()
@@ -81,37 +78,11 @@ class IngressSettings(BaseSettings):
 
     def load_credentials(self) -> Credentials:
         """Return the configured credentials; empty if none are set."""
-        text = self.credentials.get_secret_value() if self.credentials else ""
-        if not text.strip() and self.credentials_file is not None:
-            text = _read(self.credentials_file)
-        if not text.strip():
-            return Credentials()
-        try:
-            found = Credentials.model_validate(json.loads(text))
-        except ValidationError as error:
-            where = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
-            raise ContractInvalid(f"the ingress credentials do not fit at {where or 'their top'}") from None
-        except ValueError:
-            raise ContractInvalid("the ingress credentials are no JSON") from None
-        names = [key.name for key in found.api_keys] + [webhook.name for webhook in found.webhooks]
-        if len(names) != len(set(names)):
-            raise ContractInvalid("two ingress credentials have the same name; each needs its own")
+        found = read_credentials(self, Credentials, "ingress")
+        require_unique([key.name for key in found.api_keys] + [one.name for one in found.webhooks], "ingress")
         return found
 
 
 def load(**overrides: object) -> IngressSettings:
-    """Read the settings; a None in `overrides` means the option was not given on the command line."""
-    given = {name: value for name, value in overrides.items() if value is not None}
-    try:
-        return IngressSettings(**given)  # type: ignore[arg-type]  # pydantic checks each by its field
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        name = str(problem["loc"][0]).upper()
-        raise ContractInvalid(f"VERBWORKER_INGRESS_{name}: {problem['msg'].lower()}") from None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ContractInvalid(f"credentials_file: cannot read {path}: {error}") from None
+    """Read the settings; the command line wins over the environment."""
+    return read_settings(IngressSettings, overrides)
