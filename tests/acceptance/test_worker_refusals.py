@@ -44,7 +44,7 @@ REFUSALS = {
     "a setting nobody knows": ([], {"file": "leaze = 3\n"}, "verbworker.toml has no setting 'leaze'"),
     "a wrong number": (["--http-port", "99999"], {}, "setting http_port"),
     "an unknown engine": (["--engine", "other"], {}, "setting engine"),
-    "a tenant of a cluster without tenants": ([], {"VERBWORKER_TENANT_IDS": "acme"}, "does not let this worker in"),
+    "a tenant of a cluster without tenants": ([], {"VERBWORKER_TENANT_IDS": "acme"}, "the engine refuses this worker"),
 }
 
 

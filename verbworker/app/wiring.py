@@ -23,6 +23,7 @@ from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
 from verbworker.errors import CannotRun, ContractInvalid, VerbworkerError
 from verbworker.job.trace import UNTRACED, Tracer
+from verbworker.stores import durability, migrations
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.stores.jobs.frames import Frames
@@ -134,10 +135,10 @@ async def open_app(settings: Settings, registry: Registry, engine: Engine | None
     ring = selfcheck.required_ring(registry, settings)
     chosen = engine or choose_engine(settings)
     async with AsyncExitStack() as stack:
-        await selfcheck.require_schema(settings.database())
+        await migrations.require(settings.database())
         control = await stack.enter_async_context(control_pool(settings))
         verbs = await stack.enter_async_context(verb_pool(settings, registry))
-        await selfcheck.require_durable(control)
+        await durability.require_durable(control)
         await stack.enter_async_context(chosen)
         await selfcheck.greet(chosen, settings)
         owner = uuid4()

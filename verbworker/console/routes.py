@@ -1,14 +1,14 @@
 """The routes of the console."""
 
 import logging
-from importlib.resources import files
 from typing import Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from verbworker.console.access.authentication import Authentication, Endpoint, Page
 from verbworker.console.access.headers import Safe
@@ -41,17 +41,16 @@ _WRITING: Final[tuple[tuple[str, Page], ...]] = (
     ("/dead-letters/{letter_id:uuid}/discard", trouble_pages.discard),
     ("/incidents/release", trouble_pages.release),
 )
-_STATIC: Final = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
 def application(door: Authentication, login: Login, api: Api) -> Safe:
     """Build the application that a server runs."""
-    routes = [
+    routes: list[BaseRoute] = [
         *(Route(path, door.reading(page), methods=["GET"]) for path, page in _READING),
         *(Route(path, door.writing(page), methods=["POST"]) for path, page in _WRITING),
         Route("/gates/{where:uuid}/decide", api.or_form(door.writing(gate_pages.decide)), methods=["POST"]),
         Route("/api/gates/{where:uuid}/{gate}", api.decide, methods=["POST"]),
-        Route("/static/{name}", static, methods=["GET"]),
+        Mount("/static", StaticFiles(packages=[("verbworker.console", "static")])),
         Route("/live", _live, methods=["GET"]),
         Route("/ready", _ready(door), methods=["GET"]),
     ]
@@ -75,15 +74,6 @@ def application(door: Authentication, login: Login, api: Api) -> Safe:
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, Exception: bug})
     return Safe(app, door.addresses)
-
-
-async def static(request: Request) -> Response:
-    """Serve one of our three files, and no other."""
-    name = request.path_params["name"]
-    if name not in _STATIC:
-        raise HTTPException(404)
-    content = (files("verbworker.console") / "static" / name).read_bytes()
-    return Response(content, media_type=_STATIC[name], headers={"Cache-Control": "no-cache"})
 
 
 async def _live(_request: Request) -> Response:

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, closing
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from verbworker.app import selfcheck
 from verbworker.app.settings import Settings
 from verbworker.background.poll_loop import running
 from verbworker.contract.registry import Registry
@@ -18,7 +17,7 @@ from verbworker.ingress.guard import Guard
 from verbworker.ingress.rate import Rates
 from verbworker.ingress.routes import Routes
 from verbworker.ingress.settings import Credentials, IngressSettings
-from verbworker.stores import migrations
+from verbworker.stores import durability, migrations
 from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
@@ -60,7 +59,7 @@ async def _serve(
     await migrations.require(settings.database())
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(Database(settings.database(), size=settings.control_connections))
-        await selfcheck.require_writable(database)
+        await durability.require_writable(database)
         await stack.enter_async_context(engine)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
         letters = DeadLetters(database)
