@@ -117,7 +117,7 @@ def test_an_answer_to_somebody_elses_login_is_refused(running: Site, known: Issu
     refused = ann.get("/login/back?error=access_denied")
 
     assert [answer.status for answer in (other, bare, refused)] == [403] * 3
-    assert other.sentence == "This answer belongs to another login; begin again."
+    assert other.sentence == "This answer belongs to another login. Log in again."
 
 
 def test_a_code_counts_once(running: Site, known: Issuer) -> None:

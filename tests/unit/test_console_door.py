@@ -97,12 +97,12 @@ async def name_of(_tools: PageTools, visit: PageVisit) -> Response:
         (RequestConflict("ann said yes"), 409, "Ann said yes."),
         (InvocationInvalid("the reason is empty"), 422, "The reason is empty."),
         (HTTPException(413, "the body is larger than 7 bytes"), 413, "The body is larger than 7 bytes."),
-        (StoreUnavailable("gone"), 503, "The database does not answer just now; try again in a moment."),
-        (StoreConflict("both"), 503, "The database does not answer just now; try again in a moment."),
-        (StoreError("syntax error at SECRET"), 500, "The database refused this."),
-        (EngineUnavailable("SECRET"), 503, "The engine does not answer just now; try again in a moment."),
+        (StoreUnavailable("gone"), 503, "The database does not answer. Try again in a moment."),
+        (StoreConflict("both"), 503, "The database does not answer. Try again in a moment."),
+        (StoreError("syntax error at SECRET"), 500, "The database rejected this request."),
+        (EngineUnavailable("SECRET"), 503, "The engine does not answer. Try again in a moment."),
         (CannotRun("set ZEEBE_ADDRESS"), 503, "Set ZEEBE_ADDRESS."),
-        (ValueError("SECRET"), 500, "This page has a bug; the log of the console says where."),
+        (ValueError("SECRET"), 500, "This page failed with an unexpected error. See the console&#39;s log."),
     ],
 )
 async def test_every_error_is_a_page_with_one_sentence(error: Exception, status: int, sentence: str) -> None:

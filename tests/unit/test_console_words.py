@@ -147,10 +147,10 @@ ONE = Logins.model_validate({"api_keys": [KEY]})
 @pytest.mark.parametrize(
     ("settings", "logins", "is_open", "words"),
     [
-        ({}, Logins(), False, "nobody may log in"),
-        ({"host": "0.0.0.0"}, Logins(), False, "nobody may log in"),
-        ({"host": "0.0.0.0"}, Logins(), True, "for this machine alone"),
-        ({"host": "example.test"}, Logins(), True, "for this machine alone"),
+        ({}, Logins(), False, "no logins are configured"),
+        ({"host": "0.0.0.0"}, Logins(), False, "no logins are configured"),
+        ({"host": "0.0.0.0"}, Logins(), True, "only listen on this machine"),
+        ({"host": "example.test"}, Logins(), True, "only listen on this machine"),
         ({"host": "0.0.0.0"}, ONE, False, "VERBWORKER_CONSOLE_PUBLIC_URL"),
         ({"public_url": "console.example.test"}, ONE, False, "VERBWORKER_CONSOLE_PUBLIC_URL"),
         ({"public_url": "https://example.test/console"}, ONE, False, "VERBWORKER_CONSOLE_PUBLIC_URL"),

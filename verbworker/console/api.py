@@ -61,8 +61,8 @@ class Api:
         except Refused as error:
             return _refusal(422, str(error))
         except StoreError as error:
-            _log.warning("a decision was not kept", extra={"reason": str(error)})
-            return _refusal(503, "whether the decision was kept is unknown; ask again", {"Retry-After": "5"})
+            _log.warning("decision not stored", extra={"reason": str(error)})
+            return _refusal(503, "it is unknown whether the decision was stored; send it again", {"Retry-After": "5"})
 
     async def _decide(self, request: Request) -> Response:
         name, tenant = self._who(request)
@@ -79,12 +79,12 @@ class Api:
 
     def _who(self, request: Request) -> tuple[str, str]:
         if not self._door.addresses.may_post(request.headers):
-            raise HTTPException(403, "this was sent by another site, so it was not taken")
+            raise HTTPException(403, "requests from other sites are not accepted")
         if self._door.is_open:
             return getpass.getuser(), self._door.tools.tenant
         holder = holder_of(request.headers.get(API_KEY, ""), self._keys)
         if holder is None:
-            raise HTTPException(401, "no key was shown that holds")
+            raise HTTPException(401, "a valid API key is required")
         return holder
 
 

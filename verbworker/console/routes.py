@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from verbworker.console.access.authentication import Authentication, Endpoint, Page
+from verbworker.console.access.authentication import BUG, Authentication, Endpoint, Page
 from verbworker.console.access.headers import Safe
 from verbworker.console.access.login import Login
 from verbworker.console.api import Api
@@ -65,12 +65,12 @@ def application(door: Authentication, login: Login, api: Api) -> Safe:
 
     async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        words = {404: "There is no such page.", 405: "This page is not asked for like that."}
+        words = {404: "There is no such page.", 405: "This page does not support that method."}
         return door.refusal(error.status_code, words.get(error.status_code, error.detail), door.session(request))
 
     async def bug(_request: Request, error: Exception) -> Response:
-        _log.error("a request met a bug", exc_info=error)
-        return door.refusal(500, "This page has a bug; the log of the console says where.", None)
+        _log.error("request failed with an unexpected error", exc_info=error)
+        return door.refusal(500, BUG, None)
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, Exception: bug})
     return Safe(app, door.addresses)

@@ -46,7 +46,7 @@ async def serve(
     logins = Logins() if is_open else console.logins()
     console.require_safe(logins, is_open=is_open)
     key = console.signing_key()
-    advice = "choose another by --port or VERBWORKER_CONSOLE_PORT"
+    advice = "choose another with --port or VERBWORKER_CONSOLE_PORT"
     with closing(bind(console.host, console.port, advice=advice)) as listener:
         await migrations.require(settings.database())
         # Cancel slow statements: a page can be reloaded, but the pool is shared.

@@ -65,21 +65,21 @@ class ConsoleSettings(BaseSettings):
         env_prefix="VERBWORKER_CONSOLE_", extra="forbid", hide_input_in_errors=True, frozen=True
     )
 
-    host: str = Field(default="127.0.0.1", description="where the console is served")
-    port: int = Field(default=8092, ge=0, le=65535, description="its port; 0 takes a free one")
-    public_url: str | None = Field(default=None, description="the address people type, when it is another")
-    credentials: SecretStr | None = Field(default=None, description="who may log in, as JSON")
-    credentials_file: Path | None = Field(default=None, description="a file that holds the same JSON")
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=8092, ge=0, le=65535, description="port; 0 picks a free one")
+    public_url: str | None = Field(default=None, description="address that people type, if it differs")
+    credentials: SecretStr | None = Field(default=None, description="logins, as JSON")
+    credentials_file: Path | None = Field(default=None, description="file with the same JSON")
     secret: SecretStr | None = Field(
-        default=None, description="what sessions are signed with; else a new one each start"
+        default=None, description="key that signs sessions (default: a new one at each start)"
     )
     session: Seconds = Field(default=timedelta(hours=8), description="how long a login lasts")
-    fields: Fields = Field(default={}, description="payload fields that may be shown, by verb or schema, as JSON")
-    body_limit: int = Field(default=65536, ge=1024, le=1_048_576, description="the largest form, in bytes")
-    streams: int = Field(default=200, ge=1, le=400, description="how many pages may be live at once")
-    drain: Seconds = Field(default=timedelta(seconds=10), description="how long requests under way may take to end")
-    tls_certificate: Path | None = Field(default=None, description="to speak TLS without a proxy")
-    tls_key: Path | None = Field(default=None, description="the certificate's key")
+    fields: Fields = Field(default={}, description="payload fields to show, by verb or schema, as JSON")
+    body_limit: int = Field(default=65536, ge=1024, le=1_048_576, description="largest form, in bytes")
+    streams: int = Field(default=200, ge=1, le=400, description="how many pages may have live updates")
+    drain: Seconds = Field(default=timedelta(seconds=10), description="how long running requests may take at shutdown")
+    tls_certificate: Path | None = Field(default=None, description="TLS certificate, if no proxy adds TLS")
+    tls_key: Path | None = Field(default=None, description="key of the certificate")
 
     def logins(self) -> Logins:
         """Return the configured logins; empty if none are set."""
@@ -103,10 +103,10 @@ class ConsoleSettings(BaseSettings):
     def require_safe(self, logins: Logins, *, is_open: bool) -> None:
         """Raise `ContractInvalid` if strangers could use the console."""
         if is_open and not is_loopback(self.host):
-            raise ContractInvalid("a console without login is for this machine alone: listen on 127.0.0.1")
+            raise ContractInvalid("a console without login may only listen on this machine: use 127.0.0.1")
         if not is_open and not logins:
             raise ContractInvalid(
-                "nobody may log in: set VERBWORKER_CONSOLE_CREDENTIALS_FILE; only verbworker dev goes without a login"
+                "no logins are configured: set VERBWORKER_CONSOLE_CREDENTIALS_FILE (only verbworker dev needs no login)"
             )
         if self.public_url is None:
             if not is_loopback(self.host):

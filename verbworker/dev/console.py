@@ -45,7 +45,7 @@ async def _serve(
         from verbworker.console.server import serve
         from verbworker.console.settings import load
     except ModuleNotFoundError:
-        tell("there is no console; run: pip install 'verbworker[console]'")
+        tell("the console is not installed; run: pip install 'verbworker[console]'")
         return
     try:
         settings = config.load(dsn=dsn, engine=plan.engine, engine_id=plan.engine_id, tenant=plan.tenant)
@@ -56,10 +56,10 @@ async def _serve(
             reader(catalogue),
             stop,
             is_open=True,
-            opened=lambda home: tell(f"in a browser: {home}"),
+            opened=lambda home: tell(f"console: {home}"),
         )
     except (CannotRun, StoreError) as error:
-        tell(f"there is no console: {error}")
+        tell(f"the console cannot run: {error}")
 
 
 def _usual() -> int:

@@ -30,7 +30,7 @@ async def read_body(request: Request, limit: int) -> bytes:
                     break
                 parts.append(part)
     except (TimeoutError, ClientDisconnect) as error:
-        raise HTTPException(408, "the body did not end in time", _CLOSE) from error
+        raise HTTPException(408, "the body did not arrive in time", _CLOSE) from error
     if size > limit:
         await _swallow(stream)
         raise _too_large(limit)

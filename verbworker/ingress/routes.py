@@ -90,9 +90,9 @@ class Routes:
         tenant = sender.tenant_id or self._tenant_of_anybody
         message = await self._ingress.read(body, tenant_id=tenant, sent_by=sender.name)
         if sender.tenant_id is not None and message.tenant_id != sender.tenant_id:
-            raise HTTPException(403, "this credential does not speak for the tenant that the message names")
+            raise HTTPException(403, "this credential is not valid for the tenant of the message")
         receipt = await self._ingress.take(message, sent_by=sender.name)
-        _log.info("message taken", extra={**_who(message, sender), "is_new": receipt.is_new})
+        _log.info("message stored", extra={**_who(message, sender), "is_new": receipt.is_new})
         return JSONResponse({"message_id": message.message_id}, 202)
 
     async def _hand_over(self, request: Request) -> Response:
@@ -104,7 +104,7 @@ class Routes:
             await self._ingress.refuse(body, error, tenant_id=tenant, sent_by=sender.name)
             raise
         answer = await self._counter.hand_over(message, sent_by=sender.name)
-        _log.info("message handed over", extra={**_who(message, sender), "is_delivered": answer.is_delivered})
+        _log.info("message delivered directly", extra={**_who(message, sender), "is_delivered": answer.is_delivered})
         told = {"message_id": message.message_id, "delivered": answer.is_delivered}
         if answer.is_delivered:
             return JSONResponse(told)
@@ -116,17 +116,17 @@ class Routes:
         """Return the sender and the body, or refuse with the first problem found."""
         claim = await self._guard.ask(request.headers)
         if claim is None:
-            raise HTTPException(401, "no credential was shown that holds", _CHALLENGE)
+            raise HTTPException(401, "a valid credential is required", _CHALLENGE)
         if isinstance(claim, Sender):
             self._measure(claim)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" and not kind.endswith("+json"):
-            raise HTTPException(415, "send a message as application/json")
+            raise HTTPException(415, "the content type must be application/json")
         body = await read_body(request, self._limit)
         if isinstance(claim, Signed):
             sender = self._guard.signer(claim, body)
             if sender is None:
-                raise HTTPException(401, "no credential was shown that holds", _CHALLENGE)
+                raise HTTPException(401, "a valid credential is required", _CHALLENGE)
             self._measure(sender)
             return sender, body
         return claim, body
@@ -135,7 +135,7 @@ class Routes:
         seconds = self._rates.wait(sender.name, time.monotonic())
         if seconds > 0:
             raise HTTPException(
-                429, "this sender brings more than it may; come again later", {"Retry-After": str(math.ceil(seconds))}
+                429, "this sender exceeds its rate limit; retry later", {"Retry-After": str(math.ceil(seconds))}
             )
 
     def _translate_errors(
@@ -151,11 +151,11 @@ class Routes:
             except RequestConflict as error:
                 return _refusal(409, str(error))
             except (StoreUnavailable, StoreConflict) as error:
-                _log.warning("a message was not taken", extra={"reason": str(error)})
-                return _refusal(503, "the message was not kept; send it again under the same id", _RETRY_AFTER)
+                _log.warning("message not stored", extra={"reason": str(error)})
+                return _refusal(503, "the message was not stored; send it again with the same id", _RETRY_AFTER)
             except StoreError as error:
-                _log.error("a message was refused by the database", extra={"reason": str(error)})
-                return _refusal(500, "the message was not kept")
+                _log.error("message not stored: the database rejected a statement", extra={"reason": str(error)})
+                return _refusal(500, "the message was not stored")
 
         return endpoint
 
@@ -181,7 +181,7 @@ def _message(body: bytes, limit: int, *, tenant_id: str, given_id: str | None) -
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         fields = {".".join(map(str, one["loc"])): one["msg"].removeprefix("Value error, ") for one in problems}
-        raise MessageInvalid("the message does not fit", fields) from None
+        raise MessageInvalid("the message is invalid", fields) from None
     given = wanted.message_id if wanted.message_id is not None else given_id
     return validate(
         {
@@ -214,5 +214,5 @@ async def _plain_refusal(_request: Request, error: Exception) -> Response:
 
 
 async def _bug(_request: Request, error: Exception) -> Response:
-    _log.error("a request met a bug", exc_info=error)
-    return _refusal(500, "the message was not taken because of a bug here")
+    _log.error("request failed with an unexpected error", exc_info=error)
+    return _refusal(500, "the message was not stored because of an unexpected error")

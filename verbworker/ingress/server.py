@@ -42,7 +42,7 @@ async def serve(
 ) -> None:
     """Accept messages until `stop` is set, then finish the requests under way."""
     guard = make_guard(ingress, is_open=is_open)
-    advice = "choose another by VERBWORKER_INGRESS_PORT"
+    advice = "choose another with --port or VERBWORKER_INGRESS_PORT"
     with closing(bind(ingress.host, ingress.port, advice=advice)) as listener:
         await _serve(settings, ingress, registry, engine, guard, listener, stop)
 
@@ -86,12 +86,12 @@ def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
     credentials = settings.load_credentials()
     if is_open:
         if credentials:
-            raise ContractInvalid("--insecure-no-auth and credentials exclude each other: leave one of them out")
+            raise ContractInvalid("--insecure-no-auth cannot be combined with credentials: remove one of them")
         if not is_loopback(settings.host):
-            raise ContractInvalid("--insecure-no-auth is for this machine alone: listen on 127.0.0.1")
+            raise ContractInvalid("--insecure-no-auth may only listen on this machine: use 127.0.0.1")
     elif not credentials:
         raise ContractInvalid(
-            "nobody may send: set VERBWORKER_INGRESS_CREDENTIALS_FILE, or pass --insecure-no-auth to try it out"
+            "no senders are configured: set VERBWORKER_INGRESS_CREDENTIALS_FILE (or try it out by --insecure-no-auth)"
         )
     tolerance = settings.tolerance.total_seconds()
     return Guard(credentials, tolerance=tolerance, issuer=_issuer(credentials), open_to_all=is_open)

@@ -63,18 +63,18 @@ class IngressSettings(BaseSettings):
         env_prefix="VERBWORKER_INGRESS_", extra="forbid", hide_input_in_errors=True, frozen=True
     )
 
-    host: str = Field(default="127.0.0.1", description="where messages are taken")
-    port: int = Field(default=8091, ge=0, le=65535, description="its port")
-    credentials: SecretStr | None = Field(default=None, description="who may send, as JSON")
-    credentials_file: Path | None = Field(default=None, description="a file that holds the same JSON")
-    body_limit: int = Field(default=LARGEST, ge=1024, le=LARGEST, description="the largest body, in bytes")
-    rate: float = Field(default=50.0, gt=0, description="messages each sender may bring in a second")
-    burst: int = Field(default=100, ge=1, description="and at once, after a pause")
-    tolerance: Seconds = Field(default=timedelta(minutes=5), description="how old a signature may be")
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=8091, ge=0, le=65535, description="port")
+    credentials: SecretStr | None = Field(default=None, description="credentials of the senders, as JSON")
+    credentials_file: Path | None = Field(default=None, description="file with the same JSON")
+    body_limit: int = Field(default=LARGEST, ge=1024, le=LARGEST, description="largest body, in bytes")
+    rate: float = Field(default=50.0, gt=0, description="messages per second and sender")
+    burst: int = Field(default=100, ge=1, description="messages that a sender may send in one burst")
+    tolerance: Seconds = Field(default=timedelta(minutes=5), description="greatest age of a signature")
     message_ttl: Seconds = Field(default=timedelta(hours=1), description="how long a message waits for its case")
-    drain: Seconds = Field(default=timedelta(seconds=20), description="how long requests under way may take to end")
-    tls_certificate: Path | None = Field(default=None, description="to speak TLS without a proxy")
-    tls_key: Path | None = Field(default=None, description="the certificate's key")
+    drain: Seconds = Field(default=timedelta(seconds=20), description="how long running requests may take at shutdown")
+    tls_certificate: Path | None = Field(default=None, description="TLS certificate, if no proxy adds TLS")
+    tls_key: Path | None = Field(default=None, description="key of the certificate")
 
     def load_credentials(self) -> Credentials:
         """Return the configured credentials; empty if none are set."""

@@ -51,7 +51,7 @@ def secret_of(text: str) -> bytes:
     secret = _bytes(text.removeprefix(_PREFIX))
     if secret is None or len(secret) < _SHORTEST_SECRET:
         raise ContractInvalid(
-            f"a webhook secret is {_PREFIX} and Base64 of at least {_SHORTEST_SECRET} random bytes; one of yours is not"
+            f"a webhook secret is invalid: write {_PREFIX} and the Base64 of at least {_SHORTEST_SECRET} random bytes"
         )
     return secret
 

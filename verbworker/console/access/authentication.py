@@ -36,6 +36,8 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 FORM: Final = "application/x-www-form-urlencoded"
 TOKEN: Final = "csrf"
 _MOST_FIELDS = 40
+OLD_FORM: Final = "This form has expired. Go back, reload the page and send it again."
+BUG: Final = "This page failed with an unexpected error. See the console's log."
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +73,9 @@ class Authentication:
             except HTTPException as error:
                 return self.refusal(error.status_code, error.detail, session)
             if session is None:
-                return self.refusal(401, "You are not logged in any more; log in and send the form again.", None)
+                return self.refusal(401, "You are logged out. Log in and send the form again.", None)
             if not fits(session, form.get(TOKEN)):
-                return self.refusal(403, "This form is too old: go back, load the page again and repeat it.", session)
+                return self.refusal(403, OLD_FORM, session)
             return await self._serve(page, PageVisit(request, session, form))
 
         return endpoint
@@ -81,10 +83,10 @@ class Authentication:
     async def form(self, request: Request) -> dict[str, str]:
         """Return the fields of a form that came from one of our own pages."""
         if not self.addresses.may_post(request.headers):
-            raise HTTPException(403, "This form was sent by another site, so it was not taken.")
+            raise HTTPException(403, "This form was sent from another site and is not accepted.")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != FORM:
-            raise HTTPException(415, "This is not a form of this console.")
+            raise HTTPException(415, "Only forms of this console are accepted.")
         body = await read_body(request, self.tools.settings.body_limit)
         try:
             return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
@@ -149,23 +151,23 @@ class Authentication:
         except Refused as error:
             return self.refusal(422, str(error), session)
         except (StoreUnavailable, StoreConflict) as error:
-            _log.warning("a page was not made", extra={"reason": str(error)})
-            return self.refusal(503, "The database does not answer just now; try again in a moment.", session)
+            _log.warning("page not rendered: no database", extra={"reason": str(error)})
+            return self.refusal(503, "The database does not answer. Try again in a moment.", session)
         except CannotRun as error:
             return self.refusal(503, str(error), session)
         except EngineError as error:
-            _log.warning("the engine was not asked", extra={"reason": str(error)})
-            return self.refusal(503, "The engine does not answer just now; try again in a moment.", session)
+            _log.warning("page not rendered: no engine", extra={"reason": str(error)})
+            return self.refusal(503, "The engine does not answer. Try again in a moment.", session)
         except StoreError as error:
-            _log.error("the database refused a page", extra={"reason": str(error)})
-            return self.refusal(500, "The database refused this.", session)
+            _log.error("page not rendered: the database rejected a statement", extra={"reason": str(error)})
+            return self.refusal(500, "The database rejected this request.", session)
         except Exception:
-            _log.exception("a page met a bug")
-            return self.refusal(500, "This page has a bug; the log of the console says where.", session)
+            _log.exception("page failed with an unexpected error")
+            return self.refusal(500, BUG, session)
 
     def _to_login(self, request: Request) -> Response:
         if request.headers.get("accept", "").startswith("text/event-stream"):
-            return self.refusal(401, "You are not logged in any more.", None)
+            return self.refusal(401, "You are logged out.", None)
         here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/login?next={quote(here, safe='')}", 303)
 
@@ -178,4 +180,4 @@ def _me() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        return "somebody on this machine"
+        return "local user"

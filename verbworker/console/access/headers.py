@@ -108,7 +108,7 @@ class Safe:
             return
         host = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
         if not self._addresses.has_host(host) and scope["path"] not in ("/live", "/ready"):
-            refusal = PlainTextResponse("This console does not answer to that name.", 421)
+            refusal = PlainTextResponse("This host name is not configured for the console.", 421)
             await refusal(scope, receive, sending)
             return
         await self._app(scope, receive, sending)

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from verbworker.console.access.authentication import Authentication
+from verbworker.console.access.authentication import OLD_FORM, Authentication
 from verbworker.console.access.oidc import Attempt, OidcClient
 from verbworker.console.access.session import LoginSession, fits
 from verbworker.console.pages.page_tools import see_other
@@ -45,7 +45,7 @@ class Login:
         door = self._door
         who = request.client.host if request.client else ""
         if (seconds := self._rates.wait(who, time.monotonic())) > 0:
-            refusal = door.refusal(429, "Too many logins from there; try again in a moment.", None)
+            refusal = door.refusal(429, "Too many login attempts. Try again in a moment.", None)
             refusal.headers["Retry-After"] = str(math.ceil(seconds))
             return refusal
         try:
@@ -54,15 +54,15 @@ class Login:
             return door.refusal(error.status_code, error.detail, None)
         key = holder_of(form.get("key", ""), self._keys)
         if key is None:
-            _log.warning("a login was refused", extra={"client": who})
-            return self._page(_next(form.get("next", "")), "Nobody has that key.", status=401)
+            _log.warning("login refused: unknown key", extra={"client": who})
+            return self._page(_next(form.get("next", "")), "This key is not valid.", status=401)
         return self._logged_in(key.name, key.tenant, _next(form.get("next", "")))
 
     async def to_issuer(self, request: Request) -> Response:
         """Redirect the browser to the issuer, with an attempt that only this browser can finish."""
         door = self._door
         if self._client is None:
-            return door.refusal(404, "There is no login service.", None)
+            return door.refusal(404, "No login service is configured.", None)
         attempt = Attempt.new()
         try:
             response = RedirectResponse(await self._client.address(attempt), 303)
@@ -83,12 +83,12 @@ class Login:
         door, asked = self._door, request.query_params
         kept = door.signer.read("login", request.cookies.get(self._attempt_cookie))
         if self._client is None or kept is None or kept["e"] <= door.now():
-            return door.refusal(403, "This login took too long, or began elsewhere; begin again.", None)
+            return door.refusal(403, "This login has expired or was started in another browser. Log in again.", None)
         attempt = Attempt(kept["s"], kept["n"], kept["v"])
         if not attempt.fits(asked.get("state", "")):
-            return door.refusal(403, "This answer belongs to another login; begin again.", None)
+            return door.refusal(403, "This answer belongs to another login. Log in again.", None)
         if "code" not in asked:
-            return door.refusal(403, "The login service let nobody in.", None)
+            return door.refusal(403, "The login service rejected the login.", None)
         try:
             found = await self._client.identify(attempt, asked["code"])
         except IssuerError as error:
@@ -106,7 +106,7 @@ class Login:
         except HTTPException as error:
             return door.refusal(error.status_code, error.detail, session)
         if session is not None and not fits(session, form.get("csrf")):
-            return door.refusal(403, "This form is too old: go back, load the page again and repeat it.", session)
+            return door.refusal(403, OLD_FORM, session)
         response = see_other("/login")
         door.drop(response, door.cookie)
         return response
@@ -119,7 +119,7 @@ class Login:
         return response
 
     def _fail(self, error: IssuerError, status: int) -> Response:
-        _log.warning("a login failed", extra={"reason": str(error)})
+        _log.warning("login failed", extra={"reason": str(error)})
         return self._door.refusal(status, str(error), None)
 
     def _page(self, to: str, trouble: str = "", status: int = 200) -> Response:

@@ -1,4 +1,4 @@
-"""Gates in the browser: what waits for a person, and the forms to claim, release or decide."""
+"""Tasks in the browser: the open gates, and the forms to claim, release or decide one."""
 
 from uuid import UUID
 
@@ -31,7 +31,7 @@ async def release(tools: PageTools, visit: PageVisit) -> Response:
     session = visit.session
     await Gates(tools.database).release(_token(visit), session.name, session.tenant)
     tools.hub.tell(GATES)
-    return see_other("/gates?done=given-back")
+    return see_other("/gates?done=released")
 
 
 async def decide(tools: PageTools, visit: PageVisit) -> Response:

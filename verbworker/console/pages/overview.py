@@ -28,13 +28,13 @@ async def events(tools: PageTools, visit: PageVisit) -> Response:
     """Stream an event to one page whenever what it shows has changed."""
     topic = visit.query_value("topic")
     if tools.hub.is_full:
-        raise HTTPException(503, "too many pages are live; this one stays as it is")
+        raise HTTPException(503, "too many pages are open for live updates; reload this one to update it")
     if topic in _TOPICS:
         return Stream(tools.hub, topic)
     try:
         entry_id = UUID(topic)
     except ValueError:
-        raise HTTPException(404, "there is nothing to hear of that") from None
+        raise HTTPException(404, "there is no such topic") from None
     if await Runbook(tools.database).entry(entry_id, tenant_id=visit.session.tenant) is None:
-        raise HTTPException(404, "there is nothing to hear of that")
+        raise HTTPException(404, "there is no such topic")
     return Stream(tools.hub, entry_id)
