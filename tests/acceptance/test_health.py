@@ -93,6 +93,15 @@ async def test_every_metric_is_served(health: Address) -> None:
     assert missing == []
 
 
+async def test_an_answer_has_its_date(health: Address) -> None:
+    reader, writer = await asyncio.open_connection(*health)
+    writer.write(get("/live"))
+    head = await reader.readuntil(b"\r\n\r\n")
+    writer.close()
+
+    assert head.lower().count(b"\ndate: ") == 1
+
+
 async def test_head_has_no_body(health: Address) -> None:
     assert await send(health, get("/live", "HEAD")) == ("HTTP/1.1 200 OK", b"")
 

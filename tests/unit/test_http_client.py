@@ -12,7 +12,7 @@ import pytest
 from tests.support.http_server import served, unserved
 from tests.support.ports import LOOPBACK
 from verbworker.errors import ContractInvalid
-from verbworker.http.client import HttpClient
+from verbworker.http.http_client import HttpClient
 from verbworker.http.oidc import Issuer, IssuerError
 
 CLIENT = HttpClient(timeout_s=5.0, largest_answer=1000)
@@ -149,4 +149,4 @@ def test_one_module_speaks_http_to_others() -> None:
     by_hand = re.compile(r"^\s*(?:import|from) (?:urllib\.request|urllib\.error|http\.client|httpx|requests)\b", re.M)
     found = [str(file.relative_to(root)) for file in root.rglob("*.py") if by_hand.search(file.read_text())]
 
-    assert found == ["http/client.py"]
+    assert found == ["http/http_client.py"]

@@ -83,7 +83,7 @@ class ConsoleSettings(BaseSettings):
 
     def logins(self) -> Logins:
         """Return the configured logins; empty if none are set."""
-        found = read_credentials(self, Logins, "console")
+        found = read_credentials(Logins, self.credentials, self.credentials_file, "console")
         require_unique([key.name for key in found.api_keys], "console")
         return found
 

@@ -11,7 +11,7 @@ from urllib.parse import quote_plus, urlsplit
 
 from verbworker.errors import CannotRun
 from verbworker.http.address import require_safe
-from verbworker.http.client import HttpClient, Reply
+from verbworker.http.http_client import HttpClient, Reply
 
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Asymmetric only: with a shared secret, every service that checks tokens could also make them."""

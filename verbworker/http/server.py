@@ -3,10 +3,11 @@
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ _log = logging.getLogger(__name__)
 
 # How long a connection may stay without a request: it counts against the limit all the same.
 _LONGEST_IDLE_S: Final = 15.0
+# Requests that were sent before the stop are read within it; uvicorn closes a connection without one.
+_LAST_ARRIVALS_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +34,6 @@ class ServerOptions:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     longest_idle_s: float = _LONGEST_IDLE_S
-
-
-class _Server(uvicorn.Server):
-    """Uvicorn without signal handlers: the command handles signals."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Install no signal handlers."""
-        yield
 
 
 @asynccontextmanager
@@ -65,20 +59,16 @@ async def open_server(app: Any, listener: socket.socket, options: ServerOptions)
         config.load()
     except OSError as error:
         raise CannotRun(f"cannot use the TLS certificate {options.tls_certificate}: {error}") from error
-    server = _Server(config)
-    failure: Exception | None = None
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(server.serve(sockets=[listener]))
-        _log.info("listening", extra={"address": "{}:{}".format(*listener.getsockname()[:2])})
-        try:
-            yield
-        except Exception as error:
-            # Raised below: inside the group it would be wrapped in an exception group.
-            failure = error
-        finally:
-            server.should_exit = True
-    if failure is not None:
-        raise failure
+    # Started by its parts: `serve` would handle signals, which the command does, and wake ten times a second.
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup(sockets=[listener])
+    _log.info("listening", extra={"address": "{}:{}".format(*listener.getsockname()[:2])})
+    try:
+        yield
+    finally:
+        await asyncio.sleep(_LAST_ARRIVALS_S)
+        await server.shutdown(sockets=[listener])
 
 
 def bind(host: str, port: int, *, advice: str) -> socket.socket:
@@ -103,6 +93,7 @@ def _protocol(longest_idle_s: float) -> type[H11Protocol]:
 
         def handle_events(self) -> None:
             """Handle what has arrived; called after each answer as well."""
+            self.server_state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
             super().handle_events()
             self._expect_head()
 

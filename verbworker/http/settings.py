@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 from pydantic_settings import BaseSettings
@@ -11,15 +11,6 @@ from pydantic_settings import BaseSettings
 from verbworker.errors import ContractInvalid
 
 STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
-class HasCredentials(Protocol):
-    """Settings that hold credentials or name a file with them."""
-
-    @property
-    def credentials(self) -> SecretStr | None: ...
-    @property
-    def credentials_file(self) -> Path | None: ...
 
 
 Found = TypeVar("Found", bound=BaseSettings)
@@ -37,11 +28,11 @@ def read_settings(kind: type[Found], overrides: dict[str, object]) -> Found:
         raise ContractInvalid(f"{name}: {reason[:1].lower()}{reason[1:]}") from None
 
 
-def read_credentials(settings: HasCredentials, kind: type[Known], whose: str) -> Known:
+def read_credentials(kind: type[Known], given: SecretStr | None, file: Path | None, whose: str) -> Known:
     """Return the configured credentials; empty if none are set. Never quotes what it read."""
-    text = settings.credentials.get_secret_value() if settings.credentials else ""
-    if not text.strip() and settings.credentials_file is not None:
-        text = _read(settings.credentials_file)
+    text = given.get_secret_value() if given else ""
+    if not text.strip() and file is not None:
+        text = _read(file)
     try:
         return kind.model_validate(json.loads(text)) if text.strip() else kind()
     except ValidationError as error:

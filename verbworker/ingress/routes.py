@@ -4,6 +4,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import uuid4
 
@@ -48,28 +49,18 @@ class _Handover(BaseModel):
     message_id: Annotated[Word | None, Field(alias="messageId")] = None
 
 
+@dataclass(slots=True)
 class Routes:
     """The routes of one ingress. A request is authenticated first, rate-limited second and read third."""
 
-    def __init__(
-        self,
-        guard: Guard,
-        rates: Rates,
-        ingress: Ingress,
-        counter: MessageCounter,
-        database: Database,
-        *,
-        limit: int,
-        tenant_of_anybody: str,
-    ) -> None:
-        self._guard = guard
-        self._rates = rates
-        self._ingress = ingress
-        self._counter = counter
-        self._database = database
-        self._limit = limit
-        self._tenant_of_anybody = tenant_of_anybody
-        self.is_stopping = False
+    guard: Guard
+    rates: Rates
+    ingress: Ingress
+    counter: MessageCounter
+    database: Database
+    limit: int
+    tenant_of_anybody: str
+    is_stopping: bool = False
 
     def app(self) -> Starlette:
         """Build the application that a server runs."""
@@ -87,23 +78,23 @@ class Routes:
 
     async def _take(self, request: Request) -> Response:
         sender, body = await self._admit(request)
-        tenant = sender.tenant_id or self._tenant_of_anybody
-        message = await self._ingress.read(body, tenant_id=tenant, sent_by=sender.name)
+        tenant = sender.tenant_id or self.tenant_of_anybody
+        message = await self.ingress.read(body, tenant_id=tenant, sent_by=sender.name)
         if sender.tenant_id is not None and message.tenant_id != sender.tenant_id:
             raise HTTPException(403, "this credential is not valid for the tenant of the message")
-        receipt = await self._ingress.take(message, sent_by=sender.name)
+        receipt = await self.ingress.take(message, sent_by=sender.name)
         _log.info("message stored", extra={**_who(message, sender), "is_new": receipt.is_new})
         return JSONResponse({"message_id": message.message_id}, 202)
 
     async def _hand_over(self, request: Request) -> Response:
         sender, body = await self._admit(request)
-        tenant = sender.tenant_id or self._tenant_of_anybody
+        tenant = sender.tenant_id or self.tenant_of_anybody
         try:
-            message = _message(body, self._limit, tenant_id=tenant, given_id=request.headers.get("webhook-id"))
+            message = _message(body, self.limit, tenant_id=tenant, given_id=request.headers.get("webhook-id"))
         except MessageInvalid as error:
-            await self._ingress.refuse(body, error, tenant_id=tenant, sent_by=sender.name)
+            await self.ingress.refuse(body, error, tenant_id=tenant, sent_by=sender.name)
             raise
-        answer = await self._counter.hand_over(message, sent_by=sender.name)
+        answer = await self.counter.hand_over(message, sent_by=sender.name)
         _log.info("message delivered directly", extra={**_who(message, sender), "is_delivered": answer.is_delivered})
         told = {"message_id": message.message_id, "delivered": answer.is_delivered}
         if answer.is_delivered:
@@ -114,7 +105,7 @@ class Routes:
 
     async def _admit(self, request: Request) -> tuple[Sender, bytes]:
         """Return the sender and the body, or refuse with the first problem found."""
-        claim = await self._guard.ask(request.headers)
+        claim = await self.guard.ask(request.headers)
         if claim is None:
             raise HTTPException(401, "a valid credential is required", _CHALLENGE)
         if isinstance(claim, Sender):
@@ -122,9 +113,9 @@ class Routes:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" and not kind.endswith("+json"):
             raise HTTPException(415, "the content type must be application/json")
-        body = await read_body(request, self._limit)
+        body = await read_body(request, self.limit)
         if isinstance(claim, Signed):
-            sender = self._guard.signer(claim, body)
+            sender = self.guard.signer(claim, body)
             if sender is None:
                 raise HTTPException(401, "a valid credential is required", _CHALLENGE)
             self._measure(sender)
@@ -132,7 +123,7 @@ class Routes:
         return claim, body
 
     def _measure(self, sender: Sender) -> None:
-        seconds = self._rates.wait(sender.name, time.monotonic())
+        seconds = self.rates.wait(sender.name, time.monotonic())
         if seconds > 0:
             raise HTTPException(
                 429, "this sender exceeds its rate limit; retry later", {"Retry-After": str(math.ceil(seconds))}
@@ -163,7 +154,7 @@ class Routes:
         if self.is_stopping:
             return _refusal(503, "the ingress is stopping")
         try:
-            await self._database.ping()
+            await self.database.ping()
         except StoreError:
             return _refusal(503, "the database does not answer")
         return JSONResponse({"ok": True})

@@ -1,7 +1,6 @@
 """The ingress server: builds the application, listens, and shuts down without losing an answer."""
 
 import asyncio
-import socket
 from contextlib import AsyncExitStack, closing
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -43,21 +42,9 @@ async def serve(
     """Accept messages until `stop` is set, then finish the requests under way."""
     guard = make_guard(ingress, is_open=is_open)
     advice = "choose another with --port or VERBWORKER_INGRESS_PORT"
-    with closing(bind(ingress.host, ingress.port, advice=advice)) as listener:
-        await _serve(settings, ingress, registry, engine, guard, listener, stop)
-
-
-async def _serve(
-    settings: Settings,
-    ingress: IngressSettings,
-    registry: Registry,
-    engine: Engine,
-    guard: Guard,
-    listener: socket.socket,
-    stop: asyncio.Event,
-) -> None:
-    await migrations.require(settings.database())
     async with AsyncExitStack() as stack:
+        listener = stack.enter_context(closing(bind(ingress.host, ingress.port, advice=advice)))
+        await migrations.require(settings.database())
         database = await stack.enter_async_context(Database(settings.database(), size=settings.control_connections))
         await durability.require_writable(database)
         await stack.enter_async_context(engine)
@@ -74,11 +61,10 @@ async def _serve(
             limit=ingress.body_limit,
             tenant_of_anybody=settings.tenant,
         )
-        async with running([messenger.service], stop):
-            options = ServerOptions(_MOST_CONNECTIONS, ingress.drain, ingress.tls_certificate, ingress.tls_key)
-            async with open_server(routes.app(), listener, options):
-                await stop.wait()
-                routes.leave()
+        options = ServerOptions(_MOST_CONNECTIONS, ingress.drain, ingress.tls_certificate, ingress.tls_key)
+        async with running([messenger.service], stop), open_server(routes.app(), listener, options):
+            await stop.wait()
+            routes.leave()
 
 
 def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:

@@ -78,7 +78,7 @@ class IngressSettings(BaseSettings):
 
     def load_credentials(self) -> Credentials:
         """Return the configured credentials; empty if none are set."""
-        found = read_credentials(self, Credentials, "ingress")
+        found = read_credentials(Credentials, self.credentials, self.credentials_file, "ingress")
         require_unique([key.name for key in found.api_keys] + [one.name for one in found.webhooks], "ingress")
         return found
 

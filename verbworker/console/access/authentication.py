@@ -25,6 +25,7 @@ from verbworker.errors import (
     StoreConflict,
     StoreError,
     StoreUnavailable,
+    VerbworkerError,
 )
 from verbworker.http.body import read_body
 
@@ -38,6 +39,20 @@ TOKEN: Final = "csrf"
 _MOST_FIELDS = 40
 OLD_FORM: Final = "This form has expired. Go back, reload the page and send it again."
 BUG: Final = "This page failed with an unexpected error. See the console's log."
+
+_NO_DATABASE = "The database does not answer. Try again in a moment."
+# The first that fits; without words of ours, the error's own are shown.
+_ERRORS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
+    (NotFound, 404, ""),
+    (RequestConflict, 409, ""),
+    (Refused, 422, ""),
+    (CannotRun, 503, ""),
+    (StoreUnavailable, 503, _NO_DATABASE),
+    (StoreConflict, 503, _NO_DATABASE),
+    (EngineError, 503, "The engine does not answer. Try again in a moment."),
+    (StoreError, 500, "The database rejected this request."),
+    (VerbworkerError, 500, BUG),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,23 +159,11 @@ class Authentication:
             return await page(self.tools, visit)
         except HTTPException as error:
             return self.refusal(error.status_code, error.detail, session)
-        except NotFound as error:
-            return self.refusal(404, str(error), session)
-        except RequestConflict as error:
-            return self.refusal(409, str(error), session)
-        except Refused as error:
-            return self.refusal(422, str(error), session)
-        except (StoreUnavailable, StoreConflict) as error:
-            _log.warning("page not rendered: no database", extra={"reason": str(error)})
-            return self.refusal(503, "The database does not answer. Try again in a moment.", session)
-        except CannotRun as error:
-            return self.refusal(503, str(error), session)
-        except EngineError as error:
-            _log.warning("page not rendered: no engine", extra={"reason": str(error)})
-            return self.refusal(503, "The engine does not answer. Try again in a moment.", session)
-        except StoreError as error:
-            _log.error("page not rendered: the database rejected a statement", extra={"reason": str(error)})
-            return self.refusal(500, "The database rejected this request.", session)
+        except VerbworkerError as error:
+            status, sentence = next((code, words) for kind, code, words in _ERRORS if isinstance(error, kind))
+            if sentence:
+                _log.warning("page not rendered", extra={"error": type(error).__name__, "reason": str(error)})
+            return self.refusal(status, sentence or str(error), session)
         except Exception:
             _log.exception("page failed with an unexpected error")
             return self.refusal(500, BUG, session)

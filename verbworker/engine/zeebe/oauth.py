@@ -6,7 +6,7 @@ from typing import Final
 
 from verbworker.engine.zeebe.connection import OAuth
 from verbworker.errors import AccessDenied, EngineUnavailable
-from verbworker.http.client import HttpClient, Reply
+from verbworker.http.http_client import HttpClient, Reply
 
 _LARGEST_ANSWER: Final = 64 * 1024
 _LIFETIME_UNSAID_S: Final = 300.0
@@ -40,12 +40,10 @@ def _form(oauth: OAuth) -> dict[str, str]:
         "grant_type": "client_credentials",
         "client_id": oauth.client_id,
         "client_secret": oauth.client_secret,
+        "audience": oauth.audience,
+        "scope": oauth.scope,
     }
-    if oauth.audience:
-        form["audience"] = oauth.audience
-    if oauth.scope:
-        form["scope"] = oauth.scope
-    return form
+    return {name: value for name, value in form.items() if value}
 
 
 def _token(answer: dict[str, object]) -> AccessToken:

@@ -9,7 +9,7 @@ import orjson
 from verbworker.engine.zeebe.auth import Access, Header
 from verbworker.engine.zeebe.connection import GatewayAddress, Tls
 from verbworker.errors import AccessDenied, Backpressure, CommandInvalid, EngineError, EngineUnavailable
-from verbworker.http.client import HttpClient, Reply
+from verbworker.http.http_client import HttpClient, Reply
 
 _LARGEST_ANSWER: Final = 1024 * 1024
 _LONGEST_REASON: Final = 2_000
