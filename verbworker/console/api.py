@@ -2,7 +2,6 @@
 
 import getpass
 import logging
-from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from verbworker.console.access.authentication import Authentication, Endpoint
 from verbworker.console.settings import Logins
 from verbworker.errors import NotFound, PermanentContract, Refused, RequestConflict, StoreError
+from verbworker.http.answers import content_type, json_error
 from verbworker.http.body import read_body
 from verbworker.http.keys import holder_of
 from verbworker.ingress.guard import API_KEY
@@ -43,8 +43,7 @@ class Api:
         """Return an endpoint that accepts one of our forms, or the same as JSON."""
 
         async def endpoint(request: Request) -> Response:
-            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            return await (self.decide(request) if kind == "application/json" else form(request))
+            return await (self.decide(request) if content_type(request) == "application/json" else form(request))
 
         return endpoint
 
@@ -53,16 +52,16 @@ class Api:
         try:
             return await self._decide(request)
         except HTTPException as error:
-            return _refusal(error.status_code, error.detail, error.headers)
+            return json_error(error.status_code, error.detail, error.headers)
         except NotFound as error:
-            return _refusal(404, str(error))
+            return json_error(404, str(error))
         except RequestConflict as error:
-            return _refusal(409, str(error))
+            return json_error(409, str(error))
         except Refused as error:
-            return _refusal(422, str(error))
+            return json_error(422, str(error))
         except StoreError as error:
             _log.warning("decision not stored", extra={"reason": str(error)})
-            return _refusal(503, "it is unknown whether the decision was stored; send it again", {"Retry-After": "5"})
+            return json_error(503, "it is unknown whether the decision was stored; send it again", {"Retry-After": "5"})
 
     async def _decide(self, request: Request) -> Response:
         name, tenant = self._who(request)
@@ -106,7 +105,3 @@ def _decision_to_json(decided: HumanGate) -> dict[str, object]:
         "by": made.by,
         "at": made.at.isoformat(),
     }
-
-
-def _refusal(status: int, words: str, headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse({"error": words}, status, dict(headers or {}))

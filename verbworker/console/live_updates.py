@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from uuid import UUID
 
 from starlette.responses import StreamingResponse
@@ -160,10 +160,8 @@ class LiveUpdates:
         return dict(seen)
 
 
-async def _came(event: asyncio.Event, patience: float) -> bool:
-    try:
-        async with asyncio.timeout(patience):
+async def _came(event: asyncio.Event, longest: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(longest):
             await event.wait()
-    except TimeoutError:
-        return False
-    return True
+    return event.is_set()

@@ -6,11 +6,11 @@ from typing import Final
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from verbworker.console.access.authentication import BUG, Authentication, Endpoint, Page
+from verbworker.console.access.authentication import BUG, Authentication, Page
 from verbworker.console.access.headers import Safe
 from verbworker.console.access.login import Login
 from verbworker.console.api import Api
@@ -18,7 +18,7 @@ from verbworker.console.pages import gates as gate_pages
 from verbworker.console.pages import incidents as trouble_pages
 from verbworker.console.pages import overview as plain_pages
 from verbworker.console.pages import runbook as runbook_pages
-from verbworker.errors import StoreError
+from verbworker.http.answers import probe_routes
 
 _log = logging.getLogger(__name__)
 
@@ -51,8 +51,7 @@ def application(door: Authentication, login: Login, api: Api) -> Safe:
         Route("/gates/{where:uuid}/decide", api.or_form(door.writing(gate_pages.decide)), methods=["POST"]),
         Route("/api/gates/{where:uuid}/{gate}", api.decide, methods=["POST"]),
         Mount("/static", StaticFiles(packages=[("verbworker.console", "static")])),
-        Route("/live", _live, methods=["GET"]),
-        Route("/ready", _ready(door), methods=["GET"]),
+        *probe_routes(door.tools.database.ping),
     ]
     if not door.is_open:
         routes += [
@@ -74,18 +73,3 @@ def application(door: Authentication, login: Login, api: Api) -> Safe:
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, Exception: bug})
     return Safe(app, door.addresses)
-
-
-async def _live(_request: Request) -> Response:
-    return JSONResponse({"ok": True})
-
-
-def _ready(door: Authentication) -> Endpoint:
-    async def ready(_request: Request) -> Response:
-        try:
-            await door.tools.database.ping()
-        except StoreError:
-            return JSONResponse({"error": "the database does not answer"}, 503)
-        return JSONResponse({"ok": True})
-
-    return ready

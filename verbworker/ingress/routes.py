@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import uuid4
@@ -24,6 +24,7 @@ from verbworker.errors import (
     StoreError,
     StoreUnavailable,
 )
+from verbworker.http.answers import content_type, json_error, probe_routes
 from verbworker.http.body import read_body
 from verbworker.ingress.guard import Guard, Sender
 from verbworker.ingress.rate import Rates
@@ -67,10 +68,9 @@ class Routes:
         routes = [
             Route("/messages", self._translate_errors(self._take), methods=["POST"]),
             Route("/api/workflow/message", self._translate_errors(self._hand_over), methods=["POST"]),
-            Route("/live", _live, methods=["GET"]),
-            Route("/ready", self._ready, methods=["GET"]),
+            *probe_routes(self.database.ping, lambda: self.is_stopping),
         ]
-        return Starlette(routes=routes, exception_handlers={HTTPException: _plain_refusal, Exception: _bug})
+        return Starlette(routes=routes, exception_handlers={HTTPException: _plain_error, Exception: _bug})
 
     def leave(self) -> None:
         """Report from now on that the ingress is stopping."""
@@ -110,7 +110,7 @@ class Routes:
             raise HTTPException(401, "a valid credential is required", _CHALLENGE)
         if isinstance(claim, Sender):
             self._measure(claim)
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = content_type(request)
         if kind != "application/json" and not kind.endswith("+json"):
             raise HTTPException(415, "the content type must be application/json")
         body = await read_body(request, self.limit)
@@ -138,30 +138,17 @@ class Routes:
             try:
                 return await answer(request)
             except MessageInvalid as error:
-                return _refusal(422, str(error), fields=error.fields)
+                return json_error(422, str(error), **({"fields": dict(error.fields)} if error.fields else {}))
             except RequestConflict as error:
-                return _refusal(409, str(error))
+                return json_error(409, str(error))
             except (StoreUnavailable, StoreConflict) as error:
                 _log.warning("message not stored", extra={"reason": str(error)})
-                return _refusal(503, "the message was not stored; send it again with the same id", _RETRY_AFTER)
+                return json_error(503, "the message was not stored; send it again with the same id", _RETRY_AFTER)
             except StoreError as error:
                 _log.error("message not stored: the database rejected a statement", extra={"reason": str(error)})
-                return _refusal(500, "the message was not stored")
+                return json_error(500, "the message was not stored")
 
         return endpoint
-
-    async def _ready(self, _request: Request) -> Response:
-        if self.is_stopping:
-            return _refusal(503, "the ingress is stopping")
-        try:
-            await self.database.ping()
-        except StoreError:
-            return _refusal(503, "the database does not answer")
-        return JSONResponse({"ok": True})
-
-
-async def _live(_request: Request) -> Response:
-    return JSONResponse({"ok": True})
 
 
 def _message(body: bytes, limit: int, *, tenant_id: str, given_id: str | None) -> Message:
@@ -190,20 +177,11 @@ def _who(message: Message, sender: Sender) -> dict[str, object]:
     return {**named, "sender": sender.name, "traceparent": message.traceparent}
 
 
-def _refusal(
-    status: int, words: str, headers: Mapping[str, str] | None = None, fields: Mapping[str, str] | None = None
-) -> Response:
-    told: dict[str, object] = {"error": words}
-    if fields:
-        told["fields"] = dict(fields)
-    return JSONResponse(told, status, dict(headers or {}))
-
-
-async def _plain_refusal(_request: Request, error: Exception) -> Response:
+async def _plain_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _refusal(error.status_code, error.detail, error.headers)
+    return json_error(error.status_code, error.detail, error.headers)
 
 
 async def _bug(_request: Request, error: Exception) -> Response:
     _log.error("request failed with an unexpected error", exc_info=error)
-    return _refusal(500, "the message was not stored because of an unexpected error")
+    return json_error(500, "the message was not stored because of an unexpected error")

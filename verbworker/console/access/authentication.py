@@ -27,6 +27,7 @@ from verbworker.errors import (
     StoreUnavailable,
     VerbworkerError,
 )
+from verbworker.http.answers import content_type
 from verbworker.http.body import read_body
 
 _log = logging.getLogger(__name__)
@@ -99,8 +100,7 @@ class Authentication:
         """Return the fields of a form that came from one of our own pages."""
         if not self.addresses.may_post(request.headers):
             raise HTTPException(403, "This form was sent from another site and is not accepted.")
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != FORM:
+        if content_type(request) != FORM:
             raise HTTPException(415, "Only forms of this console are accepted.")
         body = await read_body(request, self.tools.settings.body_limit)
         try:
