@@ -43,7 +43,7 @@ def make_door(*, is_open: bool = False) -> Authentication:
         database=database,
         overview=Overview(database),
         rendering=rendering,
-        hub=LiveUpdates(database, most=1),
+        updates=LiveUpdates(database, most=1),
         settings=ConsoleSettings(),
         tenant="default",
         engine_id=None,

@@ -1,6 +1,5 @@
 """Gates for programs: one request decides, in the name of the holder of its API key."""
 
-import getpass
 import logging
 from typing import Annotated
 
@@ -9,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from verbworker.console.access.authentication import Authentication, Endpoint
+from verbworker.console.access.authentication import Authentication, Endpoint, local_user
 from verbworker.console.settings import Logins
 from verbworker.errors import NotFound, PermanentContract, Refused, RequestConflict, StoreError
 from verbworker.http.answers import content_type, json_error
@@ -35,8 +34,8 @@ class DecisionBody(BaseModel):
 class Api:
     """Endpoints for programs: JSON in, JSON out, and a key in `X-Api-Key`."""
 
-    def __init__(self, door: Authentication, logins: Logins) -> None:
-        self._door = door
+    def __init__(self, auth: Authentication, logins: Logins) -> None:
+        self._auth = auth
         self._keys = [(bytes.fromhex(key.sha256), (key.name, key.tenant)) for key in logins.api_keys]
 
     def or_form(self, form: Endpoint) -> Endpoint:
@@ -65,8 +64,8 @@ class Api:
 
     async def _decide(self, request: Request) -> Response:
         name, tenant = self._who(request)
-        wanted = _decision(await read_body(request, self._door.tools.settings.body_limit))
-        decided = await Gates(self._door.tools.database).decide(
+        wanted = _decision(await read_body(request, self._auth.tools.settings.body_limit))
+        decided = await Gates(self._auth.tools.database).decide(
             request.path_params["where"],
             wanted.decision,
             reason=wanted.reason,
@@ -77,10 +76,10 @@ class Api:
         return JSONResponse(_decision_to_json(decided))
 
     def _who(self, request: Request) -> tuple[str, str]:
-        if not self._door.addresses.may_post(request.headers):
+        if not self._auth.addresses.may_post(request.headers):
             raise HTTPException(403, "requests from other sites are not accepted")
-        if self._door.is_open:
-            return getpass.getuser(), self._door.tools.tenant
+        if self._auth.is_open:
+            return local_user(), self._auth.tools.tenant
         holder = holder_of(request.headers.get(API_KEY, ""), self._keys)
         if holder is None:
             raise HTTPException(401, "a valid API key is required")

@@ -67,14 +67,14 @@ class PageReader:
 class Stream(StreamingResponse):
     """The event stream of a page that stays up to date."""
 
-    def __init__(self, hub: "LiveUpdates", topic: Topic) -> None:
+    def __init__(self, updates: "LiveUpdates", topic: Topic) -> None:
         super().__init__((), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-        self._hub = hub
+        self._updates = updates
         self._topic = topic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the reader leaves or the console ends."""
-        with self._hub.reading(self._topic) as reader:
+        with self._updates.reading(self._topic) as reader:
             self.body_iterator = reader.lines()
             await super().__call__(scope, receive, send)
 

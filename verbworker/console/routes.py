@@ -43,17 +43,17 @@ _WRITING: Final[tuple[tuple[str, Page], ...]] = (
 )
 
 
-def application(door: Authentication, login: Login, api: Api) -> Safe:
+def application(auth: Authentication, login: Login, api: Api) -> Safe:
     """Build the application that a server runs."""
     routes: list[BaseRoute] = [
-        *(Route(path, door.reading(page), methods=["GET"]) for path, page in _READING),
-        *(Route(path, door.writing(page), methods=["POST"]) for path, page in _WRITING),
-        Route("/gates/{where:uuid}/decide", api.or_form(door.writing(gate_pages.decide)), methods=["POST"]),
+        *(Route(path, auth.reading(page), methods=["GET"]) for path, page in _READING),
+        *(Route(path, auth.writing(page), methods=["POST"]) for path, page in _WRITING),
+        Route("/gates/{where:uuid}/decide", api.or_form(auth.writing(gate_pages.decide)), methods=["POST"]),
         Route("/api/gates/{where:uuid}/{gate}", api.decide, methods=["POST"]),
         Mount("/static", StaticFiles(packages=[("verbworker.console", "static")])),
-        *probe_routes(door.tools.database.ping),
+        *probe_routes(auth.tools.database.ping),
     ]
-    if not door.is_open:
+    if not auth.is_open:
         routes += [
             Route("/login", login.page, methods=["GET"]),
             Route("/login", login.by_key, methods=["POST"]),
@@ -65,11 +65,11 @@ def application(door: Authentication, login: Login, api: Api) -> Safe:
     async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         words = {404: "There is no such page.", 405: "This page does not support that method."}
-        return door.refusal(error.status_code, words.get(error.status_code, error.detail), door.session(request))
+        return auth.refusal(error.status_code, words.get(error.status_code, error.detail), auth.session(request))
 
     async def bug(_request: Request, error: Exception) -> Response:
         _log.error("request failed with an unexpected error", exc_info=error)
-        return door.refusal(500, BUG, None)
+        return auth.refusal(500, BUG, None)
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, Exception: bug})
-    return Safe(app, door.addresses)
+    return Safe(app, auth.addresses)

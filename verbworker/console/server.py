@@ -52,26 +52,28 @@ async def serve(
         # Cancel slow statements: a page can be reloaded, but the pool is shared.
         limits = {"statement_timeout": _LONGEST_STATEMENT}
         async with Database(settings.database(), size=_CONNECTIONS, settings=limits, name="console") as database:
-            hub = LiveUpdates(database, most=console.streams)
-            door = _door(settings, console, catalogue, database, hub, listener, Signer(key), is_open=is_open)
+            updates = LiveUpdates(database, most=console.streams)
+            auth = _authentication(
+                settings, console, catalogue, database, updates, listener, Signer(key), is_open=is_open
+            )
             client = None
             if logins.oidc is not None:
-                client = OidcClient(logins.oidc, f"{door.addresses.home}/login/back")
-            app = application(door, Login(door, logins, client), Api(door, logins))
+                client = OidcClient(logins.oidc, f"{auth.addresses.home}/login/back")
+            app = application(auth, Login(auth, logins, client), Api(auth, logins))
             most = console.streams + _BESIDE_STREAMS
             options = ServerOptions(most, console.drain, console.tls_certificate, console.tls_key)
-            opened(door.addresses.home)
-            async with running(hub.services, stop), open_server(app, listener, options):
+            opened(auth.addresses.home)
+            async with running(updates.services, stop), open_server(app, listener, options):
                 await stop.wait()
-                hub.end()
+                updates.end()
 
 
-def _door(
+def _authentication(
     settings: Settings,
     console: ConsoleSettings,
     catalogue: Catalogue,
     database: Database,
-    hub: LiveUpdates,
+    updates: LiveUpdates,
     listener: socket.socket,
     signer: Signer,
     *,
@@ -84,7 +86,7 @@ def _door(
         database=database,
         overview=Overview(database),
         rendering=rendering,
-        hub=hub,
+        updates=updates,
         settings=console,
         tenant=settings.tenant,
         engine_id=_cluster(settings),

@@ -60,7 +60,7 @@ class Routes:
     counter: MessageCounter
     database: Database
     limit: int
-    tenant_of_anybody: str
+    default_tenant: str
     is_stopping: bool = False
 
     def app(self) -> Starlette:
@@ -78,7 +78,7 @@ class Routes:
 
     async def _take(self, request: Request) -> Response:
         sender, body = await self._admit(request)
-        tenant = sender.tenant_id or self.tenant_of_anybody
+        tenant = sender.tenant_id or self.default_tenant
         message = await self.ingress.read(body, tenant_id=tenant, sent_by=sender.name)
         if sender.tenant_id is not None and message.tenant_id != sender.tenant_id:
             raise HTTPException(403, "this credential is not valid for the tenant of the message")
@@ -88,7 +88,7 @@ class Routes:
 
     async def _hand_over(self, request: Request) -> Response:
         sender, body = await self._admit(request)
-        tenant = sender.tenant_id or self.tenant_of_anybody
+        tenant = sender.tenant_id or self.default_tenant
         try:
             message = _message(body, self.limit, tenant_id=tenant, given_id=request.headers.get("webhook-id"))
         except MessageInvalid as error:

@@ -59,7 +59,7 @@ async def serve(
             MessageCounter(registry, inbox, letters, engine, ttl=ingress.message_ttl, tenant=tenant),
             database,
             limit=ingress.body_limit,
-            tenant_of_anybody=settings.tenant,
+            default_tenant=settings.tenant,
         )
         options = ServerOptions(_MOST_CONNECTIONS, ingress.drain, ingress.tls_certificate, ingress.tls_key)
         async with running([messenger.service], stop), open_server(routes.app(), listener, options):

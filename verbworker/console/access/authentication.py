@@ -113,7 +113,7 @@ class Authentication:
         found = self.signer.session(request.cookies.get(self.cookie), now=self.now())
         if found is not None or not self.is_open:
             return found
-        return LoginSession.of(_me(), self.tools.tenant, now=self.now(), lasts=self.lasts)
+        return LoginSession.of(local_user(), self.tools.tenant, now=self.now(), lasts=self.lasts)
 
     @property
     def lasts(self) -> float:
@@ -179,7 +179,8 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:] + ("" if words.endswith((".", "!", "?")) else ".")
 
 
-def _me() -> str:
+def local_user() -> str:
+    """Return the name of the user who runs the console."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

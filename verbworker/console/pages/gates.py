@@ -22,7 +22,7 @@ async def claim(tools: PageTools, visit: PageVisit) -> Response:
     """Claim a gate."""
     session = visit.session
     await Gates(tools.database).claim(_token(visit), session.name, session.tenant)
-    tools.hub.tell(GATES)
+    tools.updates.tell(GATES)
     return see_other("/gates?done=claimed")
 
 
@@ -30,7 +30,7 @@ async def release(tools: PageTools, visit: PageVisit) -> Response:
     """Release a gate, no matter who claimed it."""
     session = visit.session
     await Gates(tools.database).release(_token(visit), session.name, session.tenant)
-    tools.hub.tell(GATES)
+    tools.updates.tell(GATES)
     return see_other("/gates?done=released")
 
 

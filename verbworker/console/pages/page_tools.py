@@ -35,7 +35,7 @@ class PageTools:
     database: Database
     overview: Overview
     rendering: Rendering
-    hub: LiveUpdates
+    updates: LiveUpdates
     settings: ConsoleSettings
     tenant: str
     engine_id: str | None
