@@ -26,9 +26,9 @@ from verbworker.stores import migrations
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 
-_CONNECTIONS = 6
+_CONNECTIONS = 6  # one listens; pages are short, so five serve many people
 _LONGEST_STATEMENT = "10s"
-_BESIDE_STREAMS = 256
+_BESIDE_STREAMS = 256  # connections that load pages while all streams are open
 
 Catalogue = Callable[[], list[ListedVerb] | None]
 

@@ -12,7 +12,7 @@ from verbworker.errors import CannotRun, StoreError
 
 LOOPBACK = "127.0.0.1"
 _USUAL = 8092
-_LEAVING_S = 5.0
+_LEAVING_S = 5.0  # the console drains; a developer who pressed Ctrl-C does not wait longer
 
 
 @asynccontextmanager

@@ -10,8 +10,8 @@ from hashlib import sha256
 from verbworker.errors import ContractInvalid
 
 _PREFIX = "whsec_"
-_SHORTEST_SECRET = 24
-_MOST_SIGNATURES = 16
+_SHORTEST_SECRET = 24  # as Standard Webhooks demands
+_MOST_SIGNATURES = 16  # one per secret during a rotation; each is compared with every secret
 
 
 @dataclass(frozen=True, slots=True)

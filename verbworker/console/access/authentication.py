@@ -37,7 +37,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 FORM: Final = "application/x-www-form-urlencoded"
 TOKEN: Final = "csrf"
-_MOST_FIELDS = 40
+_MOST_FIELDS = 40  # our largest form has fewer than ten
 OLD_FORM: Final = "This form has expired. Go back, reload the page and send it again."
 BUG: Final = "This page failed with an unexpected error. See the console's log."
 

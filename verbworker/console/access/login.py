@@ -22,8 +22,8 @@ from verbworker.ingress.rate import Rates
 _log = logging.getLogger(__name__)
 
 _OURS: Final = re.compile(r"/(?![/\\])[A-Za-z0-9_/?=&.,:%~+-]*")
-_ATTEMPT_S: Final = 600.0
-_PER_SECOND, _AT_ONCE = 0.5, 20
+_ATTEMPT_S: Final = 600.0  # time to find a password and a second factor
+_PER_SECOND, _BURST = 0.5, 20  # logins by key from one address: an office may share it, a guesser gains nothing
 
 
 class Login:
@@ -33,7 +33,7 @@ class Login:
         self._auth = auth
         self._keys = [(bytes.fromhex(key.sha256), key) for key in logins.api_keys]
         self._client = client
-        self._rates = Rates(_PER_SECOND, _AT_ONCE)
+        self._rates = Rates(_PER_SECOND, _BURST)
         self._attempt_cookie = f"{auth.cookie}_login"
 
     async def page(self, request: Request) -> Response:

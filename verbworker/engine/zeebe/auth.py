@@ -14,8 +14,8 @@ from verbworker.errors import EngineError
 
 Header = tuple[str, str]
 
-_MARGIN_S: Final = 30.0
-_YOUNG_S: Final = 5.0
+_MARGIN_S: Final = 30.0  # longer than a call may take, so that no token expires on the way
+_YOUNG_S: Final = 5.0  # a token rejected sooner is not expired: a new one would be rejected as well
 _FETCH_S: Final = 10.0
 
 

@@ -8,8 +8,8 @@ from verbworker.engine.zeebe.connection import OAuth
 from verbworker.errors import AccessDenied, EngineUnavailable
 from verbworker.http.http_client import HttpClient, Reply
 
-_LARGEST_ANSWER: Final = 64 * 1024
-_LIFETIME_UNSAID_S: Final = 300.0
+_LARGEST_ANSWER: Final = 64 * 1024  # a token with many claims has a few kilobytes
+_DEFAULT_LIFETIME_S: Final = 300.0  # without expires_in: short, so that an expired token is soon replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ def _form(oauth: OAuth) -> dict[str, str]:
 
 
 def _token(answer: dict[str, object]) -> AccessToken:
-    value, lifetime = answer.get("access_token"), answer.get("expires_in", _LIFETIME_UNSAID_S)
+    value, lifetime = answer.get("access_token"), answer.get("expires_in", _DEFAULT_LIFETIME_S)
     if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable():
         raise AccessDenied("the token server answered without an access_token: check the token URL")
     try:
         return AccessToken(value, max(1.0, float(str(lifetime))))
     except ValueError:
-        return AccessToken(value, _LIFETIME_UNSAID_S)
+        return AccessToken(value, _DEFAULT_LIFETIME_S)
 
 
 def _refusal(reply: Reply) -> AccessDenied | EngineUnavailable:
