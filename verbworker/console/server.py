@@ -81,11 +81,10 @@ def _authentication(
 ) -> Authentication:
     port = listener.getsockname()[1]
     addresses = Addresses.of(console.host, port, console.public_url, tls=console.tls_certificate is not None)
-    rendering = Rendering(can_log_out=not is_open)
     tools = PageTools(
         database=database,
         overview=Overview(database),
-        rendering=rendering,
+        rendering=Rendering(can_log_out=not is_open),
         updates=updates,
         settings=console,
         tenant=settings.tenant,
@@ -96,7 +95,7 @@ def _authentication(
     )
     # Cookies ignore ports: two consoles on one machine must not use each other's.
     cookie = "__Host-vw_session" if addresses.is_secure else f"vw_session_{port}"
-    return Authentication(tools, rendering, signer, addresses, is_open, cookie)
+    return Authentication(tools, signer, addresses, is_open, cookie)
 
 
 def _cluster(settings: Settings) -> str | None:

@@ -15,7 +15,6 @@ from starlette.responses import RedirectResponse, Response
 from verbworker.console.access.headers import Addresses
 from verbworker.console.access.session import LoginSession, Signer, fits
 from verbworker.console.pages.page_tools import PageTools, PageVisit
-from verbworker.console.pages.rendering import Rendering
 from verbworker.errors import (
     CannotRun,
     EngineError,
@@ -61,7 +60,6 @@ class Authentication:
     """Admits logged-in users. Where no login is needed, every visitor still gets a session, for the form token."""
 
     tools: PageTools
-    rendering: Rendering
     signer: Signer
     addresses: Addresses
     is_open: bool
@@ -83,11 +81,7 @@ class Authentication:
         """Wrap a form that changes something: only from our own pages, only with the session's token."""
 
         async def endpoint(request: Request) -> Response:
-            session = self.session(request)
-            try:
-                form = await self.form(request)
-            except HTTPException as error:
-                return self.refusal(error.status_code, error.detail, session)
+            session, form = self.session(request), await self.form(request)
             if session is None:
                 return self.refusal(401, "You are logged out. Log in and send the form again.", None)
             if not fits(session, form.get(TOKEN)):
@@ -97,7 +91,7 @@ class Authentication:
         return endpoint
 
     async def form(self, request: Request) -> dict[str, str]:
-        """Return the fields of a form that came from one of our own pages."""
+        """Return the fields of a form that came from one of our own pages; raises `HTTPException` for any other."""
         if not self.addresses.may_post(request.headers):
             raise HTTPException(403, "This form was sent from another site and is not accepted.")
         if content_type(request) != FORM:
@@ -142,7 +136,9 @@ class Authentication:
 
     def refusal(self, status: int, sentence: str, session: LoginSession | None) -> Response:
         """Render an error page with one sentence."""
-        response = self.rendering.page("refusal", session, status=status, code=status, sentence=_sentence(sentence))
+        response = self.tools.rendering.page(
+            "refusal", session, status=status, code=status, sentence=_sentence(sentence)
+        )
         if status == 503:
             response.headers["Retry-After"] = "5"
         return response

@@ -6,7 +6,6 @@ import re
 import time
 from typing import Final
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -48,10 +47,7 @@ class Login:
             refusal = auth.refusal(429, "Too many login attempts. Try again in a moment.", None)
             refusal.headers["Retry-After"] = str(math.ceil(seconds))
             return refusal
-        try:
-            form = await auth.form(request)
-        except HTTPException as error:
-            return auth.refusal(error.status_code, error.detail, None)
+        form = await auth.form(request)
         key = holder_of(form.get("key", ""), self._keys)
         if key is None:
             _log.warning("login refused: unknown key", extra={"client": who})
@@ -100,11 +96,7 @@ class Login:
     async def out(self, request: Request) -> Response:
         """Log out."""
         auth = self._auth
-        session = auth.session(request)
-        try:
-            form = await auth.form(request)
-        except HTTPException as error:
-            return auth.refusal(error.status_code, error.detail, session)
+        session, form = auth.session(request), await auth.form(request)
         if session is not None and not fits(session, form.get("csrf")):
             return auth.refusal(403, OLD_FORM, session)
         response = see_other("/login")
@@ -123,7 +115,7 @@ class Login:
         return self._auth.refusal(status, str(error), None)
 
     def _page(self, to: str, trouble: str = "", status: int = 200) -> Response:
-        return self._auth.rendering.page(
+        return self._auth.tools.rendering.page(
             "login",
             None,
             status=status,
