@@ -1,7 +1,6 @@
 """The console server: builds the application, listens, and ends every stream before it shuts down."""
 
 import asyncio
-import socket
 from collections.abc import Callable
 from contextlib import closing
 
@@ -48,44 +47,36 @@ async def serve(
     key = console.signing_key()
     advice = "choose another with --port or VERBWORKER_CONSOLE_PORT"
     with closing(bind(console.host, console.port, advice=advice)) as listener:
+        port = listener.getsockname()[1]
+        addresses = Addresses.of(console.host, port, console.public_url, tls=console.tls_certificate is not None)
+        # Cookies ignore ports: two consoles on one machine must not use each other's.
+        cookie = "__Host-vw_session" if addresses.is_secure else f"vw_session_{port}"
         await migrations.require(settings.database())
         # Cancel slow statements: a page can be reloaded, but the pool is shared.
         limits = {"statement_timeout": _LONGEST_STATEMENT}
         async with Database(settings.database(), size=_CONNECTIONS, settings=limits, name="console") as database:
-            updates = LiveUpdates(database, most=console.streams)
-            auth = _authentication(
-                settings, console, catalogue, database, updates, listener, Signer(key), is_open=is_open
-            )
+            tools = _tools(settings, console, catalogue, database, is_open=is_open)
+            auth = Authentication(tools, Signer(key), addresses, is_open, cookie)
             client = None
             if logins.oidc is not None:
-                client = OidcClient(logins.oidc, f"{auth.addresses.home}/login/back")
+                client = OidcClient(logins.oidc, f"{addresses.home}/login/back")
             app = application(auth, Login(auth, logins, client), Api(auth, logins))
             most = console.streams + _BESIDE_STREAMS
             options = ServerOptions(most, console.drain, console.tls_certificate, console.tls_key)
-            opened(auth.addresses.home)
-            async with running(updates.services, stop), open_server(app, listener, options):
+            opened(addresses.home)
+            async with running(tools.updates.services, stop), open_server(app, listener, options):
                 await stop.wait()
-                updates.end()
+                tools.updates.end()
 
 
-def _authentication(
-    settings: Settings,
-    console: ConsoleSettings,
-    catalogue: Catalogue,
-    database: Database,
-    updates: LiveUpdates,
-    listener: socket.socket,
-    signer: Signer,
-    *,
-    is_open: bool,
-) -> Authentication:
-    port = listener.getsockname()[1]
-    addresses = Addresses.of(console.host, port, console.public_url, tls=console.tls_certificate is not None)
-    tools = PageTools(
+def _tools(
+    settings: Settings, console: ConsoleSettings, catalogue: Catalogue, database: Database, *, is_open: bool
+) -> PageTools:
+    return PageTools(
         database=database,
         overview=Overview(database),
         rendering=Rendering(can_log_out=not is_open),
-        updates=updates,
+        updates=LiveUpdates(database, most=console.streams),
         settings=console,
         tenant=settings.tenant,
         engine_id=_cluster(settings),
@@ -93,9 +84,6 @@ def _authentication(
         choose_engine=lambda: choose_engine(settings),
         catalogue=catalogue,
     )
-    # Cookies ignore ports: two consoles on one machine must not use each other's.
-    cookie = "__Host-vw_session" if addresses.is_secure else f"vw_session_{port}"
-    return Authentication(tools, signer, addresses, is_open, cookie)
 
 
 def _cluster(settings: Settings) -> str | None:

@@ -3,14 +3,12 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from verbworker.http.keys import holder_of
+from verbworker.http.oidc import Issuer
 from verbworker.ingress.settings import Credentials
 from verbworker.ingress.webhook import Signed, parse_signature, secret_of
-
-if TYPE_CHECKING:
-    from verbworker.http.oidc import Issuer
 
 API_KEY: Final = "x-api-key"
 
@@ -31,7 +29,7 @@ class Guard:
         credentials: Credentials,
         *,
         tolerance: float,
-        issuer: "Issuer | None" = None,
+        issuer: Issuer | None = None,
         open_to_all: bool = False,
         now: Callable[[], float] = time.time,
     ) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import AsyncExitStack, closing
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from verbworker.app.settings import Settings
@@ -11,20 +10,18 @@ from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
 from verbworker.errors import ContractInvalid
 from verbworker.http.address import is_loopback
+from verbworker.http.oidc import Issuer
 from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.ingress.guard import Guard
 from verbworker.ingress.rate import Rates
 from verbworker.ingress.routes import Routes
-from verbworker.ingress.settings import Credentials, IngressSettings
+from verbworker.ingress.settings import IngressSettings
 from verbworker.stores import durability, migrations
 from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.messages.ingress import Ingress, MessageCounter
-
-if TYPE_CHECKING:
-    from verbworker.http.oidc import Issuer
 
 # A message takes a few milliseconds; more senders than this wait for each other's database connections.
 _MOST_CONNECTIONS = 256
@@ -79,14 +76,6 @@ def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
         raise ContractInvalid(
             "no senders are configured: set VERBWORKER_INGRESS_CREDENTIALS_FILE (or try it out by --insecure-no-auth)"
         )
-    tolerance = settings.tolerance.total_seconds()
-    return Guard(credentials, tolerance=tolerance, issuer=_issuer(credentials), open_to_all=is_open)
-
-
-def _issuer(credentials: Credentials) -> "Issuer | None":
-    if credentials.oidc is None:
-        return None
-    # Imported here: an HTTP client takes a moment to import, and most senders sign or present a key.
-    from verbworker.http.oidc import Issuer
-
-    return Issuer(credentials.oidc.issuer, credentials.oidc.audience, credentials.oidc.jwks)
+    tolerance, oidc = settings.tolerance.total_seconds(), credentials.oidc
+    issuer = None if oidc is None else Issuer(oidc.issuer, oidc.audience, oidc.jwks)
+    return Guard(credentials, tolerance=tolerance, issuer=issuer, open_to_all=is_open)
