@@ -3,7 +3,6 @@
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import uuid4
@@ -23,6 +22,7 @@ from verbworker.errors import (
     StoreConflict,
     StoreError,
     StoreUnavailable,
+    VerbworkerError,
 )
 from verbworker.http.answers import content_type, json_error, probe_routes
 from verbworker.http.body import read_body
@@ -66,11 +66,13 @@ class Routes:
     def app(self) -> Starlette:
         """Build the application that a server runs."""
         routes = [
-            Route("/messages", self._translate_errors(self._take), methods=["POST"]),
-            Route("/api/workflow/message", self._translate_errors(self._hand_over), methods=["POST"]),
+            Route("/messages", self._take, methods=["POST"]),
+            Route("/api/workflow/message", self._hand_over, methods=["POST"]),
             *probe_routes(self.database.ping, lambda: self.is_stopping),
         ]
-        return Starlette(routes=routes, exception_handlers={HTTPException: _plain_error, Exception: _bug})
+        return Starlette(
+            routes=routes, exception_handlers=dict.fromkeys((HTTPException, VerbworkerError, Exception), _refuse)
+        )
 
     def leave(self) -> None:
         """Report from now on that the ingress is stopping."""
@@ -129,27 +131,6 @@ class Routes:
                 429, "this sender exceeds its rate limit; retry later", {"Retry-After": str(math.ceil(seconds))}
             )
 
-    def _translate_errors(
-        self, answer: Callable[[Request], Awaitable[Response]]
-    ) -> Callable[[Request], Awaitable[Response]]:
-        """Wrap an endpoint so that our errors become HTTP responses."""
-
-        async def endpoint(request: Request) -> Response:
-            try:
-                return await answer(request)
-            except MessageInvalid as error:
-                return json_error(422, str(error), **({"fields": dict(error.fields)} if error.fields else {}))
-            except RequestConflict as error:
-                return json_error(409, str(error))
-            except (StoreUnavailable, StoreConflict) as error:
-                _log.warning("message not stored", extra={"reason": str(error)})
-                return json_error(503, "the message was not stored; send it again with the same id", _RETRY_AFTER)
-            except StoreError as error:
-                _log.error("message not stored: the database rejected a statement", extra={"reason": str(error)})
-                return json_error(500, "the message was not stored")
-
-        return endpoint
-
 
 def _message(body: bytes, limit: int, *, tenant_id: str, given_id: str | None) -> Message:
     try:
@@ -177,11 +158,20 @@ def _who(message: Message, sender: Sender) -> dict[str, object]:
     return {**named, "sender": sender.name, "traceparent": message.traceparent}
 
 
-async def _plain_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return json_error(error.status_code, error.detail, error.headers)
-
-
-async def _bug(_request: Request, error: Exception) -> Response:
+async def _refuse(_request: Request, error: Exception) -> Response:
+    """Answer an error of ours in a sentence, and any other without its words."""
+    match error:
+        case HTTPException():
+            return json_error(error.status_code, error.detail, error.headers)
+        case MessageInvalid():
+            return json_error(422, str(error), **({"fields": dict(error.fields)} if error.fields else {}))
+        case RequestConflict():
+            return json_error(409, str(error))
+        case StoreUnavailable() | StoreConflict():
+            _log.warning("message not stored", extra={"reason": str(error)})
+            return json_error(503, "the message was not stored; send it again with the same id", _RETRY_AFTER)
+        case StoreError():
+            _log.error("message not stored: the database rejected a statement", extra={"reason": str(error)})
+            return json_error(500, "the message was not stored")
     _log.error("request failed with an unexpected error", exc_info=error)
     return json_error(500, "the message was not stored because of an unexpected error")
