@@ -289,6 +289,13 @@ async def test_a_token_server_that_is_not_there_is_unavailable() -> None:
         await TokenAccess(client("http://127.0.0.1:1/token")).header()
 
 
+async def test_a_token_server_with_an_unknown_certificate_is_sent_nothing(certificate: Certificate) -> None:
+    with serve(lambda _: token("t-1"), certificate) as tokens, pytest.raises(EngineUnavailable, match="CERTIFICATE"):
+        await TokenAccess(client(tokens.url)).header()
+
+    assert tokens.forms == []
+
+
 async def test_a_token_url_that_no_host_can_have_is_denied() -> None:
     with pytest.raises(AccessDenied, match="host name"):
         await TokenAccess(client(f"http://{'x' * 70}.test/token")).header()
