@@ -20,7 +20,7 @@ from verbworker.stores.database import Database
 _LONGEST = 4000
 DONE: Mapping[str, str] = {
     "decided": "Your decision is stored. The case continues.",
-    "claimed": "You claimed this task. Nobody else can decide it until you release it.",
+    "claimed": "You claimed this task. Nobody else can decide it until it is released.",
     "released": "You released this task.",
     "cancelled": "Cancellation is requested. Completed steps are not undone.",
     "redelivered": "The message is being redelivered.",
