@@ -101,7 +101,7 @@ async def _payload(tools: PageTools, entry: Entry, carrier: Carrier) -> dict[str
     except StoreUnavailable:
         raise
     except StoreError:
-        return {"trouble": "it has none"}
+        return {"trouble": "There is no payload."}
     envelope = parse(head.content, limit=HARD_LIMIT)
     paths = tools.settings.visible_fields(entry.verb, envelope.get("schema"))
     fields = pick(envelope.get("data", {}), paths) | pick({"outcome": entry.outcome or {}}, paths)
