@@ -22,7 +22,7 @@ _DEFAULTS = Project()
 _NO_CONTRACTS = Contracts()
 _POLICIES = "policies.yaml"
 _UNUSED = "HB901"
-_ROOM = 65_536
+_ROOM = 65_536  # bytes read at a time
 
 
 class Linter:

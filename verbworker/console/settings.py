@@ -17,7 +17,7 @@ from verbworker.http.address import is_loopback
 from verbworker.http.settings import STRICT, read_credentials, read_settings, require_unique
 from verbworker.ingress.settings import ApiKey
 
-_SHORTEST_SECRET = 32
+_SHORTEST_SECRET = 32  # characters; shorter ones can be guessed
 
 
 def _fields(value: object) -> object:

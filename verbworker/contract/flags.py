@@ -7,7 +7,7 @@ from verblint.contracts.contract import Flag, FlagValue, find_text_misfit
 from verblint.contracts.syntax import FLAG_NAME, KEY_NAME
 from verbworker.errors import ContractInvalid, PermanentContract
 
-MAX_CORRELATION = 255
+MAX_CORRELATION = 255  # characters; engines index the key
 
 
 @dataclass(frozen=True, slots=True)

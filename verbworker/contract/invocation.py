@@ -10,7 +10,7 @@ from verbworker.errors import InvocationInvalid
 
 Value = str | bool | int | float | None
 
-_LONGEST = 64 * 1024
+_LONGEST = 64 * 1024  # characters; what people type, not data
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<open>\() | (?P<close>\))

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 
 _LONGEST_BODY_S: Final = 30.0  # 1 MiB within it needs 35 KB/s
 _DRAIN_S: Final = 0.5  # enough for what a client has already sent when it is refused
-_MOST_DRAINED: Final = 8 * 1024 * 1024
+_MOST_DRAINED: Final = 8 * 1024 * 1024  # bytes read away so that the sender sees the answer
 _CLOSE: Final = {"Connection": "close"}
 
 

@@ -17,7 +17,7 @@ _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES2
 """Asymmetric only: with a shared secret, every service that checks tokens could also make them."""
 
 _ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-_LEEWAY_S: Final = 30
+_LEEWAY_S: Final = 30  # clocks of issuer and server differ
 # Tokens from strangers that name unknown keys must not each cause a request to the issuer.
 _KEYS_STAY_S: Final = 60.0
 _HTTP: Final = HttpClient(timeout_s=5.0, largest_answer=1024 * 1024)

@@ -19,7 +19,7 @@ from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
 
 Failed = Thrown | Retry | Yielded | Incident
 
-_MOST_WORDS = 1000
+_MOST_WORDS = 1000  # characters of a reason; frames, engine and console hold it
 
 
 def classify(

@@ -17,8 +17,8 @@ from verblint.contracts.contract import MAX_INTEGER, Origin, Steps
 from verblint.contracts.syntax import INTEGER
 from verblint.startup.value import value
 
-MAX_SIZE = 256 * 1024
-MAX_DEPTH = 32
+MAX_SIZE = 256 * 1024  # bytes; contracts are written by hand
+MAX_DEPTH = 32  # bounds the recursion
 
 Value = None | bool | int | float | str | list["Value"] | dict[str, "Value"]
 

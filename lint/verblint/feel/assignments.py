@@ -8,7 +8,7 @@ from operator import mul
 from verblint.contracts.contract import Flag, FlagType
 from verblint.feel.condition import Bare, Comparison, Membership, Test, Value, walk
 
-MAX_ASSIGNMENTS = 4096
+MAX_ASSIGNMENTS = 4096  # twelve booleans; beyond it the checks that need all of them are skipped
 
 # No enum value or literal can equal this: the grammar allows only printable ASCII.
 _ANOTHER_TEXT = "\0"

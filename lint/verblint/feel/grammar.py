@@ -12,9 +12,9 @@ from verblint.startup.pattern import pattern
 if TYPE_CHECKING:
     from verblint.feel.syntax_errors import Reason
 
-MAX_LENGTH = 1000
-MAX_DEPTH = 16
-MAX_INTEGER = 2**53 - 1
+MAX_LENGTH = 1000  # characters; a condition that people can read is far shorter
+MAX_DEPTH = 16  # parentheses; bounds the recursion
+MAX_INTEGER = 2**53 - 1  # beyond it FEEL's numbers and JSON's differ
 LITERAL_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
 _PLAIN = pattern(rf'= *({FLAG_NAME.expression}) *(!?=) *("[a-zA-Z0-9_.-]*"|true|false|null|0|[1-9][0-9]{{0,14}}) *')

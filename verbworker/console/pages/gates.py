@@ -8,7 +8,7 @@ from verbworker.console.live_updates import GATES
 from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
 from verbworker.work.gates.decide import Gates
 
-_ON_A_PAGE = 100
+_ON_A_PAGE = 100  # the oldest come first
 
 
 async def inbox(tools: PageTools, visit: PageVisit) -> Response:

@@ -16,8 +16,8 @@ from verbworker.stores.jobs.histories import Histories
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
 
-_MOST_RETRIES = 1000
-_LARGEST_KEY = 2**63 - 1
+_MOST_RETRIES = 1000  # a typing mistake must not grant millions
+_LARGEST_KEY = 2**63 - 1  # a bigint
 
 
 async def letters(tools: PageTools, visit: PageVisit) -> Response:

@@ -16,7 +16,7 @@ Header = tuple[str, str]
 
 _MARGIN_S: Final = 30.0  # longer than a call may take, so that no token expires on the way
 _YOUNG_S: Final = 5.0  # a token rejected sooner is not expired: a new one would be rejected as well
-_FETCH_S: Final = 10.0
+_FETCH_S: Final = 10.0  # every call waits for it, so an issuer that hangs must not hold them long
 
 
 class Access(Protocol):

@@ -11,8 +11,8 @@ from verbworker.engine.zeebe.connection import GatewayAddress, Tls
 from verbworker.errors import AccessDenied, Backpressure, CommandInvalid, EngineError, EngineUnavailable
 from verbworker.http.http_client import HttpClient, Reply
 
-_LARGEST_ANSWER: Final = 1024 * 1024
-_LONGEST_REASON: Final = 2_000
+_LARGEST_ANSWER: Final = 1024 * 1024  # bytes; far more than the answers we ask for
+_LONGEST_REASON: Final = 2_000  # characters; it goes into logs and sentences
 _PREFIX: Final = "/v2"
 
 
