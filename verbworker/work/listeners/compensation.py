@@ -192,16 +192,17 @@ class CompensationJobs:
         return 0
 
     async def _keep(self, walk: _Walk) -> None:
-        walk.is_gone = False
+        is_gone = False
         try:
             await self._engine.extend(walk.job.key, int(self.timeout / timedelta(milliseconds=1)))
         except JobGone:
-            walk.is_gone = True
+            is_gone = True
         except EngineUnavailable as error:
             self._beating.report(error)
         except EngineError as error:
             # A walk that is delivered twice does no harm.
             _log.info("engine timeout not moved", extra={"job_key": walk.job.key, "reason": str(error)})
+        walk.is_gone = is_gone
 
 
 def judge(
