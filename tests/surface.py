@@ -73,7 +73,9 @@ def _words(parameter: Any) -> Iterator[str]:
 def _exit_codes(error: type[errors.VerbworkerError]) -> Iterator[tuple[str, int]]:
     yield error.__name__, errors.exit_code(error.__new__(error))
     for narrower in error.__subclasses__():
-        yield from _exit_codes(narrower)
+        # Others are private to a module, and exist only once that is imported.
+        if narrower.__module__ == errors.__name__:
+            yield from _exit_codes(narrower)
 
 
 def _metrics() -> Iterator[tuple[str, str]]:

@@ -83,7 +83,11 @@ class NotFound(Refused):
 
 
 class StoreError(VerbworkerError):
-    """Postgres refused a statement."""
+    """Postgres refused a statement; with `is_duplicate`, because another row has a key that must be unique."""
+
+    def __init__(self, *words: object, is_duplicate: bool = False) -> None:
+        super().__init__(*words)
+        self.is_duplicate = is_duplicate
 
 
 class StoreConflict(StoreError):

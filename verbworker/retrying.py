@@ -1,39 +1,29 @@
-"""Retry policies: which errors are retried, and how long to pause before the next try."""
+"""Retry policies: which errors are worth another try, how long to pause before it, and when to give up."""
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from math import inf
+from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from verbworker.errors import EngineError, EngineUnavailable, StoreConflict, StoreError, StoreUnavailable, leaves
+from verbworker.errors import (
+    EngineError,
+    EngineUnavailable,
+    NotFound,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+    leaves,
+)
+
+Answer = TypeVar("Answer")
 
 # TimeoutError is an OSError. Both mean a connection error that was not translated.
 _OUTAGES = (StoreError, EngineError, OSError)
 _AWAY = (StoreUnavailable, StoreConflict, EngineUnavailable, OSError)
-
-
-@dataclass(frozen=True, slots=True)
-class Pauses:
-    """How long to pause after each failure in a row: doubled from `first` to `cap`, half of it random."""
-
-    first: float
-    cap: float
-
-    def after(self, failures: int) -> float:
-        """Return the seconds to pause after this many failures in a row."""
-        return backoff(failures - 1, random.random(), first=self.first, cap=self.cap)
-
-    def within(self, longest: float) -> "Pauses":
-        """Return a copy with a cap of at most `longest`."""
-        return Pauses(min(self.first, longest), min(self.cap, longest))
-
-
-SERVICE = Pauses(first=0.05, cap=5.0)
-"""For a background service: quick after a dropped connection, gentle with a server that restarts."""
-
-WRITER = Pauses(first=0.01, cap=0.25)
-"""For a writer that jobs wait for: each job pauses by itself, so the writer hardly does."""
 
 
 def is_outage(error: BaseException) -> bool:
@@ -54,47 +44,30 @@ def is_collision(error: BaseException) -> bool:
     return all(isinstance(leaf, StoreConflict) for leaf in leaves(error))
 
 
-async def until_no_collision(work: Callable[[], Awaitable[None]], pauses: Pauses = WRITER) -> None:
-    """Run a transaction again while it only met others; whoever calls it bounds the time."""
-
-    def pause(state: RetryCallState) -> float:
-        return pauses.after(state.attempt_number)
-
-    async for attempt in AsyncRetrying(wait=pause, retry=retry_if_exception(is_collision), reraise=True):
-        with attempt:
-            await work()
+def is_database_away(error: BaseException) -> bool:
+    """Return whether Postgres did not answer, or would answer the same statement if it came again."""
+    return isinstance(error, StoreUnavailable | StoreConflict)
 
 
-async def wait_out(
-    error: Exception,
-    work: Callable[[], Awaitable[None]],
-    *,
-    pauses: Pauses,
-    failed: Callable[[BaseException], None],
-) -> None:
-    """Repeat `work`, which just failed with the outage `error`, until it succeeds.
+def is_engine_away(error: BaseException) -> bool:
+    """Return whether the engine did not answer."""
+    return isinstance(error, EngineUnavailable)
 
-    `failed` is called before each pause. Any other error is raised.
-    """
-    earlier = [error]
 
-    async def attempt() -> None:
-        # The failure that led here counts as the first attempt. Work that succeeds immediately needs no retry object.
-        if earlier:
-            raise earlier.pop()
-        await work()
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """How long to pause after each failure in a row: doubled from `first` to `cap`, half of it random."""
 
-    def report(state: RetryCallState) -> None:
-        if state.outcome is not None and (reason := state.outcome.exception()) is not None:
-            failed(reason)
+    first: float = 0.05
+    cap: float = 5.0
 
-    retrying = AsyncRetrying(
-        retry=retry_if_exception(is_outage),
-        wait=lambda state: pauses.after(state.attempt_number),
-        before_sleep=report,
-        reraise=True,
-    )
-    await retrying(attempt)
+    def after(self, failures: int) -> float:
+        """Return the seconds to pause after this many failures in a row."""
+        return backoff(failures - 1, random.random(), first=self.first, cap=self.cap)
+
+    def within(self, longest: float) -> "Pauses":
+        """Return a copy with a cap of at most `longest`."""
+        return Pauses(min(self.first, longest), min(self.cap, longest))
 
 
 def backoff(failures: int, jitter: float, *, first: float = 0.05, cap: float = 5.0) -> float:
@@ -102,3 +75,91 @@ def backoff(failures: int, jitter: float, *, first: float = 0.05, cap: float = 5
     # Half of it is fixed: full jitter would sometimes not wait at all.
     longest = min(cap, first * 2.0 ** min(failures, 30))
     return longest * (0.5 + 0.5 * jitter)
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """Repeats work while its error is worth it, at most `tries` times; the last error is raised."""
+
+    is_worth: Callable[[BaseException], bool]
+    pauses: Pauses
+    tries: float = inf
+
+    async def run(
+        self,
+        work: Callable[[], Awaitable[Answer]],
+        *,
+        within: float = inf,
+        failed: Callable[[BaseException], None] | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> Answer:
+        """Return what `work` returns, once it succeeds. `failed` is called before each pause.
+
+        `within` that many seconds of the loop's clock a failure leads to another try.
+        """
+        clock = asyncio.get_running_loop().time
+        give_up = clock() + within
+        try:
+            return await work()  # nearly always: such work needs no retry object
+        except Exception as error:
+            if not self.is_worth(error):
+                raise
+            earlier = [error]
+
+        async def attempt() -> Answer:
+            if earlier:
+                raise earlier.pop()
+            return await work()
+
+        def report(state: RetryCallState) -> None:
+            if failed is not None and state.outcome is not None and (reason := state.outcome.exception()) is not None:
+                failed(reason)
+
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(self.is_worth),
+            stop=lambda state: state.attempt_number >= self.tries or clock() >= give_up,
+            wait=lambda state: self.pauses.after(state.attempt_number),
+            before_sleep=report,
+            sleep=sleep,
+            reraise=True,
+        )
+        answer: Answer = await retrying(attempt)
+        return answer
+
+
+# ---- pauses without a loop of their own ------------------------------------------------------------------------------
+
+SERVICE = Pauses()
+"""For a background service: quick after a dropped connection, gentle with a server that restarts."""
+
+FEED = Pauses(first=0.1)
+"""For a feed that the engine refuses: gentler, because every verb has a feed of its own."""
+
+WRITER = Pauses(first=0.01, cap=0.25)
+"""For a writer that jobs wait for: each job pauses by itself, so the writer hardly does."""
+
+STORED = Pauses(first=1.0, cap=30.0)
+"""For an item whose next try is stored as a time: any worker's relay may make it."""
+
+# ---- policies --------------------------------------------------------------------------------------------------------
+
+DATABASE = Retries(is_database_away, Pauses())
+"""For a job that can do nothing else until Postgres answers. A deadline, if any, comes from the job's timeout."""
+
+ENGINE = Retries(is_engine_away, Pauses())
+"""For a command that the engine must get. The caller states how long to insist before a relay takes over."""
+
+DATABASE_OR_ENGINE = Retries(lambda error: is_database_away(error) or is_engine_away(error), Pauses())
+"""For a question that either may answer."""
+
+DEPLOYMENT = Retries(lambda error: isinstance(error, NotFound), Pauses())
+"""For a definition that its deployer is just about to record."""
+
+COLLISION = Retries(is_collision, WRITER)
+"""For a transaction that meets others. The caller bounds the time."""
+
+TRANSACTION = Retries(is_collision, Pauses(first=0.01), tries=8)
+"""For a transaction that a person or a command waits for: eight tries pause for 1.3 seconds at most."""
+
+VERB_TRANSACTION = Retries(is_database_away, Pauses(first=0.005), tries=5)
+"""For a verb's own transaction: each try runs the verb again."""

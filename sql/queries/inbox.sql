@@ -192,13 +192,6 @@ SELECT entry_id
 FROM verbworker.workflow_instance
 WHERE instance_uid = $1;
 
--- name: received
--- The messages that reached an instance, in the order in which it read them.
-SELECT message_name, message_id, correlation_key, payload, received_at
-FROM verbworker.inbox_message
-WHERE instance_uid = $1 AND state = 'consumed'
-ORDER BY consumed_at, message_id;
-
 -- name: backlog
 -- How many messages wait to be delivered, and for how long the oldest does.
 SELECT count(*) AS waiting, extract(epoch FROM clock_timestamp() - min(queued_at))::float8 AS oldest

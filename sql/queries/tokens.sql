@@ -87,10 +87,11 @@ FROM verbworker_engine.instance
 WHERE instance_key = $1
 FOR UPDATE;
 
--- name: save
+-- name: save_plain
 -- Everything that a batch of steps changed. A change whose instance moved on meanwhile, or whose job may not be told
 -- about, leaves nothing behind and returns no row. An instance is locked before anything of its own, in key order.
 -- Keys are named as arrays beside their joins: a plan made while a table was empty must never read the whole of it.
+-- For steps that only end jobs and make new ones, as nearly all do.
 WITH clock AS MATERIALIZED (
   SELECT now, floor(extract(epoch FROM now) * 1000)::bigint AS ms
   FROM verbworker_engine.now() AS now
@@ -184,7 +185,14 @@ job_gone AS (
   USING unnest($19::bigint[]) AS gone (job_key), ready
   WHERE job.job_key = ANY ($19::bigint[]) AND job.job_key = gone.job_key
     AND ready.instance_key = (gone.job_key >> 20) << 20
-),
+)
+SELECT instance_key, (SELECT ms FROM clock) AS at_ms
+FROM ready;
+
+-- name: save
+-- extends: save_plain
+-- The same for steps that change anything else. It is a statement of its own because each part costs Postgres something
+-- before its first row.
 job_set AS (
   UPDATE verbworker_engine.job
   SET is_held = wanted.is_held, retries = coalesce(wanted.retries, job.retries), worker = NULL,
@@ -246,108 +254,6 @@ message_taken AS (
   JOIN ready ON ready.instance_key = taken.instance_key
   WHERE message.message_key = ANY ($35::bigint[]) AND message.message_key = taken.message_key
 )
-SELECT instance_key, (SELECT ms FROM clock) AS at_ms
-FROM ready;
-
--- name: save_plain
--- The same for steps that only end jobs and make new ones, as nearly all do: each part of a statement costs Postgres
--- something before its first row.
-WITH clock AS MATERIALIZED (
-  SELECT now, floor(extract(epoch FROM now) * 1000)::bigint AS ms
-  FROM verbworker_engine.now() AS now
-),
-item AS MATERIALIZED (
-  SELECT *
-  FROM unnest(
-    $1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::bytea[],
-    $9::text[], $10::bigint[]
-  ) AS change (
-    instance_key, definition_key, process_id, tenant_id, start_key, revision, variables, state, ended, guard
-  )
-),
-held AS MATERIALIZED (
-  SELECT instance.instance_key
-  FROM verbworker_engine.instance
-  JOIN item ON item.instance_key = instance.instance_key
-  WHERE instance.instance_key = ANY ($1::bigint[]) AND instance.revision = item.revision
-  ORDER BY instance.instance_key
-  FOR UPDATE OF instance
-),
-allowed AS MATERIALIZED (
-  SELECT job.job_key
-  FROM held
-  JOIN item ON item.instance_key = held.instance_key
-  JOIN verbworker_engine.job ON job.job_key = item.guard
-  WHERE job.job_key = ANY ($10::bigint[]) AND NOT job.is_held
-    AND (job.worker IS NOT NULL OR job.due_at <= (SELECT now FROM clock))
-  FOR UPDATE OF job
-),
-ready AS MATERIALIZED (
-  SELECT item.*
-  FROM item
-  WHERE item.revision = 0
-    OR (
-      EXISTS (SELECT 1 FROM held WHERE held.instance_key = item.instance_key)
-      AND (item.guard = 0 OR EXISTS (SELECT 1 FROM allowed WHERE allowed.job_key = item.guard))
-    )
-),
-updated AS (
-  UPDATE verbworker_engine.instance
-  SET revision = instance.revision + 1, state = ready.state,
-    variables = coalesce(ready.variables, instance.variables)
-  FROM ready
-  WHERE instance.instance_key = ANY ($1::bigint[]) AND instance.instance_key = ready.instance_key
-    AND ready.ended = '' AND ready.revision > 0
-),
-removed AS (
-  DELETE FROM verbworker_engine.instance
-  USING ready
-  WHERE instance.instance_key = ANY ($1::bigint[]) AND instance.instance_key = ready.instance_key
-    AND ready.ended <> '' AND ready.revision > 0
-  RETURNING instance.instance_key, instance.definition_key, instance.tenant_id, ready.ended,
-    coalesce(ready.variables, instance.variables) AS variables, instance.created_at
-),
-begun AS (
-  INSERT INTO verbworker_engine.instance (
-    instance_key, definition_key, process_id, tenant_id, start_key, variables, state, created_at
-  )
-  SELECT instance_key, definition_key, process_id, tenant_id, start_key, variables, state, (SELECT now FROM clock)
-  FROM ready
-  WHERE revision = 0 AND ended = ''
-),
-ended AS (
-  INSERT INTO verbworker_engine.ended_instance (
-    instance_key, definition_key, tenant_id, status, variables, created_at, ended_at
-  )
-  SELECT instance_key, definition_key, tenant_id, ended, variables, created_at, (SELECT now FROM clock)
-  FROM removed
-  UNION ALL
-  SELECT instance_key, definition_key, tenant_id, ended, variables, (SELECT now FROM clock), (SELECT now FROM clock)
-  FROM ready
-  WHERE revision = 0 AND ended <> ''
-),
-job_made AS (
-  INSERT INTO verbworker_engine.job (
-    job_key, instance_key, tenant_id, type, element_id, element_instance_key, retries, headers, due_at, worker,
-    activated_ms
-  )
-  SELECT
-    made.job_key, ready.instance_key, ready.tenant_id, made.type, made.element_id, made.element_instance_key,
-    made.retries, made.headers, (SELECT now FROM clock) + made.timeout_ms * interval '1 millisecond', made.worker,
-    CASE WHEN made.worker IS NULL THEN 0 ELSE (SELECT ms FROM clock) END
-  FROM unnest(
-    $11::bigint[], $12::text[], $13::text[], $14::bigint[], $15::integer[], $16::text[], $17::text[], $18::bigint[]
-  ) AS made (job_key, type, element_id, element_instance_key, retries, headers, worker, timeout_ms)
-  JOIN ready ON ready.instance_key = (made.job_key >> 20) << 20
-),
-job_gone AS (
-  DELETE FROM verbworker_engine.job
-  USING unnest($19::bigint[]) AS gone (job_key), ready
-  WHERE job.job_key = ANY ($19::bigint[]) AND job.job_key = gone.job_key
-    AND ready.instance_key = (gone.job_key >> 20) << 20
-)
-SELECT instance_key, (SELECT ms FROM clock) AS at_ms
-FROM ready;
 
 -- name: activate
 -- Hand out jobs that are due, the longest waiting first; rows that another worker is taking are passed over.

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "deploy/grafana/dashboard.json").read_text())
 ALERTS = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text())
 ADAPTER = yaml.safe_load((ROOT / "deploy/prometheus/adapter.yaml").read_text())
-RETURNS = "verbworker/work/jobs/job_results.py"
+RETURNS = "verbworker/work/jobs/verdicts.py"
 RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 

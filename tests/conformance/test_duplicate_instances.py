@@ -18,6 +18,7 @@ from verbworker.job.frame import FrameState
 from verbworker.payload.boundary import JobVariables
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.instances import Instances
+from verbworker.work.jobs.task_profiles import JobProfile
 
 ON = ("embedded", "zeebe")
 ALSO_ON = ("zeebe-8.8", "zeebe-8.9")
@@ -150,7 +151,7 @@ async def test_a_step_that_runs_is_waited_for_under_its_new_key_and_goes_on_with
     (dispatch,) = await book.dispatches.claim(1, patience=timedelta(0))
     await book.dispatcher.start(dispatch)
     lost = await book.take("first")
-    claim = await book.frames.push(await book.executor._delivery(lost, JobVariables.of(lost)))
+    claim = await book.frames.push(book.executor._delivery(lost, JobVariables.of(lost), JobProfile()))
     assert claim is not None
     await recreate(book, entry_id, dict(dispatch.variables))
 
@@ -180,7 +181,7 @@ async def test_a_delivery_from_before_the_records_were_lost_runs_nothing_and_lea
     again = await recreate(book, entry_id, dict(dispatch.variables))
     now = await book.take("first")
     assert await Instances(book.database).adopt(dispatch.instance_uid, now, instead_of=late.process_instance_key)
-    claim = await book.frames.push(await book.executor._delivery(now, JobVariables.of(now)))
+    claim = await book.frames.push(book.executor._delivery(now, JobVariables.of(now), JobProfile()))
     await book.expire(now)
     await book.deliver(late)
 
@@ -276,7 +277,7 @@ async def test_an_entry_that_nothing_moves_is_found_as_stuck(book: Casebook) -> 
 async def test_an_entry_whose_step_runs_is_not_stuck(book: Casebook) -> None:
     entry_id = await book.start(models.line, "first")
     job = await book.take("first")
-    await book.frames.push(await book.executor._delivery(job, JobVariables.of(job)))
+    await book.frames.push(book.executor._delivery(job, JobVariables.of(job), JobProfile()))
     await book.age(entry_id)
 
     assert await book.runbook.stuck(TENANT, longer_than=DAY) == []

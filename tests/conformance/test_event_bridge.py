@@ -12,6 +12,7 @@ from tests.support.casebook import COMPLETE, FIRED, GATE, PARK, START, UNPARK, C
 from tests.support.engines import Gateway
 from tests.support.entries import told
 from tests.support.eventually import eventually
+from tests.support.mail import received
 from tests.support.zeebe_engine import Bench
 from verbworker.engine.protocol import Signal, Start
 from verbworker.runbook.event import Kind, Status, Wait
@@ -61,7 +62,7 @@ async def test_the_message_resumes_it_and_is_in_the_book(book: Casebook) -> None
     assert await book.status(entry_id) == "executing"
     assert await book.waits(entry_id) == []
     assert (await book.kinds(entry_id))[-2:] == ["MessageReceived", "Resumed"]
-    (message,) = await book.inbox.messages_of(await book.uid(entry_id))
+    (message,) = await received(book.database, await book.uid(entry_id))
     assert message.payload == {"pages": 3}
 
 
@@ -80,7 +81,7 @@ async def test_listener_jobs_that_come_again_change_nothing(book: Casebook) -> N
 
     assert await book.kinds(entry_id) == before
     assert await book.waits(entry_id) == []
-    assert len(await book.inbox.messages_of(await book.uid(entry_id))) == 1
+    assert len(await received(book.database, await book.uid(entry_id))) == 1
 
 
 @pytest.mark.req("WAIT-08", "COR-01", "COR-11")
@@ -217,7 +218,7 @@ async def test_a_message_at_the_edge_of_a_task_is_received_once(book: Casebook, 
     job = await book.serve(FIRED)
     await book.deliver(job)
 
-    assert [message.payload for message in await book.inbox.messages_of(await book.uid(entry_id))] == [{}]
+    assert [message.payload for message in await received(book.database, await book.uid(entry_id))] == [{}]
     assert await book.kinds(entry_id) == ["DurableTaskStarted", "MessageReceived"]
 
 

@@ -27,7 +27,7 @@ from verbworker.stores.deployments import Deployments
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.gates.decide import Gates
 from verbworker.work.listeners.bridge import Bridge
-from verbworker.work.listeners.reception import ListenerJobs
+from verbworker.work.listeners.job_handler import ListenerJobs
 from verbworker.work.starts.deploy import Deploy, Ready
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 

@@ -1,6 +1,6 @@
 """What a model's profile promises, the worker keeps, on real engines: mapping, policy, keys, and the definition."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from uuid import uuid4
 
 import pytest
@@ -23,6 +23,7 @@ from verbworker.engine.protocol import Signal
 from verbworker.job.frame import FrameState
 from verbworker.model.weave import COMPLETE
 from verbworker.profile.task_profile import HEADER
+from verbworker.stores.task_profiles import TaskProfileStore
 
 ON = ("embedded", "zeebe")
 
@@ -73,6 +74,29 @@ async def test_a_process_asks_waits_by_its_template_key_and_ends(rig: Rig, domai
         {"asked": {"reference": "ref-1"}, "rounds": 2},
         {"asked": {"reference": "ref-1"}, "rounds": 1},
     ]
+
+
+async def test_a_job_asks_for_its_profile_once(
+    rig: Rig, domain: str, office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await deployed(rig, profiled_model(domain))
+    await started(rig, domain)
+    asked: list[str] = []
+    for name in ("of", "visit"):
+        monkeypatch.setattr(TaskProfileStore, name, _count(getattr(TaskProfileStore, name), asked))
+
+    await rig.work(f"{domain}.ask")
+
+    assert asked == ["of", "visit"]
+    assert len(office.questions) == 1
+
+
+def _count(method: Callable[..., Awaitable[object]], asked: list[str]) -> Callable[..., Awaitable[object]]:
+    async def call(*given: object) -> object:
+        asked.append(method.__name__)
+        return await method(*given)
+
+    return call
 
 
 @pytest.mark.req("POL-06", "POL-08")

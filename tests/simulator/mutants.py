@@ -17,15 +17,12 @@ from tests.simulator.store import STATEMENTS, Values
 from verbworker.background import poll_loop
 from verbworker.background.poll_loop import PollLoop
 from verbworker.stores.cases.instances import Instances
-from verbworker.work.feeds.relay import Relay
 from verbworker.work.jobs import step_guard
 from verbworker.work.jobs.executor import Executor
-from verbworker.work.jobs.job_results import JobResults
-from verbworker.work.jobs.redelivery import Redelivery
-from verbworker.work.jobs.step_guard import StepGuard
-from verbworker.work.jobs.transactional import Transactional
+from verbworker.work.jobs.perform import Transactional
+from verbworker.work.jobs.step_guard import StepGuard, VisitIdentity
+from verbworker.work.jobs.verdicts import JobResults, Redelivery, Relay
 from verbworker.work.listeners.bridge import Bridge
-from verbworker.work.listeners.visit_identity import VisitIdentity
 from verbworker.work.messages import delivery as messenger
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.sweep import Sweep

@@ -387,4 +387,4 @@ class SimulatedConnection:
 
 def refuse(reason: str) -> StoreError:
     """What a constraint says."""
-    return StoreError(reason)
+    return StoreError(reason, is_duplicate="unique constraint" in reason)

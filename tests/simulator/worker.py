@@ -23,17 +23,14 @@ from verbworker.stores.jobs.leases import ExpiredLeases
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.feeds.leases import Leases
-from verbworker.work.feeds.relay import Relay
 from verbworker.work.gates.decide import GateRelay
 from verbworker.work.gates.gate_jobs import GateJobs
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.perform import VerbRun
+from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.listeners.bridge import Bridge
 from verbworker.work.listeners.completion import Completion
-from verbworker.work.listeners.job_handler import JobHandler
-from verbworker.work.listeners.reception import ListenerJobs
-from verbworker.work.listeners.serving import Serving
+from verbworker.work.listeners.job_handler import JobHandler, ListenerJobs, Serving
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.dispatcher import Dispatcher
@@ -90,7 +87,7 @@ class Boot:
         self._desks = {desk.type: desk for desk in desks}
         dispatcher = Dispatcher(dispatches, Instances(control), engine, every=_EVERY)
         messenger = MessageDelivery(REGISTRY, inbox, DeadLetters(control), engine, every=_EVERY)
-        self.pokes = (dispatcher.poke, messenger.poke)
+        self.pokes = (dispatcher.service.poke, messenger.service.poke)
         leases = ExpiredLeases(control, frames, grace=GRACE)
         sweep = Sweep(engine, frames, leases, deliveries, reconciler, every=timedelta(seconds=_EVERY))
         booted_at = loop.now

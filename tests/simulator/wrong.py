@@ -18,12 +18,9 @@ from verbworker.payload.boundary import variables_of
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Connection
 from verbworker.stores.guarded_connection import GuardedConnection
-from verbworker.work.feeds.relay import Relay
-from verbworker.work.jobs.job_results import JobResults
-from verbworker.work.jobs.redelivery import Redelivery
+from verbworker.work.jobs.perform import Transactional
 from verbworker.work.jobs.step_guard import StepGuard
-from verbworker.work.jobs.transactional import Transactional
-from verbworker.work.jobs.verdicts import Verdicts
+from verbworker.work.jobs.verdicts import JobResults, Redelivery, Relay, Verdicts
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.sweep import Sweep
 

@@ -28,7 +28,7 @@ from verbworker.errors import (
 from verbworker.job.frame import Claim, FrameState
 from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
 from verbworker.stores.database import plan_by_key
-from verbworker.stores.jobs.frames import Frames, Verdict
+from verbworker.stores.jobs.frames import Frames, VerdictRow
 from verbworker.testing.memory import JobState
 
 T = TypeVar("T")
@@ -207,7 +207,7 @@ class LossyFrames(Frames):
             write.close()
         raise error
 
-    async def pop_completed(self, verdict: Verdict) -> bool:
+    async def pop_completed(self, verdict: VerdictRow) -> bool:
         return await self._lossy(super().pop_completed(verdict))
 
     async def pop_thrown(self, claim: Claim, thrown: Thrown) -> None:

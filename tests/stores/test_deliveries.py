@@ -16,9 +16,8 @@ from verbworker.job.frame import Claim, Delivery, Frame
 from verbworker.job.job import PAYLOAD
 from verbworker.stores.jobs.frames import Frames, Unacknowledged
 from verbworker.testing.memory import JobState
-from verbworker.work.feeds.relay import Relay
-from verbworker.work.jobs.redelivery import verdict_of
-from verbworker.work.upkeep.archiver import Archiver
+from verbworker.work.jobs.verdicts import Relay, verdict_of
+from verbworker.work.upkeep.retention import Archiver
 
 
 class Calls:
@@ -283,7 +282,9 @@ async def test_a_reaper_archives_what_is_acknowledged_and_counts_what_waits(dsn:
         await desk.frames.flush()
         await desk.executor.execute(replace(await desk.begun(), type="desk.gone"))
         await desk.crash(await desk.begun(), Point.POPPED)
-        moved = await Archiver(desk.frames, after=timedelta(0)).sweep()
+        archiver = Archiver(desk.frames, after=timedelta(0))
+        moved = await archiver.archive()
+        await archiver.tidy()
 
         assert (moved, await _archived(desk)) == (2, 2)
         assert sample("verbworker_held_frames") == 1

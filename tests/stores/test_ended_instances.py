@@ -22,7 +22,7 @@ from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Connection, Database
 from verbworker.testing.memory import JobState, MemoryEngine
-from verbworker.work.listeners.reception import ListenerJobs, ListenerVisit
+from verbworker.work.listeners.job_handler import JobVisit, ListenerJobs
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.upkeep.reconciler import Reconciler
@@ -117,7 +117,7 @@ async def test_an_entry_that_has_just_ended_is_given_time(database: Database) ->
 # ---- what a job tells of -------------------------------------------------------------------------------------------
 
 
-async def act(connection: Connection, visit: ListenerVisit) -> bool:
+async def act(connection: Connection, visit: JobVisit) -> bool:
     raise AssertionError("an entry that ended is not acted on")
 
 

@@ -26,7 +26,7 @@ from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.testing.memory import MemoryEngine
 from verbworker.work.listeners.bridge import Bridge
-from verbworker.work.listeners.reception import ListenerJobs
+from verbworker.work.listeners.job_handler import ListenerJobs
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 

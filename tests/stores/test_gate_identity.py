@@ -16,7 +16,7 @@ from verbworker.stores.cases.gates import HumanGate
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Database
 from verbworker.testing.memory import JobState, MemoryEngine
-from verbworker.work.listeners.visit_identity import certain_in
+from verbworker.work.jobs.step_guard import certain_in
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _HEAD = '<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" targetNamespace="t">'

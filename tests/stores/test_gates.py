@@ -629,5 +629,4 @@ async def test_messages_are_heard_as_the_inbox_tells_them(hall: Hall) -> None:
     _, heard = await book.heard(gate.instance_uid, decisions=True, messages=True)
 
     assert [message.payload for message in heard] == [{"n": 1}, {"n": 2}]
-    assert list(heard) == await inbox.messages_of(gate.instance_uid)
     assert await book.heard(gate.instance_uid, decisions=True, messages=False) == ((), ())

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.mail import DOCS, HOUR, MINUTE, TENANT, Case, Mailroom, mailroom, make_message
+from tests.support.mail import DOCS, HOUR, MINUTE, TENANT, Case, Mailroom, mailroom, make_message, received
 from verbworker.errors import RequestConflict
 from verbworker.runbook.event import Kind
 from verbworker.stores.messages.inbox import Receipt
@@ -137,10 +137,10 @@ async def test_the_next_verb_finds_what_was_sent(room: Mailroom) -> None:
     await room.put(make_message(payload={"pages": [1, {"scan": None}], "ratio": 0.5}))
     await room.messenger.drain()
     await room.consume(case)
-    (received,) = await room.inbox.messages_of(case.instance_uid)
+    (message,) = await received(room.database, case.instance_uid)
 
-    assert (received.name, received.message_id) == (DOCS, "m-1")
-    assert received.payload == {"pages": [1, {"scan": None}], "ratio": 0.5}
+    assert (message.name, message.message_id) == (DOCS, "m-1")
+    assert message.payload == {"pages": [1, {"scan": None}], "ratio": 0.5}
 
 
 async def test_what_nobody_has_read_is_not_shown_to_a_verb(room: Mailroom) -> None:
@@ -148,7 +148,7 @@ async def test_what_nobody_has_read_is_not_shown_to_a_verb(room: Mailroom) -> No
     await room.put()
     await room.messenger.drain()
 
-    assert await room.inbox.messages_of(case.instance_uid) == []
+    assert await received(room.database, case.instance_uid) == []
 
 
 @pytest.mark.req("ING-05")
@@ -161,7 +161,7 @@ async def test_sequential_waits_read_sequential_messages(room: Mailroom) -> None
     read = [await room.consume(case) for _ in range(4)]
 
     assert [None if one is None else one.payload for one in read] == [{"n": 1}, {"n": 2}, {"n": 3}, None]
-    assert [one.message_id for one in await room.inbox.messages_of(case.instance_uid)] == ["m-1", "m-2", "m-3"]
+    assert [one.message_id for one in await received(room.database, case.instance_uid)] == ["m-1", "m-2", "m-3"]
 
 
 async def test_two_waits_that_end_at_once_read_two_messages(room: Mailroom) -> None:

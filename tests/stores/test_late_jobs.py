@@ -9,7 +9,7 @@ import pytest
 from tests.support.frames import INCIDENT, RETRY, claimed, make_delivery, make_job, opened, working
 from tests.support.guarded import HASH, PLAIN, Guarded
 from verbworker.job.frame import Claim
-from verbworker.work.jobs.perform import JobVanished
+from verbworker.work.feeds.leases import JobVanished
 from verbworker.work.jobs.step_guard import StepMovedOn
 
 

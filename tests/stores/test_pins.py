@@ -14,8 +14,10 @@ from tests.support.ledger import TABLE, Provider, ledger_registry, ledger_workfl
 from tests.support.start import Begun, begin, prepare
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Ask, Start
+from verbworker.errors import StoreError
 from verbworker.job.job import RESERVED, Job
 from verbworker.payload.boundary import JobVariables
+from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
 from verbworker.testing.memory import JobState, MemoryEngine
@@ -115,7 +117,7 @@ async def test_a_job_key_that_was_given_out_again_runs_the_new_job_and_keeps_the
     if was_done:
         await reused.executor.execute(before)
     else:
-        claim = await reused.executor._claim(before, JobVariables.of(before), 0.0)
+        claim, _ = await reused.executor._claim(before, JobVariables.of(before), 0.0)
     other = await reused.job()
     again = replace(other, key=before.key)
 
@@ -128,3 +130,21 @@ async def test_a_job_key_that_was_given_out_again_runs_the_new_job_and_keeps_the
     assert kept == ("completed" if was_done else "failed", before.key)
     assert await reused.row("SELECT count(*) FROM verbworker.frame_conflict") == (1,)
     assert (claim is None) == was_done
+
+
+async def test_a_refusal_that_is_not_about_the_key_is_no_mismatch(reused: Reused) -> None:
+    """As a missing grant, which a person repairs without touching the job."""
+    job = await reused.job()
+    await reused.database.execute(
+        "ALTER TABLE verbworker.workflow_instance ADD CONSTRAINT no_pins CHECK (instance_key IS NULL) NOT VALID"
+    )
+    instances = Instances(reused.database)
+
+    for takes_key in (True, False):
+        with pytest.raises(StoreError, match="no_pins"):
+            await instances.pin(reused.uid, instance_key=4711, definition_key=1, version=1, takes_key=takes_key)
+    await reused.executor.execute(job)
+
+    row = await reused.row("SELECT state::text, fail_class, fail_code FROM verbworker.job_frame")
+    assert row == ("failed", "TransientExternal", "StoreError")
+    assert reused.new.jobs[job.key].state is JobState.BACKING_OFF

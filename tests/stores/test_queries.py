@@ -24,8 +24,7 @@ NAMED = [(store, name) for store in sql.stores() for name in sql.queries(store)]
 
 def modules(store: str) -> list[Path]:
     """The modules a file of queries belongs to: a store, or the room for users' tests."""
-    name = {"schema": "migrations", "server": "durability", "terms": "task_profiles"}.get(store, store)
-    places = (*(ROOM / "stores").rglob(f"{name}.py"), *(ROOM / store).glob("*.py"))
+    places = (*(ROOM / "stores").rglob(f"{store}.py"), *(ROOM / store).glob("*.py"))
     return [place for place in places if place.is_file()]
 
 

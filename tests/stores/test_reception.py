@@ -9,14 +9,20 @@ import pytest
 from tests.support.entries import Book
 from tests.support.frames import ENGINE
 from verbworker.engine.protocol import Ask, Start
-from verbworker.errors import PermanentContract, StoreConflict, StoreUnavailable, TransientInfrastructure
+from verbworker.errors import (
+    DuplicateInstance,
+    PermanentContract,
+    StoreConflict,
+    StoreUnavailable,
+    TransientInfrastructure,
+)
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
 from verbworker.runbook.event import Kind, Status, Wait
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Connection, Database
 from verbworker.testing.memory import JobState, MemoryEngine, MemoryJob
-from verbworker.work.listeners.reception import Act, ListenerJobs, ListenerKind, ListenerVisit
+from verbworker.work.listeners.job_handler import Act, JobVisit, ListenerJobs, ListenerKind
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
@@ -60,7 +66,7 @@ async def desk(database: Database) -> Desk:
 def failing(error: Exception, times: int = 1) -> Act:
     left = [error] * times
 
-    async def act(connection: Connection, visit: ListenerVisit) -> bool:
+    async def act(connection: Connection, visit: JobVisit) -> bool:
         if left:
             raise left.pop()
         return True
@@ -81,19 +87,29 @@ async def test_while_the_database_is_away_the_job_is_left_to_the_engine(desk: De
     assert (desk.known(job).state, desk.known(job).deliveries) == (JobState.COMPLETED, 2)
 
 
+async def test_a_job_of_a_duplicate_is_over_and_is_no_incident(desk: Desk) -> None:
+    job = await desk.delivery()
+
+    is_answered = await desk.reception.receive(job, failing(DuplicateInstance("not ours", code="DuplicateInstance")))
+
+    assert is_answered
+    assert (desk.known(job).state, desk.known(job).messages) == (JobState.ACTIVATED, [])
+    assert await desk.book.kinds() == ["DurableTaskStarted"]
+
+
 async def test_a_bug_leaves_the_job_to_the_engine(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     job = await desk.delivery()
 
     await desk.reception.receive(job, failing(ZeroDivisionError()))
 
     assert desk.known(job).state is JobState.ACTIVATED
-    assert "a bug in the bridge" in caplog.text
+    assert "a bug in a job handler" in caplog.text
 
 
 async def test_a_completion_the_engine_did_not_hear_of_is_said_again(desk: Desk) -> None:
     acted: list[int] = []
 
-    async def act(connection: Connection, visit: ListenerVisit) -> bool:
+    async def act(connection: Connection, visit: JobVisit) -> bool:
         acted.append(visit.job.key)
         return True
 

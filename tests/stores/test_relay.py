@@ -7,8 +7,7 @@ import pytest
 from tests.support.frames import ENGINE, Place, claimed, working
 from verbworker.engine.protocol import Variables
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.feeds.relay import Relay
-from verbworker.work.jobs.job_results import JobResults
+from verbworker.work.jobs.verdicts import JobResults, Relay
 
 
 class Told(MemoryEngine):

@@ -14,9 +14,7 @@ from verbworker.job.failpoint import Point
 from verbworker.job.job import Job
 from verbworker.job.outcome import Thrown, describe_failure
 from verbworker.testing.memory import JobState
-from verbworker.work.feeds.relay import Relay
-from verbworker.work.jobs.job_results import JobResults
-from verbworker.work.jobs.redelivery import verdict_of
+from verbworker.work.jobs.verdicts import JobResults, Relay, verdict_of
 
 LONG = timedelta(minutes=1)
 

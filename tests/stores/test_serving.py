@@ -30,8 +30,7 @@ from verbworker.stores.database import Connection, Database
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.testing.kit import Crash
 from verbworker.testing.memory import JobState, MemoryEngine
-from verbworker.work.listeners.reception import Act, ListenerJobs, ListenerKind, ListenerVisit
-from verbworker.work.listeners.serving import Serving
+from verbworker.work.listeners.job_handler import Act, JobVisit, ListenerJobs, ListenerKind, Serving
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 KIND = "verbworker.park"
@@ -56,6 +55,7 @@ class Counter:
     type: str = KIND
     concurrency: int = 4
     timeout: timedelta | None = None
+    variables: tuple[str, ...] = RESERVED
     served: list[Job] = field(default_factory=list)
 
     async def serve(self, job: Job) -> bool:
@@ -262,7 +262,7 @@ async def handed_out(engine: MemoryEngine, kind: str) -> list[Job]:
 def acting(*errors: BaseException) -> Act:
     left = list(errors)
 
-    async def act(connection: Connection, visit: ListenerVisit) -> bool:
+    async def act(connection: Connection, visit: JobVisit) -> bool:
         if left:
             raise left.pop()
         return True

@@ -28,7 +28,7 @@ from verbworker.job.outcome import Incident
 from verbworker.payload.boundary import JobVariables
 from verbworker.runbook.event import Kind, Status
 from verbworker.testing.memory import JobState
-from verbworker.work.upkeep.archiver import Archiver
+from verbworker.work.upkeep.retention import Archiver
 
 FRAMES = "SELECT state, fail_code, ack_result, acked_at IS NOT NULL AS acked FROM verbworker.job_frame"
 ARCHIVED = "SELECT state, fail_code, ack_result FROM verbworker.job_frame_archive"
@@ -387,8 +387,7 @@ async def _status(place: House) -> Status:
 
 
 async def _archived(place: House) -> list[tuple[object, ...]]:
-    reaper = Archiver(place.worker.frames, after=timedelta(0))
-    await reaper.sweep()
+    await Archiver(place.worker.frames, after=timedelta(0)).archive()
     await place.worker.frames.archive(older_than=timedelta(0), settled=timedelta(0))
     left = await place.database.fetch("SELECT 1 FROM verbworker.job_frame WHERE state <> 'completed'")
     assert left == []

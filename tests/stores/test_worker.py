@@ -27,12 +27,11 @@ from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
 from verbworker.testing.memory import JobState
 from verbworker.work.feeds.leases import Leases
-from verbworker.work.feeds.relay import Relay
 from verbworker.work.feeds.worker import Pace, Worker
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.perform import VerbRun
-from verbworker.work.upkeep.archiver import Archiver
+from verbworker.work.jobs.verdicts import JobResults, Relay
+from verbworker.work.upkeep.retention import Archiver
 
 PATIENCE = 60.0
 LEASE = timedelta(seconds=30)

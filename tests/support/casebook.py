@@ -37,23 +37,21 @@ from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.feeds.leases import Leases
-from verbworker.work.feeds.relay import Relay
 from verbworker.work.feeds.worker import Pace, Worker
 from verbworker.work.gates.gate_jobs import GateJobs
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.perform import VerbRun
+from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.listeners.bridge import Bridge
 from verbworker.work.listeners.completion import Completion
-from verbworker.work.listeners.job_handler import JobHandler, variables_for
-from verbworker.work.listeners.reception import ListenerJobs
+from verbworker.work.listeners.job_handler import JobHandler, ListenerJobs
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.dispatcher import Dispatcher
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 from verbworker.work.starts.router import Router
-from verbworker.work.upkeep.archiver import Archiver
 from verbworker.work.upkeep.reconciler import Reconciler
+from verbworker.work.upkeep.retention import Archiver
 
 PARK, UNPARK, FIRED = "verbworker.park", "verbworker.unpark", "verbworker.fired"
 COMPLETE, START = "verbworker.complete", "verbworker.start"
@@ -161,7 +159,7 @@ class Casebook:
         kind = kind if kind in self.desks else f"{self.domain}.{kind}"
         desk = self.desks.get(kind)
         names = ("domain_payload", "domain_payload_hash", "vw_entry_id", "vw_instance_uid", "vw_tenant_id")
-        ask = Ask(kind, "casebook", timeout_ms, variables_for(desk) if desk else names)
+        ask = Ask(kind, "casebook", timeout_ms, desk.variables if desk else names)
         for _ in range(_MOST_OF_OTHERS):
             jobs = await self.engine.activate(ask, 1, wait_ms)
             assert jobs, f"no job of {kind} came"

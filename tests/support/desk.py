@@ -30,8 +30,8 @@ from verbworker.testing.kit import Crash
 from verbworker.testing.memory import MemoryEngine, MemoryJob
 from verbworker.work.feeds.leases import Leases
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.perform import VerbRun
+from verbworker.work.jobs.verdicts import JobResults
 
 VERB = "desk.act"
 OTHER = "desk.other"

@@ -28,7 +28,7 @@ from tests.support.frames import (
 )
 from verbworker.errors import Fenced
 from verbworker.job.frame import Claim, Delivery, FrameStep, decide, decide_swept, incident_of
-from verbworker.stores.jobs.frames import Frames, Verdict
+from verbworker.stores.jobs.frames import Frames, VerdictRow
 
 T = TypeVar("T")
 NOW = timedelta(0)
@@ -249,7 +249,7 @@ class FrameMachine(RuleBasedStateMachine):
             frame.output = self.head = output
             job.effects += 1
 
-    async def _act(self, job: ModelJob, frames: Frames, verdict: Verdict) -> bool:
+    async def _act(self, job: ModelJob, frames: Frames, verdict: VerdictRow) -> bool:
         """Effect and verdict in one transaction, as a transactional verb has them."""
         try:
             async with self.world.database.transaction() as connection:

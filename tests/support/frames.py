@@ -14,7 +14,7 @@ from verbworker.job.job import Job
 from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
 from verbworker.stores.cases.instances import Instance, Instances
 from verbworker.stores.database import Database
-from verbworker.stores.jobs.frames import Frames, Verdict
+from verbworker.stores.jobs.frames import Frames, VerdictRow
 
 ENGINE = "engine-1"
 FIRST = b'{"step":0}'
@@ -98,9 +98,9 @@ def make_delivery(job: Job, instance: Instance | None = None, **changes: Any) ->
     return replace(delivery, **changes)
 
 
-def make_verdict(claim: Claim, uid: UUID, *, base: bytes = FIRST, output: bytes = b'{"step":1}') -> Verdict:
+def make_verdict(claim: Claim, uid: UUID, *, base: bytes = FIRST, output: bytes = b'{"step":1}') -> VerdictRow:
     """A completed run that read `base` and wrote `output`."""
-    return Verdict(
+    return VerdictRow(
         claim=claim,
         instance_uid=uid,
         base_hash=sha256(base).digest(),
@@ -140,7 +140,7 @@ class Place:
         """A delivery of a job of the opened instance."""
         return make_delivery(make_job(key, at=at), self.instance, **changes)
 
-    def verdict(self, claim: Claim, *, base: bytes = FIRST, output: bytes = b'{"step":1}') -> Verdict:
+    def verdict(self, claim: Claim, *, base: bytes = FIRST, output: bytes = b'{"step":1}') -> VerdictRow:
         """A verdict for the opened instance."""
         return make_verdict(claim, self.instance.instance_uid, base=base, output=output)
 

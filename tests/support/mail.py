@@ -13,6 +13,7 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.verb import ReceivedMessage
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.runbook.event import EntryMode, Event, Kind
+from verbworker.stores.cases.gates import GateStore
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Request, Runbook
 from verbworker.stores.database import Database
@@ -157,3 +158,9 @@ async def mailroom(dsn: str, registry: Registry | None = None) -> AsyncIterator[
         ingress = Ingress(inbox, letters, messenger=messenger)
         counter = MessageCounter(known, inbox, letters, engine)
         yield Mailroom(database, engine, inbox, letters, messenger, ingress, counter, Runbook(database))
+
+
+async def received(database: Database, instance_uid: UUID) -> list[ReceivedMessage]:
+    """The messages an instance has read, as a verb gets them."""
+    _, messages = await GateStore(database).heard(instance_uid, decisions=False, messages=True)
+    return list(messages)

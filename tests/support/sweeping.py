@@ -19,8 +19,8 @@ from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.leases import ExpiredLeases
 from verbworker.testing.kit import Crash
 from verbworker.work.jobs.executor import Executor
-from verbworker.work.jobs.job_results import JobResults
-from verbworker.work.listeners.serving import Serving
+from verbworker.work.jobs.verdicts import JobResults
+from verbworker.work.listeners.job_handler import Serving
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.upkeep.reconciler import Reconciler
 from verbworker.work.upkeep.sweep import Sweep

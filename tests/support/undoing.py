@@ -32,15 +32,14 @@ from verbworker.stores.sql import query
 from verbworker.testing.kit import Crash
 from verbworker.testing.memory import MemoryEngine, MemoryJob
 from verbworker.work.feeds.leases import Leases
-from verbworker.work.feeds.relay import Relay
 from verbworker.work.feeds.worker import Pace, Worker
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.perform import VerbRun
+from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.listeners.compensation import CompensationJobs
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
-from verbworker.work.upkeep.archiver import Archiver
 from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
+from verbworker.work.upkeep.retention import Archiver
 
 LEASE = timedelta(seconds=30)
 TIMEOUT = timedelta(seconds=60)

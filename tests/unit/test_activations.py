@@ -8,7 +8,7 @@ import pytest
 from tests.support.virtual_time import virtual_time
 from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive
 from verbworker.job.job import Job
-from verbworker.work.feeds.activations import FIRST_TIMEOUT_MS, Activations, first_timeout_ms
+from verbworker.work.feeds.leases import FIRST_TIMEOUT_MS, Activations, first_timeout_ms
 
 FULL_MS = 60_000
 

@@ -14,8 +14,8 @@ from verbworker.engine.protocol import Ask, Start
 from verbworker.errors import AccessDenied, AnswerTooLarge, EngineError, EngineUnavailable
 from verbworker.job.job import Job
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.feeds.activations import FIRST_TIMEOUT_MS
 from verbworker.work.feeds.feed import Feed
+from verbworker.work.feeds.leases import FIRST_TIMEOUT_MS
 from verbworker.work.feeds.slots import Slot, Slots
 
 VERB = "kyc.check"

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verbworker.retrying import backoff
-from verbworker.work.feeds.limit import Limit
-from verbworker.work.feeds.load import BUSY_RATE, IDLE_RATE, FeedLoad
+from verbworker.work.feeds.feed import BUSY_RATE, IDLE_RATE, FeedLoad
+from verbworker.work.feeds.slots import Limit
 
 STEPS = st.lists(st.one_of(st.none(), st.integers(0, 500)), max_size=60)
 

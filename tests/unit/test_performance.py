@@ -19,8 +19,8 @@ from verbworker.contract.verb import Call
 from verbworker.errors import Fenced, OutcomeUnknown, TransientExternal, WorkerStopping
 from verbworker.job.frame import Claim
 from verbworker.payload.boundary import AdmittedJob
-from verbworker.work.feeds.leases import RunningJob, StopReason
-from verbworker.work.jobs.perform import Abandoned, JobVanished, VerbRun
+from verbworker.work.feeds.leases import Abandoned, JobVanished, RunningJob, StopReason
+from verbworker.work.jobs.perform import VerbRun
 
 LONG = timedelta(minutes=1)
 SHORT = timedelta(milliseconds=20)

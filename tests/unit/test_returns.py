@@ -13,7 +13,7 @@ from verbworker.job.outcome import Completed
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.frames import Frames
 from verbworker.testing.memory import MemoryEngine
-from verbworker.work.jobs.job_results import JobResults
+from verbworker.work.jobs.verdicts import JobResults
 
 
 class BusyEngine(MemoryEngine):

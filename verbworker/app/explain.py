@@ -162,6 +162,7 @@ _PLAIN: Mapping[str, str] = {
     "failure gone": "could not report the failure: the engine had no such job any more",
     "fenced": "found that another worker owns the frame, so it wrote and sent nothing more",
     "input drift": "saw that the variables had changed since; the verdict stands, because its effect happened once",
+    "outpaced": "lost every race for the frame to other deliveries, so it left the job to them",
     "relay": "sent the stored verdict again, because the engine had not acknowledged it",
     "replay": "got another delivery of the finished job and answered with the stored verdict; nothing ran again",
     "report repeated": "got another delivery before the failure was reported: reported it now instead of running",

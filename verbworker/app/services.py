@@ -24,8 +24,7 @@ from verbworker.work.jobs.perform import VerbRun
 from verbworker.work.listeners.bridge import Bridge
 from verbworker.work.listeners.compensation import CompensationJobs
 from verbworker.work.listeners.completion import Completion
-from verbworker.work.listeners.job_handler import JobHandler
-from verbworker.work.listeners.reception import ListenerJobs
+from verbworker.work.listeners.job_handler import JobHandler, ListenerJobs
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.starts.cancel import Cancellation
 from verbworker.work.starts.dispatcher import Dispatcher

@@ -30,13 +30,12 @@ from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.jobs.leases import ExpiredLeases
 from verbworker.stores.task_profiles import TaskProfileStore
 from verbworker.work.feeds.leases import Leases
-from verbworker.work.feeds.relay import Relay
 from verbworker.work.feeds.worker import Pace, Worker
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.job_results import JobResults
 from verbworker.work.jobs.perform import VerbRun
-from verbworker.work.listeners.serving import Serving
-from verbworker.work.upkeep.archiver import Archiver
+from verbworker.work.jobs.verdicts import JobResults, Relay
+from verbworker.work.listeners.job_handler import Serving
+from verbworker.work.upkeep.retention import Archiver
 from verbworker.work.upkeep.stalls import StallDetector
 from verbworker.work.upkeep.sweep import Sweep
 

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol, TypeVar, runtime_checkable
 
-from verbworker import retrying
 from verbworker.background.service_health import ServiceHealth
 from verbworker.errors import EndedByBug
-from verbworker.retrying import Pauses, is_away, is_outage
+from verbworker.retrying import SERVICE, Pauses, Retries, is_away, is_outage
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -63,7 +62,7 @@ class PollLoop:
         chore: Callable[[], Awaitable[object]] | None = None,
         chore_every: float | None = None,
         first_after: float = 0.0,
-        pauses: Pauses = retrying.SERVICE,
+        pauses: Pauses = SERVICE,
     ) -> None:
         self.name = name
         self.health = ServiceHealth(name)
@@ -73,7 +72,7 @@ class PollLoop:
         self._chore_every = chore_every or 0.0
         self._chore_at = 0.0
         self._first_after = first_after
-        self._pauses = pauses if every is None else pauses.within(max(every, _SHORTEST_CAP))
+        self._retries = Retries(is_outage, pauses if every is None else pauses.within(max(every, _SHORTEST_CAP)))
         self._poked = asyncio.Event()
         self._reported: Exception | None = None
 
@@ -96,15 +95,10 @@ class PollLoop:
                 await self._rest(self._first_after)
             while True:
                 self._poked.clear()
-                try:
-                    await self._work_all()
-                except Exception as error:
-                    if not is_outage(error):
-                        raise
-                    await retrying.wait_out(error, self._work_all, pauses=self._pauses, failed=self.health.note_outage)
+                await self._retries.run(self._work_all, failed=self.health.note_outage)
                 await self._rest(self._every)
         except asyncio.CancelledError as error:
-            if _is_cancelled():
+            if is_being_cancelled():
                 raise
             # Raised by the work itself: it must not end the loop silently.
             raise self.health.note_end(error) from error
@@ -154,7 +148,7 @@ class PollLoop:
                 try:
                     results.append(await work(item))
                 except asyncio.CancelledError as error:
-                    if _is_cancelled():
+                    if is_being_cancelled():
                         raise
                     self.health.note_skip(error)
                 except Exception as error:
@@ -219,6 +213,7 @@ async def run_for_ever(service: Service) -> None:
         await asyncio.sleep(_AFTER_A_BUG)
 
 
-def _is_cancelled() -> bool:
+def is_being_cancelled() -> bool:
+    """Return whether this task was cancelled from outside, as opposed to an error that leaked out of its work."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

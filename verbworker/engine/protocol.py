@@ -82,7 +82,27 @@ class EngineFacts:
     partitions: int
 
 
-class Engine(Protocol):
+class JobCommands(Protocol):
+    """Receives the results of jobs. Running a job needs no more, so that a substitute can replace an engine."""
+
+    async def complete(self, job_key: int, variables: Variables) -> None:
+        """Complete a job with these variables; `JobGone` if it is already completed or cancelled."""
+
+    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
+        """Give a job back with `retries` left; with zero the engine raises an incident."""
+
+    async def throw(self, job_key: int, *, code: str, message: str) -> None:
+        """End a job with a BPMN error that the model may catch."""
+
+
+class JobTimeouts(Protocol):
+    """Gives jobs more time."""
+
+    async def extend(self, job_key: int, timeout_ms: int) -> None:
+        """Set the activation to expire `timeout_ms` from now; `JobGone` if the job does not exist."""
+
+
+class Engine(JobCommands, JobTimeouts, Protocol):
     """A process engine. Every method raises only `EngineError`s and has a deadline."""
 
     @property
@@ -103,18 +123,6 @@ class Engine(Protocol):
 
     def stream(self, ask: Ask) -> AsyncGenerator[Job, None]:
         """Receive jobs as they are created. Unread jobs stay with the engine; closing gives them back."""
-
-    async def complete(self, job_key: int, variables: Variables) -> None:
-        """Complete a job with these variables; `JobGone` if it is already completed or cancelled."""
-
-    async def fail(self, job_key: int, *, retries: int, message: str, backoff_ms: int = 0) -> None:
-        """Give a job back with `retries` left; with zero the engine raises an incident."""
-
-    async def throw(self, job_key: int, *, code: str, message: str) -> None:
-        """End a job with a BPMN error that the model may catch."""
-
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
-        """Set the activation to expire `timeout_ms` from now."""
 
     async def release(self, job_key: int, *, retries: int, incident_key: int | None = None) -> None:
         """Give a job in an incident new retries, and resolve the incident if its key is known."""
@@ -162,6 +170,11 @@ class SameDatabase(Protocol):
 
         A job that is gone or not active raises as in `complete` and leaves the transaction unchanged.
         """
+
+
+def same_database(engine: object, database: Any) -> SameDatabase | None:
+    """Return an engine whose tokens are in this database; None for any other engine."""
+    return engine if isinstance(engine, SameDatabase) and engine.shares(database) else None
 
 
 @runtime_checkable

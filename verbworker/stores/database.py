@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -14,6 +14,7 @@ from verbworker import metrics
 from verbworker.errors import StoreConflict, StoreError, StoreReadOnly, StoreUnavailable
 from verbworker.stores.sql import query
 
+Value = TypeVar("Value")
 Row = Any  # asyncpg ships no types: rows are read by name and immediately turned into values
 
 _GONE = (
@@ -94,7 +95,7 @@ def _translated_answers(verbs: Any = None) -> Iterator[None]:
             raise StoreError(_reason(error)) from error
         raise StoreUnavailable(_reason(error)) from error
     except asyncpg.PostgresError as error:
-        raise StoreError(_reason(error)) from error
+        raise StoreError(_reason(error), is_duplicate=isinstance(error, asyncpg.UniqueViolationError)) from error
 
 
 def _is_open(connection: Any) -> bool:
@@ -320,6 +321,12 @@ class Database:
 async def plan_by_key(connection: Connection) -> None:
     """Plan the rest of this transaction as on our own pools; a verb's statements come before."""
     await connection.fetch(query("database", "keyed"))
+
+
+def value_of(kind: type[Value], row: Row, /, **given: object) -> Value:
+    """Return a row as a dataclass: each column fills the field of its name, unless the field is given."""
+    names = vars(kind)["__dataclass_fields__"]  # `fields` would build a tuple for every row
+    return kind(**{name: value for name, value in row.items() if name in names} | given)
 
 
 def columns(rows: Sequence[Sequence[object]], width: int) -> list[list[object]]:

@@ -1,7 +1,7 @@
 """Deployments: the bytes behind each process definition of an engine, and its waits."""
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from verbworker.engine.protocol import Deployed
@@ -10,7 +10,7 @@ from verbworker.model.catches import Catches
 from verbworker.model.waits import Waits, as_json, from_json
 from verbworker.model.weave import Woven
 from verbworker.profile.compile import Compiled
-from verbworker.stores.database import Database, Row
+from verbworker.stores.database import Database, Row, value_of
 from verbworker.stores.sql import query
 
 # After a lost answer the caller soon repeats the deployment; a rejected deployment is never recorded.
@@ -40,6 +40,7 @@ class Deployments:
     def __init__(self, database: Database, *, engine_id: str) -> None:
         self._database = database
         self._engine_id = engine_id
+        self._waits: dict[int, Waits] = {}
 
     async def record_terms(self, compiled: Compiled) -> None:
         """Store the profile of a model before the engine has the model; does nothing without a profile."""
@@ -90,6 +91,15 @@ class Deployments:
         row = await self._database.fetchrow(query("deployments", "find"), self._engine_id, definition_key)
         return None if row is None else _deployment(row)
 
+    async def waits(self, definition_key: int) -> Waits | None:
+        """Return the waits of a definition; None when it is not recorded. A recorded one never changes."""
+        if definition_key not in self._waits:
+            deployment = await self.find(definition_key)
+            if deployment is None:
+                return None
+            self._waits[definition_key] = deployment.waits
+        return self._waits[definition_key]
+
     async def latest(self, process_id: str) -> Deployment | None:
         """Return the newest version of a process."""
         row = await self._database.fetchrow(query("deployments", "latest"), self._engine_id, process_id)
@@ -117,5 +127,4 @@ class Deployments:
 
 
 def _deployment(row: Row) -> Deployment:
-    read = {field.name: row[field.name] for field in fields(Deployment)}
-    return Deployment(**{**read, "waits": from_json(json.loads(row["waits"]))})
+    return value_of(Deployment, row, waits=from_json(json.loads(row["waits"])))

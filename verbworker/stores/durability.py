@@ -31,7 +31,7 @@ async def require_durable(database: Database) -> None:
 
 
 async def _promises(database: Database) -> Row:
-    row = await database.fetchrow(query("server", "promises"))
+    row = await database.fetchrow(query("durability", "promises"))
     if row is None:
         raise CannotRun("the database does not say how it commits")
     return row

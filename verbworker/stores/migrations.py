@@ -26,18 +26,18 @@ async def migrate(dsn: str) -> list[str]:
     """Apply pending migrations and return their names. Any number of migrators may run concurrently."""
     async with connect(dsn) as connection:
         await _take_turn(connection)
-        await connection.execute(sql.query("schema", "bootstrap_schema"))
-        await connection.execute(sql.query("schema", "bootstrap_table"))
+        await connection.execute(sql.query("migrations", "bootstrap_schema"))
+        await connection.execute(sql.query("migrations", "bootstrap_table"))
         _refuse_surprises(await _states(connection))
         return await _apply_pending(connection)
 
 
 async def _take_turn(connection: Connection) -> None:
-    await connection.execute(sql.query("schema", "be_patient"), f"{_PATIENCE / timedelta(milliseconds=1):.0f}ms")
+    await connection.execute(sql.query("migrations", "be_patient"), f"{_PATIENCE / timedelta(milliseconds=1):.0f}ms")
     try:
         with translate_errors():
             # Closing the connection releases the lock.
-            await connection.execute(sql.query("schema", "take_turn"), _LOCK)
+            await connection.execute(sql.query("migrations", "take_turn"), _LOCK)
     except StoreUnavailable:
         raise
     except StoreError as error:
@@ -66,8 +66,8 @@ async def require(dsn: str) -> None:
 async def _states(connection: Connection) -> list[Migration]:
     shipped = dict(sql.migrations())
     applied: dict[str, tuple[bytes, datetime]] = {}
-    if await connection.fetchval(sql.query("schema", "is_bootstrapped")):
-        rows = await connection.fetch(sql.query("schema", "applied"))
+    if await connection.fetchval(sql.query("migrations", "is_bootstrapped")):
+        rows = await connection.fetch(sql.query("migrations", "applied"))
         applied = {row["name"]: (row["checksum"], row["applied_at"]) for row in rows}
     states = []
     for name in sorted(shipped | applied):
@@ -107,10 +107,10 @@ async def _apply_pending(connection: Connection) -> list[str]:
 
 
 async def _apply(connection: Connection, name: str, text: str) -> None:
-    await connection.execute(sql.query("schema", "stage"), name, text, _checksum(text).hex())
+    await connection.execute(sql.query("migrations", "stage"), name, text, _checksum(text).hex())
     try:
         with translate_errors():
-            await connection.execute(sql.query("schema", "apply"))
+            await connection.execute(sql.query("migrations", "apply"))
     except StoreUnavailable as error:
         raise StoreUnavailable(f"the database went away during migration {name} ({error}); run it again") from error
     except StoreError as error:

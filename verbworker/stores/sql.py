@@ -7,6 +7,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 _BLOCK = re.compile(r"^-- name: (?P<name>[a-z_]+)$", re.MULTILINE)
+_EXTENDS = re.compile(r"-- extends: (?P<name>[a-z_]+)\n(?P<why>(?:-- .*\n)+)(?P<parts>(?s:.*))")
 
 
 def root() -> Traversable:
@@ -17,10 +18,19 @@ def root() -> Traversable:
 
 @cache
 def queries(store: str) -> dict[str, str]:
-    """Return the named queries of one store, as written in `sql/queries/<store>.sql`."""
+    """Return the named queries of one store, as written in `sql/queries/<store>.sql`.
+
+    One that begins with `-- extends: other` adds its parts to the WITH clause of the query `other`, which stands above.
+    """
     text = (root() / "queries" / f"{store}.sql").read_text(encoding="utf-8")
     parts = _BLOCK.split(text)[1:]
-    return {name: body.strip().rstrip(";") for name, body in zip(parts[::2], parts[1::2], strict=True)}
+    found: dict[str, str] = {}
+    for name, body in zip(parts[::2], parts[1::2], strict=True):
+        found[name] = body.strip().rstrip(";")
+        if more := _EXTENDS.match(found[name]):
+            clause, select = found[more["name"]].rsplit("\n)\nSELECT ", 1)
+            found[name] = f"{more['why']}{clause}\n),\n{more['parts']}\nSELECT {select}"
+    return found
 
 
 def query(store: str, name: str) -> str:

@@ -23,7 +23,7 @@ class TaskProfileStore:
         if digest is None:
             return None
         if digest not in self._known:
-            row = await self._database.fetchrow(query("terms", "find"), digest)
+            row = await self._database.fetchrow(query("task_profiles", "find"), digest)
             if row is None:
                 return None
             self._known[digest] = ProcessProfile.of(digest, json.loads(row["ir"]), json.loads(row["policies"]))
@@ -31,18 +31,20 @@ class TaskProfileStore:
 
     async def definition_of(self, definition_key: int) -> str | None:
         """Return the `definitionId` of a process version; None when it was deployed without a profile."""
-        row = await self._database.fetchrow(query("terms", "definition_of"), self._engine_id, definition_key)
+        row = await self._database.fetchrow(query("task_profiles", "definition_of"), self._engine_id, definition_key)
         return None if row is None else row["definition_id"]
 
     async def visit(self, job: Job) -> int:
         """Return which visit to its step a job is, from 1 per instance; retries of a job are the same visit."""
         place = (self._engine_id, job.process_instance_key, job.element_id, job.element_instance_key)
-        while (row := await self._database.fetchrow(query("terms", "visit"), *place)) is None:
+        while (row := await self._database.fetchrow(query("task_profiles", "visit"), *place)) is None:
             continue
         number: int = row["visit"]
         return number
 
     async def forget_visits(self, *, ended_before: timedelta, limit: int) -> int:
         """Delete the visit counts of instances that ended that long ago; return how many."""
-        row = await self._database.fetchrow(query("terms", "forget_visits"), self._engine_id, ended_before, limit)
+        row = await self._database.fetchrow(
+            query("task_profiles", "forget_visits"), self._engine_id, ended_before, limit
+        )
         return 0 if row is None else row["forgotten"]

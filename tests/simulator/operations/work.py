@@ -16,7 +16,7 @@ from verbworker.stores.cases import payloads
 from verbworker.stores.cases.instances import Instance
 from verbworker.stores.cases.runbook import Request
 from verbworker.stores.database import Connection, plan_by_key
-from verbworker.stores.jobs.frames import Verdict
+from verbworker.stores.jobs.frames import VerdictRow
 from verbworker.stores.jobs.steps import Twin
 from verbworker.stores.sql import query
 
@@ -168,7 +168,7 @@ async def complete(hands: Hands) -> None:
         base = heads[uid] if is_head else some
         content = base if is_same else output
         digests = sha256(base).digest(), content, sha256(content).digest()
-        verdict = Verdict(claim, uid, *digests, "seal", {"orch_a": True}, keys)
+        verdict = VerdictRow(claim, uid, *digests, "seal", {"orch_a": True}, keys)
         async with stores.database.transaction() as connection:
             await plan_by_key(connection)
             return await stores.frames[boot].pop_completed_in(connection, verdict)

@@ -158,7 +158,8 @@ async def unpark_elements(
         and row["element_id"] in element_ids
         and row["closed_at"] is None
     ]
-    return await _close(s, here, closed_as)
+    closed = await _close(s, here, closed_as)
+    return [{name: value for name, value in row.items() if name != "input_hash"} for row in closed]
 
 
 @statement("runbook", "hold_instance")

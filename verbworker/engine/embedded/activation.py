@@ -1,24 +1,241 @@
-"""Job activation: gives each job to one worker at a time."""
+"""Job activation: gives each job to one worker at a time, and new jobs to workers that wait for them."""
 
 import asyncio
+import logging
 from collections import deque
-from contextlib import suppress
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import orjson
 
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.embedded.definition_cache import DefinitionCache
-from verbworker.engine.embedded.direct_handoff import job_of
 from verbworker.engine.embedded.instance_cache import CachedInstance, InstanceCache
-from verbworker.engine.embedded.waiters import Waiter, Waiters
+from verbworker.engine.embedded.instance_step import DEFAULT_TENANT, InstanceStep
 from verbworker.engine.protocol import Ask
 from verbworker.errors import CommandInvalid
 from verbworker.job.job import Job
 from verbworker.stores.batch import Batch
+from verbworker.stores.database import Database
 from verbworker.stores.embedded.tokens import Activation, Tokens, Wish
 
-DEFAULT_TENANT: Final = "<default>"
+_log = logging.getLogger(__name__)
+
+CHANNEL = "verbworker_jobs"
+_LOOK = 0.25
+_LISTEN_AGAIN = 1.0
+_GATHER = 0.02
+_LONGEST = 7000
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """A poller waiting for jobs. While it waits, jobs may be promised to it; a promise is kept or withdrawn.
+
+    The bell rings when a new request is worthwhile, and when the last promise was kept or withdrawn.
+    """
+
+    ask: Ask
+    tenant_ids: tuple[str, ...]
+    most: int
+    has_time: bool
+    bell: asyncio.Event = field(default_factory=asyncio.Event)
+    brought: list[Job] = field(default_factory=list)
+    promised: int = 0
+    is_waiting: bool = False
+    is_gone: bool = False
+
+    def has_room(self, tenant_id: str) -> bool:
+        """Return whether a job of this tenant may be promised to this waiter."""
+        is_free = self.is_waiting and not self.brought and self.promised < self.most
+        return is_free and tenant_id in self.tenant_ids
+
+    def bring(self, job: Job) -> bool:
+        """Keep a promise; return False if the waiter has left."""
+        if self.is_gone:
+            return False
+        self.brought.append(job)
+        self.withdraw()
+        return True
+
+    def withdraw(self) -> None:
+        """Withdraw one promise."""
+        self.promised -= 1
+        if not self.promised:
+            self.bell.set()
+
+
+class Waiters:
+    """Wakes waiters by job type: immediately for jobs of this process, by notification for jobs of others.
+
+    A notification may be lost, so one statement for all waiters polls a few times a second.
+    """
+
+    def __init__(self, database: Database, tokens: Tokens) -> None:
+        self._database = database
+        self._tokens = tokens
+        self._guests: dict[str, list[Waiter]] = {}
+        self._sold_out: dict[str, set[tuple[str, ...]]] = {}
+        self._untold: set[str] = set()
+        self._listening = PollLoop("engine-hints-in", self._listen, every=_LISTEN_AGAIN)
+        self._announcing = PollLoop("engine-hints-out", self._announce, every=None)
+        self.services = (self._listening, PollLoop("engine-look", self._look, every=_LOOK), self._announcing)
+
+    @contextmanager
+    def attending(self, guest: Waiter) -> Iterator[None]:
+        """Register a waiter. Clear the bell, query, and only then wait for it."""
+        kind = guest.ask.type
+        self._guests.setdefault(kind, []).append(guest)
+        try:
+            yield
+        finally:
+            guest.is_gone = True
+            self._guests[kind].remove(guest)
+            if not self._guests[kind]:
+                del self._guests[kind]
+
+    def is_sold_out(self, guest: Waiter) -> bool:
+        """Return whether the same request found no jobs and none were announced since."""
+        return guest.tenant_ids in self._sold_out.get(guest.ask.type, ())
+
+    @contextmanager
+    def asking(self, guest: Waiter) -> Iterator[list[Job]]:
+        """Collect the jobs of a query; fewer than requested means that there are no more."""
+        jobs: list[Job] = []
+        # Marked before the query: a job created from now on removes the mark.
+        self._sold_out.setdefault(guest.ask.type, set()).add(guest.tenant_ids)
+        is_answered = False
+        try:
+            yield jobs
+            is_answered = True
+        finally:
+            if len(jobs) >= guest.most or not is_answered:
+                self._sold_out.pop(guest.ask.type, None)
+
+    def promise(self, kind: str, tenant_id: str) -> Waiter | None:
+        """Promise a job to a waiter for its type; None without one."""
+        for guest in self._guests.get(kind, ()):
+            if guest.has_room(tenant_id):
+                guest.promised += 1
+                return guest
+        return None
+
+    def tell(self, kinds: Iterable[str]) -> None:
+        """Announce new jobs of this process: local waiters wake now, other processes soon."""
+        for kind in kinds:
+            if kind in self._guests:
+                self._ring(kind)
+            else:
+                self._sold_out.pop(kind, None)
+                # A notification costs a commit, so it is sent only for types without a local waiter.
+                self._untold.add(kind)
+                self._announcing.poke()
+
+    def _ring(self, kind: str) -> None:
+        self._sold_out.pop(kind, None)
+        for guest in self._guests.get(kind, ()):
+            guest.bell.set()
+
+    async def _listen(self) -> int:
+        await self._database.listen(CHANNEL, self._heard, self._listening.health.note_success)
+        return 0
+
+    def _heard(self, words: str) -> None:
+        for kind in orjson.loads(words) if words.startswith("[") else list(self._guests):
+            self._ring(kind)
+
+    async def _look(self) -> int:
+        guests = [(kind, guest) for kind, some in self._guests.items() for guest in some]
+        wanted = {(kind, tenant) for kind, guest in guests for tenant in guest.tenant_ids}
+        for kind in await self._tokens.due_types(sorted(wanted)) if wanted else ():
+            self._ring(kind)
+        return 0
+
+    async def _announce(self) -> int:
+        if not self._untold:
+            return 0
+        await asyncio.sleep(_GATHER)
+        kinds, self._untold = self._untold, set()
+        words = orjson.dumps(sorted(kinds)).decode()
+        try:
+            await self._database.notify(CHANNEL, words if len(words.encode()) < _LONGEST else "all")
+        except BaseException:
+            self._untold |= kinds
+            raise
+        return len(kinds)
+
+
+def job_of(taken: Activation, variables: dict[str, Any], ask: Ask, version: int) -> Job:
+    """Return the job with the variables its worker asked for."""
+    kept = taken.kept
+    wanted = {name: variables[name] for name in ask.variables if name in variables} if ask.variables else variables
+    return Job(
+        key=taken.key,
+        type=taken.type,
+        retries=taken.retries,
+        activated_ms=taken.activated_ms,
+        timeout_ms=ask.timeout_ms,
+        process_instance_key=kept.instance_key,
+        element_instance_key=taken.element_instance_key,
+        process_definition_key=kept.definition_key,
+        process_version=version,
+        process_id=kept.process_id,
+        element_id=taken.element_id,
+        tenant_id=kept.tenant_id,
+        variables=wanted,
+        headers=orjson.loads(taken.headers),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """The new jobs of one step that are promised to waiters."""
+
+    turn: InstanceStep
+    guests: dict[int, Waiter]
+    unread: Callable[[list[Job]], None]
+    kept: set[int] = field(default_factory=set)
+
+    def keep(self, version: int, at_ms: int) -> None:
+        """Deliver every promised job to its waiter after the step is saved."""
+        kept = self.turn.kept_now()
+        for key, guest in self.guests.items():
+            made = self.turn.change.jobs[key]
+            words = made.key, made.type, made.element_id, made.element_instance_key, made.retries, made.headers
+            job = job_of(Activation(*words, at_ms, kept), self.turn.state.variables, guest.ask, version)
+            self.kept.add(key)
+            if not guest.bring(job):
+                self.unread([job])
+
+
+class DirectHandoff:
+    """Promises jobs before they are saved, so that one statement saves and activates them."""
+
+    def __init__(self, hall: Waiters, unread: Callable[[list[Job]], None]) -> None:
+        self._hall = hall
+        self._unread = unread
+
+    @contextmanager
+    def promise(self, turn: InstanceStep) -> Iterator[Promises]:
+        """Promise the jobs that the step creates; promises not kept inside the block are withdrawn.
+
+        If the answer to the save is lost, its jobs stay locked until their timeout, as with any worker that dies.
+        """
+        change, guests = turn.change, dict[int, Waiter]()
+        for key, made in change.jobs.items():
+            guest = self._hall.promise(made.type, turn.kept.tenant_id)
+            if guest is not None:
+                guests[key] = guest
+                change.jobs[key] = replace(made, worker=guest.ask.worker, timeout_ms=guest.ask.timeout_ms)
+        promises = Promises(turn, guests, self._unread)
+        try:
+            yield promises
+        finally:
+            for key, guest in guests.items():
+                if key not in promises.kept:
+                    guest.withdraw()
 
 
 class JobActivation:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from datetime import timedelta
@@ -13,17 +12,22 @@ from typing import Final, Self, TypeVar
 import orjson
 
 from verbworker.background.poll_loop import Service, run_for_ever
-from verbworker.engine.embedded.activation import DEFAULT_TENANT, JobActivation
+from verbworker.engine.embedded.activation import DirectHandoff, JobActivation, Waiters
 from verbworker.engine.embedded.definition_cache import DefinitionCache
-from verbworker.engine.embedded.direct_handoff import DirectHandoff
 from verbworker.engine.embedded.instance_cache import CachedInstance, InstanceCache
-from verbworker.engine.embedded.instance_start import Starts, answer
-from verbworker.engine.embedded.instance_step import InstanceStep, cut, serialize, to_plain_json
+from verbworker.engine.embedded.instance_step import (
+    DEFAULT_TENANT,
+    InstanceStep,
+    Starts,
+    answer,
+    cut,
+    serialize,
+    to_plain_json,
+)
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.engine.embedded.timers import EngineTimers
 from verbworker.engine.embedded.transaction import EngineTransaction, PendingChanges
-from verbworker.engine.embedded.waiters import Waiters
 from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
 from verbworker.errors import (
     AccessDenied,
@@ -37,13 +41,12 @@ from verbworker.errors import (
     StoreUnavailable,
 )
 from verbworker.job.job import Job
-from verbworker.retrying import backoff
+from verbworker.retrying import TRANSACTION
 from verbworker.stores.batch import Batch
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.embedded.subscriptions import StoredMessage, Subscriptions
 from verbworker.stores.embedded.tokens import Change, IncidentRow, Kept, Tokens, instance_of
 
-_COLLISIONS: Final = 8
 _STREAM_WAIT_MS: Final = 60_000
 
 _log = logging.getLogger(__name__)
@@ -343,12 +346,7 @@ class EmbeddedEngine:
 
     async def _insist(self, work: Callable[[], Awaitable[Answer]]) -> Answer:
         with _in_our_words():
-            for collisions in range(_COLLISIONS):
-                try:
-                    return await work()
-                except StoreConflict:
-                    await asyncio.sleep(backoff(collisions, random.random(), first=0.01))
-            raise StoreConflict("the command collided with others again and again")
+            return await TRANSACTION.run(work)
 
     def _wake_waiters(self, changes: list[Change]) -> None:
         if kinds := {job.type for change in changes for job in change.jobs.values() if job.worker is None}:

@@ -1,19 +1,32 @@
-"""One step of an instance: the commands applied to it and everything to save afterwards."""
+"""One step of an instance, from its start: the commands applied to it and everything to save afterwards."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
+from verbworker.engine.embedded.definition_cache import DefinitionCache
 from verbworker.engine.embedded.kernel import commands as told
+from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.engine.embedded.kernel.definition import Definition
 from verbworker.engine.embedded.kernel.state import State, dump_state, load_state
 from verbworker.engine.embedded.kernel.step import step
-from verbworker.engine.protocol import Variables
+from verbworker.engine.protocol import Start, Started, Variables
 from verbworker.errors import CommandInvalid
-from verbworker.stores.embedded.tokens import KEYS_EACH, Change, IncidentRow, JobRow, Kept
+from verbworker.stores.database import Database
+from verbworker.stores.embedded.tokens import (
+    KEYS_EACH,
+    Change,
+    IncidentRow,
+    JobRow,
+    Kept,
+    Opening,
+    Tokens,
+    new_instance,
+)
 
 LONGEST_MESSAGE = 10_000
+DEFAULT_TENANT: Final = "<default>"
 
 
 def serialize(variables: Variables) -> bytes:
@@ -124,3 +137,44 @@ class InstanceStep:
                 change.incidents_gone.append(key)
             case told.Ended(status):
                 change.ended = status
+
+
+class Starts:
+    """Creates instances. Nothing is stored before the first step is saved."""
+
+    def __init__(self, database: Database, tokens: Tokens, library: DefinitionCache) -> None:
+        self._database = database
+        self._tokens = tokens
+        self._library = library
+
+    async def open(self, start: Start) -> Opening:
+        """Allocate a key for an instance of the requested definition; raises `CommandInvalid`."""
+        if start.definition_key is not None:
+            opening = await self._tokens.open_key(self._database, start.definition_key)
+            wanted = f"key '{start.definition_key}'"
+        elif start.version >= 0:
+            opening = await self._tokens.open_version(start.process_id, start.version)
+            wanted = f"process ID '{start.process_id}' and version '{start.version}'"
+        else:
+            opening = await self._tokens.open_latest(start.process_id)
+            wanted = f"process ID '{start.process_id}'"
+        if opening is None:
+            raise CommandInvalid(f"expected to find a process definition with {wanted}, but none found")
+        return opening
+
+    async def begin(self, start: Start, opening: Opening) -> InstanceStep:
+        """Return the step that starts the instance; raises `CommandInvalid`."""
+        book = await self._library.find(opening.definition_key)
+        if not book.definition.root.starts:
+            raise CommandInvalid(f"the process {opening.process_id} has no none start event; a message starts it")
+        turn = InstanceStep(book.definition, new_instance(opening, start.tenant_id or DEFAULT_TENANT))
+        try:
+            turn.tell(told.Begin(to_plain_json(start.variables)), opening.now)
+        except NothingThere as error:
+            raise CommandInvalid(f"the process {opening.process_id} cannot be started: {error}") from error
+        return turn
+
+
+def answer(opening: Opening) -> Started:
+    """Return the answer for the caller of a start."""
+    return Started(opening.instance_key, opening.definition_key, opening.process_id, opening.version)

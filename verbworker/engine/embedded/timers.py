@@ -38,7 +38,7 @@ class EngineTimers:
         self._retention = retention
         self._strays: set[int] = set()
         self._firing = PollLoop("engine-timers", self._fire_due, every=_LONGEST_REST)
-        self.services = (self._firing, PollLoop("engine-sweep", self._sweep_some, every=_SWEEP))
+        self.services = (self._firing, PollLoop("engine-sweep", self.sweep, every=_SWEEP))
 
     async def _fire_due(self) -> int:
         fired = await self.fire()
@@ -87,20 +87,10 @@ class EngineTimers:
             return False
         return True
 
-    async def _sweep_some(self) -> int:
+    async def sweep(self) -> int:
+        """Delete a batch of expired messages and one of instances that ended long ago; return how many."""
         self._strays.clear()  # retry the skipped timers
         expired = await self._shelf.subscriptions.expire(_SWEPT)
         if self._retention is None:
             return expired
         return expired + await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT)
-
-    async def sweep(self) -> tuple[int, int]:
-        """Delete expired messages and instances that ended long ago; return how many of each."""
-        messages = instances = 0
-        while gone := await self._shelf.subscriptions.expire(_SWEPT):
-            messages += gone
-        while self._retention is not None and (
-            gone := await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT)
-        ):
-            instances += gone
-        return messages, instances

@@ -12,7 +12,7 @@ from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Kind, ParkedToken
 from verbworker.stores.cases.runbook import Runbook
-from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.database import Connection, Database, Row, value_of
 from verbworker.stores.sql import query
 
 
@@ -177,7 +177,7 @@ class GateStore:
     async def due(self, engine_id: str, limit: int, *, patience: timedelta) -> list[Untold]:
         """Claim the decisions to send to an engine, and count the attempt."""
         rows = await self._database.fetch(query("gates", "claim_due"), engine_id, limit, patience)
-        return [Untold(row["token_id"], row["job_key"], row["attempts"]) for row in rows]
+        return [value_of(Untold, row) for row in rows]
 
     async def postpone(self, token_id: UUID, *, by: timedelta) -> None:
         """Send it to the engine later."""
@@ -202,10 +202,7 @@ class GateStore:
     async def silent(self, engine_id: str, *, longer_than: timedelta, limit: int) -> list[Silent]:
         """Return open gates whose task should have been delivered again by now."""
         rows = await self._database.fetch(query("gates", "silent"), engine_id, longer_than, limit)
-        return [
-            Silent(row["token_id"], row["entry_id"], row["element_instance_key"], row["job_key"], row["gate"])
-            for row in rows
-        ]
+        return [value_of(Silent, row) for row in rows]
 
     async def record_sighting(self, token_id: UUID) -> None:
         """Record that the engine still waits at this gate."""
@@ -240,24 +237,4 @@ def _verdict(row: Row) -> GateVerdict | None:
 
 
 def _gate(row: Row) -> HumanGate:
-    return HumanGate(
-        token_id=row["token_id"],
-        tenant_id=row["tenant_id"],
-        entry_id=row["entry_id"],
-        instance_uid=row["instance_uid"],
-        engine_id=row["engine_id"],
-        job_key=row["job_key"],
-        element_instance_key=row["element_instance_key"],
-        gate=row["gate"],
-        reason=row["reason"],
-        detail=json.loads(row["detail"]),
-        claimed_by=row["claimed_by"],
-        claimed_at=row["claimed_at"],
-        opened_at=row["opened_at"],
-        seen_at=row["seen_at"],
-        closed_at=row["closed_at"],
-        closed_as=row["closed_as"],
-        sentence=row["sentence"],
-        verb=row["verb"],
-        verdict=_verdict(row),
-    )
+    return value_of(HumanGate, row, detail=json.loads(row["detail"]), verdict=_verdict(row))

@@ -9,11 +9,11 @@ from hashlib import sha256
 from uuid import UUID
 
 from verbworker.engine.protocol import Started
-from verbworker.errors import PermanentContract, StoreConflict, StoreError, StoreUnavailable
+from verbworker.errors import PermanentContract, StoreError
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
 from verbworker.stores.cases.payloads import open_versions
-from verbworker.stores.database import Connection, Database, Row, columns
+from verbworker.stores.database import Connection, Database, Row, columns, value_of
 from verbworker.stores.sql import query
 
 # A broker that lost its last records delivers an instance again soon after it is back, under another key.
@@ -103,9 +103,9 @@ class Instances:
         what = instance_uid, instance_key, definition_key, version
         try:
             return await self._database.fetchrow(query("instances", "pin"), *what) is not None
-        except (StoreUnavailable, StoreConflict):
-            raise
         except StoreError as error:
+            if not error.is_duplicate:
+                raise
             if not takes_key:
                 raise PermanentContract(
                     "another instance has this key; was the engine recreated under its old id?", code="InstanceMismatch"
@@ -157,7 +157,7 @@ class Instances:
     async def hold_carrier_in(self, connection: Connection, entry_id: UUID) -> Carrier | None:
         """Return the instance that executes an entry, locked in the same way."""
         row = await connection.fetchrow(query("instances", "hold_carrier"), entry_id)
-        return None if row is None else Carrier(row["instance_uid"], row["engine_id"], row["instance_key"])
+        return None if row is None else value_of(Carrier, row)
 
     async def miss(self, instance_uid: UUID, instance_key: int) -> None:
         """Record that the engine does not have the instance an entry is pinned to."""
@@ -179,7 +179,7 @@ class Instances:
     ) -> list[Quiet]:
         """Return instances of entries that ended that long ago, to check in the engine; claimed in the same way."""
         rows = await self._database.fetch(query("instances", "lingering"), engine_id, longer_than, limit, within)
-        return [Quiet(row["instance_uid"], row["entry_id"], row["instance_key"]) for row in rows]
+        return [value_of(Quiet, row) for row in rows]
 
     async def gone(self, instance_uid: UUID, instance_key: int) -> None:
         """Record that the engine no longer has the instance of an ended entry."""
@@ -207,20 +207,8 @@ class Instances:
     async def of_entry(self, entry_id: UUID) -> Carrier | None:
         """Return the instance that executes an entry; None for an entry of a direct verb."""
         row = await self._database.fetchrow(query("instances", "of_entry"), entry_id)
-        return None if row is None else Carrier(row["instance_uid"], row["engine_id"], row["instance_key"])
+        return None if row is None else value_of(Carrier, row)
 
 
 def _correlation(row: Row | None) -> InstanceFacts | None:
-    if row is None:
-        return None
-    return InstanceFacts(
-        tenant_id=row["tenant_id"],
-        entry_id=row["entry_id"],
-        verb=row["verb"],
-        verb_version=row["verb_version"],
-        engine_id=row["engine_id"],
-        instance_key=row["instance_key"],
-        correlation=json.loads(row["correlation"]),
-        status=row["status"],
-        definition_key=row["definition_key"],
-    )
+    return None if row is None else value_of(InstanceFacts, row, correlation=json.loads(row["correlation"]))

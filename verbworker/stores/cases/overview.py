@@ -7,7 +7,7 @@ from uuid import UUID
 
 from verbworker.runbook.event import StallKind, Status
 from verbworker.runbook.progress import Progress, progress_of
-from verbworker.stores.database import Database, Row
+from verbworker.stores.database import Database, Row, value_of
 from verbworker.stores.sql import query
 
 NEWEST = 2_000
@@ -187,17 +187,8 @@ class Overview:
 
 def _listed_of(row: Row) -> Listed:
     status = Status(row["status"])
-    return Listed(
-        entry_id=row["entry_id"],
-        verb=row["verb"],
-        sentence=row["sentence"],
-        status=status,
-        asked_by=row["asked_by"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        ended_at=row["ended_at"],
-        progress=progress_of(status, row["done"], row["steps"], row["waits"], [*map(StallKind, row["stalls"])]),
-    )
+    progress = progress_of(status, row["done"], row["steps"], row["waits"], [*map(StallKind, row["stalls"])])
+    return value_of(Listed, row, status=status, progress=progress)
 
 
 def _literal(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,7 @@ from uuid import UUID
 from verbworker.payload.canonical import parse
 from verbworker.payload.envelope import HARD_LIMIT
 from verbworker.runbook.event import Entry, EntryMode, Event, Kind, Open, ParkedToken, Status, Wait
-from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.database import Connection, Database, Row, value_of
 from verbworker.stores.sql import query
 
 
@@ -154,7 +154,7 @@ class Runbook:
     ) -> list[Closed]:
         """Close the token of one element instance; return nothing when none was open."""
         rows = await connection.fetch(query("runbook", "unpark"), engine_id, element_instance_key, closed_as)
-        return [replace(_closed_of(row), input_hash=row["input_hash"]) for row in rows]
+        return [_closed_of(row) for row in rows]
 
     async def reopen_in(self, connection: Connection, token: ParkedToken) -> bool:
         """Reopen a wait whose end the engine forgot; False when it is open. Its other keys are closed."""
@@ -306,10 +306,7 @@ class Runbook:
     async def waits(self, entry_id: UUID) -> list[Open]:
         """Return what an entry waits for now."""
         rows = await self._database.fetch(query("runbook", "open_tokens"), entry_id)
-        return [
-            Open(row["token_id"], Wait(row["kind"]), row["reason"], row["opened_at"], row["gate"], row["message_name"])
-            for row in rows
-        ]
+        return [value_of(Open, row, kind=Wait(row["kind"]), since=row["opened_at"]) for row in rows]
 
     async def verify(self, tenant_id: str, entry_id: UUID | None = None) -> ChainCheck:
         """Verify the chains of a tenant, or of one entry."""
@@ -320,50 +317,22 @@ class Runbook:
 
 
 def _closed_of(row: Row) -> Closed:
-    return Closed(
-        row["token_id"],
-        row["entry_id"],
-        Wait(row["kind"]),
-        row["reason"],
-        row["gate"],
-        row["message_name"],
-        row["correlation_key"],
-    )
+    return value_of(Closed, row, kind=Wait(row["kind"]))
 
 
 def _event(row: Row) -> Event:
-    return Event(
-        entry_id=row["entry_id"],
-        seq=row["seq"],
-        at=row["at"],
-        kind=Kind(row["kind"]),
-        detail=json.loads(row["detail"]),
-        status=Status(row["status"]),
-        hash=row["hash"],
-    )
+    kind, status = Kind(row["kind"]), Status(row["status"])
+    return value_of(Event, row, kind=kind, status=status, detail=json.loads(row["detail"]))
 
 
 def _entry(row: Row) -> Entry:
     outcome = row["outcome"]
-    return Entry(
-        entry_id=row["entry_id"],
-        tenant_id=row["tenant_id"],
-        request_key=row["request_key"],
-        verb=row["verb"],
-        verb_version=row["verb_version"],
+    return value_of(
+        Entry,
+        row,
         mode=EntryMode(row["mode"]),
-        sentence=row["sentence"],
-        invocation=row["invocation"],
-        args=parse(row["args"], limit=HARD_LIMIT),
-        asked_by=row["asked_by"],
         status=Status(row["status"]),
+        args=parse(row["args"], limit=HARD_LIMIT),
         outcome=None if outcome is None else parse(outcome, limit=HARD_LIMIT),
-        process_id=row["process_id"],
-        process_version=row["process_version"],
-        definition_key=row["definition_key"],
         provenance=json.loads(row["provenance"]),
-        cancel_requested_at=row["cancel_requested_at"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        ended_at=row["ended_at"],
     )

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from verbworker.stores.database import Connection, Database, Row, columns
+from verbworker.stores.database import Connection, Database, Row, columns, value_of
 from verbworker.stores.sql import query
 
 KEYS_EACH = 1 << 20
@@ -207,13 +207,13 @@ class Tokens:
     async def load_in(self, connection: Connection | Database, keys: list[int]) -> list[Kept | None]:
         """Return instances as seen by a transaction."""
         rows = await connection.fetch(query("tokens", "load"), keys)
-        found = {row["instance_key"]: _kept_of(row, row["now"]) for row in rows}
+        found = {row["instance_key"]: value_of(Kept, row) for row in rows}
         return [found.get(key) for key in keys]
 
     async def hold(self, connection: Connection, key: int) -> Kept | None:
         """Return one instance, locked until the transaction ends."""
         row = await connection.fetchrow(query("tokens", "load_locked"), key)
-        return None if row is None else _kept_of(row, row["now"])
+        return None if row is None else value_of(Kept, row)
 
     async def save(self, changes: list[Change]) -> list[int]:
         """Save steps atomically; return each one's time in ms, or 0 if its instance or job has changed meanwhile."""
@@ -252,7 +252,7 @@ class Tokens:
         ]
         given: list[list[Activation]] = [[] for _ in wishes]
         for row in await self._database.fetch(query("tokens", "activate"), *columns(asked, 6)):
-            given[row["number"]].append(_activation(row))
+            given[row["number"]].append(value_of(Activation, row, key=row["job_key"], kept=value_of(Kept, row)))
         return given
 
     async def due_types(self, wanted: Sequence[tuple[str, str]]) -> set[str]:
@@ -287,7 +287,7 @@ class Tokens:
     async def due_timers(self, connection: Connection, limit: int, *, but: Collection[int]) -> list[tuple[int, Kept]]:
         """Return due timers with their instances, locked until the transaction ends; busy instances are skipped."""
         rows = await connection.fetch(query("tokens", "due_timers"), limit, list(but))
-        return [(row["wait_key"], _kept_of(row, row["now"])) for row in rows]
+        return [(row["wait_key"], value_of(Kept, row)) for row in rows]
 
     async def next_timer(self) -> float | None:
         """Return the seconds until the next timer is due; None when there is no timer."""
@@ -296,36 +296,7 @@ class Tokens:
 
 
 def _opening(row: Row | None) -> Opening | None:
-    if row is None:
-        return None
-    return Opening(row["number"] * KEYS_EACH, row["definition_key"], row["process_id"], row["version"], row["now"])
-
-
-def _kept_of(row: Row, now: datetime | None) -> Kept:
-    return Kept(
-        row["instance_key"],
-        row["definition_key"],
-        row["process_id"],
-        row["tenant_id"],
-        row["start_key"],
-        row["variables"],
-        row["state"],
-        row["revision"],
-        now,
-    )
-
-
-def _activation(row: Row) -> Activation:
-    return Activation(
-        row["job_key"],
-        row["type"],
-        row["element_id"],
-        row["element_instance_key"],
-        row["retries"],
-        row["headers"],
-        row["activated_ms"],
-        _kept_of(row, None),
-    )
+    return None if row is None else value_of(Opening, row, instance_key=row["number"] * KEYS_EACH)
 
 
 def _plain_rows(changes: list[Change]) -> list[list[object]]:

@@ -2,18 +2,17 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from verbworker.job.frame import Claim, Delivery, Frame, FrameState, InstanceFacts
-from verbworker.stores.database import Row
+from verbworker.stores.database import Row, value_of
 
-_FRAME_FIELDS = tuple(field.name for field in fields(Frame))
 _NOTHING = "{}"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerdictRow:
     """A completed run to store in the frame: the payload it was based on, and its output."""
 
     claim: Claim
@@ -80,7 +79,7 @@ def pushing(deliveries: Sequence[Delivery]) -> list[tuple[object, ...]]:
     return list(zip(*map(_delivery_row, deliveries), strict=True))
 
 
-def popping(verdicts: Sequence[Verdict]) -> list[tuple[object, ...]]:
+def popping(verdicts: Sequence[VerdictRow]) -> list[tuple[object, ...]]:
     """Return the columns for `pop_completed`, given verdicts in key order."""
     return list(zip(*map(_verdict_row, verdicts), strict=True))
 
@@ -109,7 +108,7 @@ def _delivery_row(delivery: Delivery) -> tuple[object, ...]:
     )
 
 
-def _verdict_row(verdict: Verdict) -> tuple[object, ...]:
+def _verdict_row(verdict: VerdictRow) -> tuple[object, ...]:
     return (
         verdict.claim.job_key,
         verdict.claim.epoch,
@@ -176,24 +175,7 @@ def _mark_twins(claims: Mapping[int, Claim], group: list[Delivery]) -> Iterator[
 
 def claim_of(row: Row) -> Claim:
     """Return the claim on a frame that already existed."""
-    return Claim(
-        job_key=row["job_key"],
-        epoch=row["epoch"],
-        owner=row["owner"],
-        claimed_from=row["claimed_from"],
-        runs=row["runs"],
-        retries_left=row["retries_left"],
-        generation=row["generation"],
-        idempotency_key=row["idempotency_key"],
-        first_run_at=row["first_run_at"],
-        now=row["now"],
-        lease_until=row["lease_until"],
-        deliveries=row["deliveries"],
-        instance=_instance(row),
-        input_known=row["input_known"],
-        input_is_head=row["input_is_head"],
-        may_have_twin=True,
-    )
+    return value_of(Claim, row, instance=_instance(row), may_have_twin=True)
 
 
 def _instance(row: Row) -> InstanceFacts | None:
@@ -215,23 +197,13 @@ def _instance(row: Row) -> InstanceFacts | None:
 
 def frame_of(row: Row) -> Frame:
     """Return a frame in its current state."""
-    values = {name: row[name] for name in _FRAME_FIELDS}
-    values["state"] = FrameState(values["state"])
-    values["flags"] = json.loads(values["flags"] or _NOTHING)
-    values["correlation"] = json.loads(values["correlation"] or _NOTHING)
-    return Frame(**values)
+    return value_of(Frame, row, state=FrameState(row["state"]), **_jsons(row))
 
 
 def unacknowledged_of(row: Row) -> Unacknowledged:
     """Return a verdict to send again."""
-    return Unacknowledged(
-        job_key=row["job_key"],
-        verb=row["verb"],
-        outcome=row["outcome"],
-        output=row["output"],
-        output_seal=row["output_seal"],
-        flags=json.loads(row["flags"] or _NOTHING),
-        correlation=json.loads(row["correlation"] or _NOTHING),
-        error_code=row["error_code"],
-        fail_text=row["fail_text"],
-    )
+    return value_of(Unacknowledged, row, **_jsons(row))
+
+
+def _jsons(row: Row) -> dict[str, object]:
+    return {name: json.loads(row[name] or _NOTHING) for name in ("flags", "correlation")}

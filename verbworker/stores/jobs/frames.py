@@ -14,7 +14,7 @@ from verbworker.stores.batch import Batch
 from verbworker.stores.cases.payloads import is_known_in
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.jobs.frame_rows import Unacknowledged as Unacknowledged
-from verbworker.stores.jobs.frame_rows import Verdict as Verdict
+from verbworker.stores.jobs.frame_rows import VerdictRow as VerdictRow
 from verbworker.stores.jobs.frame_rows import (
     claim_of,
     frame_of,
@@ -140,22 +140,22 @@ class Frames:
         )
         return missed.keys() - {row["job_key"] for row in ours}
 
-    async def pop_completed(self, verdict: Verdict) -> bool:
+    async def pop_completed(self, verdict: VerdictRow) -> bool:
         """Store a verdict (T5). False when the payload head moved on and the caller must merge first."""
         return _require_claim(verdict, await self._pop.add(verdict))
 
-    async def pop_completed_in(self, connection: Connection, verdict: Verdict) -> bool:
+    async def pop_completed_in(self, connection: Connection, verdict: VerdictRow) -> bool:
         """Store a verdict as the last statement of the verb's own transaction."""
         (popped,) = await self._pop_on(connection, [verdict])
         return _require_claim(verdict, popped)
 
-    async def _pop_many(self, verdicts: list[Verdict]) -> list[bool | None]:
+    async def _pop_many(self, verdicts: list[VerdictRow]) -> list[bool | None]:
         # Correlation keys are rare: only they need a second statement, and therefore a transaction.
         whole = self._database.transaction if any(one.correlation for one in verdicts) else self._database.acquire
         async with whole() as connection:
             return await self._pop_on(connection, verdicts)
 
-    async def _pop_on(self, connection: Connection, verdicts: list[Verdict]) -> list[bool | None]:
+    async def _pop_on(self, connection: Connection, verdicts: list[VerdictRow]) -> list[bool | None]:
         columns = popping(sorted(verdicts, key=_claimed_key))
         rows = await connection.fetch(query("frames", "pop_completed"), self.engine_id, self.owner, *columns)
         popped = {row["job_key"]: row["popped"] for row in rows}
@@ -327,7 +327,7 @@ class Frames:
         await self._database.execute(query("frames", "boot"), self.owner, name, host, pid)
 
 
-def _require_claim(verdict: Verdict, answer: bool | None) -> bool:
+def _require_claim(verdict: VerdictRow, answer: bool | None) -> bool:
     if answer is None:
         raise Fenced(f"job {verdict.claim.job_key} was claimed by another worker")
     return answer
@@ -337,5 +337,5 @@ def _job_key(delivery: Delivery) -> int:
     return delivery.job.key
 
 
-def _claimed_key(verdict: Verdict) -> int:
+def _claimed_key(verdict: VerdictRow) -> int:
     return verdict.claim.job_key

@@ -201,10 +201,6 @@ class Inbox:
         """Record that the engine again has a message it had forgotten."""
         await self._database.execute(query("inbox", "resent"), claimed.tenant_id, claimed.message_id)
 
-    async def messages_of(self, instance_uid: UUID) -> list[ReceivedMessage]:
-        """Return the messages an instance has read, in that order."""
-        return [_message_of(row) for row in await self._database.fetch(query("inbox", "received"), instance_uid)]
-
     async def backlog(self) -> tuple[int, float]:
         """Return how many messages wait for delivery, and for how many seconds the oldest has."""
         row = await self._database.fetchrow(query("inbox", "backlog"), self._engine_id)

@@ -2,30 +2,39 @@
 
 import asyncio
 import logging
-import random
-import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from verbworker import metrics
+from verbworker.background.poll_loop import is_being_cancelled
+from verbworker.background.service_health import place_of
 from verbworker.engine.protocol import Ask, Engine
 from verbworker.errors import AnswerTooLarge, Backpressure, EngineError, EngineUnavailable
 from verbworker.job.job import Job
-from verbworker.retrying import backoff
-from verbworker.work.feeds.activations import first_timeout_ms
-from verbworker.work.feeds.load import FeedLoad
+from verbworker.retrying import FEED, SERVICE
+from verbworker.work.feeds.leases import first_timeout_ms
 from verbworker.work.feeds.slots import Reservation, Slot, Slots
 
 _log = logging.getLogger(__name__)
 
+# Jobs per second. Two thresholds, so that a rate between them does not switch back and forth.
+BUSY_RATE = 100.0
+IDLE_RATE = 50.0
+# The rate is measured every tick and forgets half of the past in this time.
 _TICK = 0.1
+_HALF_LIFE = 0.5
+# A poll waits this long for more slots, so that one call brings several jobs.
 _LINGER = 0.01
+# A stream that brings nothing for this long has been read to its end.
 _QUIET = 0.05
+# Streaming begins again after this long below the threshold: a job in transit while its stream closes stays locked.
 _CALM = 5.0
+# A stream that lives shorter counts as refused.
 _SHORT_LIVED = 1.0
+# The longest pause after a poll that returned early and empty: such a gateway ignores the requested wait.
 _BRISK_PAUSE = 0.5
+# An engine that had fewer jobs than slots within this time has no backlog.
 _LATELY = 30.0
 # The engine ends a stream that is not renewed, so a stopped worker gets no jobs after that (12 s on Zeebe).
 _RENEW_AFTER = 9.0
@@ -33,6 +42,26 @@ _RENEW_AFTER = 9.0
 # sooner would return what the gateway still pushes to it, and such a job is redelivered some tenths of a second later.
 _OVERLAP = 2.5
 _CLOSE_WITHIN = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FeedLoad:
+    """The smoothed arrival rate of one verb's jobs, and whether it is high enough to poll.
+
+    Pushed jobs arrive soonest; polled jobs cost the engine half as much.
+    """
+
+    rate: float = 0.0
+    at: float = 0.0
+    is_busy: bool = False
+
+    def after(self, jobs: int, now: float) -> "FeedLoad":
+        """Return the load after `jobs` arrived since the last update."""
+        elapsed = max(now - self.at, 1e-3)
+        weight = 0.5 ** (elapsed / _HALF_LIFE)
+        rate = self.rate * weight + (jobs / elapsed) * (1 - weight)
+        is_busy = rate > BUSY_RATE or (self.is_busy and rate > IDLE_RATE)
+        return replace(self, rate=rate, at=now, is_busy=is_busy)
 
 
 class Feed:
@@ -123,36 +152,27 @@ class Feed:
             try:
                 await step()
             except (Exception, asyncio.CancelledError) as error:
-                if _is_being_cancelled():
+                if is_being_cancelled():
                     # An error during cancellation must not keep a cancelled loop alive.
                     raise asyncio.CancelledError from error
                 # A cancellation that is not ours leaked out of a library: the loop would end silently.
                 failures += 1
                 self._report(loop, error)
-                await self._pause(backoff(failures, random.random()))
+                await self._pause(FEED.after(failures))
             else:
                 failures = 0
                 self._troubles.pop(loop, None)
-                if _is_being_cancelled():
+                if is_being_cancelled():
                     # A task group that ends by an error of its own raises that error instead of our cancellation.
                     raise asyncio.CancelledError
 
     def _report(self, loop: str, error: BaseException) -> None:
-        """Report what failed and where; a group is represented by its first error."""
-        cause = error
-        while isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        # One that was built and never raised has no place.
-        places = traceback.extract_tb(cause.__traceback__)
-        file, line = (places[-1].filename, places[-1].lineno) if places else ("?", 0)
-        said = {"error": type(cause).__name__, "file": file, "line": line}
-        self._troubles[loop] = f"{type(cause).__name__} at {Path(file).name}:{line}"
+        """Report what failed and where."""
+        kind, file, line = place_of(error)
+        self._troubles[loop] = f"{kind} at {file}:{line}"
         metrics.FEED_FAILURES.labels(self._ask.type, loop).inc()
-        _log.error(
-            "feed failed with an unexpected error; it goes on",
-            extra={"verb": self._ask.type, "loop": loop, **said},
-            exc_info=cause,
-        )
+        said = {"verb": self._ask.type, "loop": loop, "error": kind, "file": file, "line": line}
+        _log.error("feed failed with an unexpected error; it goes on", extra=said, exc_info=error)
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -211,7 +231,7 @@ class Feed:
         if jobs or self._heard_at - began >= self._wait_ms / 2000:
             return 0.0
         # A gateway that ignores the requested wait for jobs is not polled again immediately.
-        return backoff(in_vain, random.random(), cap=_BRISK_PAUSE)
+        return SERVICE.within(_BRISK_PAUSE).after(in_vain + 1)
 
     def _poll_size(self) -> int:
         if self._streaming and self._idle.is_set():
@@ -236,21 +256,21 @@ class Feed:
     def _complain(self, error: EngineError, failures: int) -> float:
         """Adapt to the engine's error; return how many seconds to wait."""
         self._answered_since = None
-        cap, level = 5.0, logging.WARNING
+        pauses, level = FEED, logging.WARNING
         match error:
             case Backpressure():
                 self._slots.blame()
-                cap = 1.0
+                pauses = FEED.within(1.0)
             case AnswerTooLarge():
                 self._most, level = 1, logging.ERROR  # the jobs of one poll were too large together
             case EngineUnavailable():
                 pass
             case _:
-                cap, level = 15.0, logging.ERROR  # waiting does not help here: a person must act
+                pauses, level = replace(FEED, cap=15.0), logging.ERROR  # waiting does not help here: a person must act
         if failures == 1 or failures % 20 == 0:
             said = {"verb": self._ask.type, "failures": failures, "reason": str(error)}
             _log.log(level, "poll failed", extra=said)
-        return backoff(failures, random.random(), cap=cap)
+        return pauses.after(failures)
 
     # ---- push --------------------------------------------------------------------------------------------------
 
@@ -272,7 +292,7 @@ class Feed:
         is_short = self._idle.is_set() and loop.time() - opened_at < _SHORT_LIVED
         self._streams_in_vain = self._streams_in_vain + 1 if is_short else 0
         if self._streams_in_vain:
-            await self._pause(backoff(self._streams_in_vain, random.random()))
+            await self._pause(FEED.after(self._streams_in_vain))
 
     async def _until_busy(self) -> None:
         await self._busy.wait()
@@ -327,11 +347,6 @@ class Feed:
                     self._hand_over(job, reservation)
         finally:
             await stream.aclose()
-
-
-def _is_being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 class _Reader:

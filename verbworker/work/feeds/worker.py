@@ -9,27 +9,25 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from itertools import count
 from typing import Any
 
-from verbworker import metrics, retrying
+from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop, Service, running
 from verbworker.background.service_health import ServiceHealth
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Ask, Engine, Interruptible
-from verbworker.errors import EndedByBug, StoreConflict, StoreError, StoreUnavailable
+from verbworker.errors import EndedByBug, StoreError
 from verbworker.job.job import RESERVED, Job
+from verbworker.retrying import DATABASE
 from verbworker.stores.jobs.frames import Frames
-from verbworker.work.feeds.activations import Activations
 from verbworker.work.feeds.feed import Feed
-from verbworker.work.feeds.leases import Leases, StopReason
-from verbworker.work.feeds.relay import Relay
+from verbworker.work.feeds.leases import Activations, Leases, StopReason
 from verbworker.work.feeds.slots import Slot, Slots
 from verbworker.work.feeds.watchdog import Watchdog
 from verbworker.work.jobs.executor import Executor
-from verbworker.work.listeners.job_handler import JobHandler, Stoppable, variables_for
-from verbworker.work.listeners.serving import Serving
-from verbworker.work.upkeep.archiver import Archiver
+from verbworker.work.jobs.verdicts import Relay
+from verbworker.work.listeners.job_handler import JobHandler, Serving, Stoppable
+from verbworker.work.upkeep.retention import Archiver
 
 _log = logging.getLogger(__name__)
 
@@ -166,25 +164,25 @@ class Worker:
     async def _boot(self, stop: asyncio.Event) -> None:
         """Register this worker in the database; an unavailable database is waited for."""
         health = ServiceHealth("boot")
-        for failures in count(1):
-            try:
+
+        async def boot() -> None:
+            if not health.failures or not stop.is_set():
                 await self._frames.boot(name=self._pace.name, host=socket.gethostname(), pid=os.getpid())
-            except (StoreUnavailable, StoreConflict) as error:
-                health.note_outage(error)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), retrying.SERVICE.after(failures))
-                if stop.is_set():
-                    return
-            else:
                 health.note_success()
-                return
+
+        async def pause(seconds: float) -> None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await stop.wait()
+
+        await DATABASE.run(boot, failed=health.note_outage, sleep=pause)
 
     def _open_feeds(self, jobs: asyncio.TaskGroup) -> list[Feed]:
         timeout = self._pace.engine_timeout
         for verb in self._registry:
             self._open_feed(jobs, self._ask(verb.name, timeout, RESERVED), verb.concurrency, self._execute)
         for desk in self._desks:
-            ask = self._ask(desk.type, desk.timeout or timeout, variables_for(desk))
+            ask = self._ask(desk.type, desk.timeout or timeout, desk.variables)
             self._open_feed(jobs, ask, desk.concurrency, partial(self._serve, desk))
         return self._feeds
 

@@ -1,11 +1,8 @@
 """Human gates: a person decides once, and the decision is stored before it is sent to the engine."""
 
-import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from itertools import count
 from typing import TypeVar
 from uuid import UUID
 
@@ -18,10 +15,9 @@ from verbworker.errors import (
     JobGone,
     NotFound,
     RequestConflict,
-    StoreConflict,
     StoreError,
 )
-from verbworker.retrying import backoff, is_away
+from verbworker.retrying import STORED, TRANSACTION, is_away
 from verbworker.runbook.event import Kind
 from verbworker.stores.cases.gates import GateStore, HumanGate, Silent, Untold
 from verbworker.stores.cases.runbook import Runbook
@@ -33,7 +29,6 @@ Answer = TypeVar("Answer")
 
 _LONGEST_WORD = 200
 _LONGEST_REASON = 4000
-_COLLISIONS = 5
 _AT_ONCE = 16
 _PROBED = 200
 _PATIENCE = timedelta(seconds=30)
@@ -91,9 +86,9 @@ class Teller:
             return None
 
     async def _postpone(self, untold: Untold) -> None:
-        pause = backoff(untold.attempts, random.random(), first=0.5, cap=30.0)
+        pause = timedelta(seconds=STORED.after(untold.attempts))
         try:
-            await self._book.postpone(untold.token_id, by=timedelta(seconds=pause))
+            await self._book.postpone(untold.token_id, by=pause)
         except StoreError as error:
             self._say("decision told later", untold.job_key, error)
 
@@ -251,16 +246,13 @@ class Gates:
         act: Callable[[Connection, HumanGate], Awaitable[None]],
     ) -> HumanGate:
         """Act on an open gate while holding its lock, and return its state afterwards."""
-        for collisions in count():
-            try:
-                async with self._database.transaction() as connection:
-                    held = await self._book.hold_in(connection, token_id, tenant_id)
-                    await act(connection, _open(held, token_id, by))
-                break
-            except StoreConflict:
-                if collisions == _COLLISIONS:
-                    raise
-                await asyncio.sleep(backoff(collisions, random.random(), first=0.005))
+
+        async def act_once() -> None:
+            async with self._database.transaction() as connection:
+                held = await self._book.hold_in(connection, token_id, tenant_id)
+                await act(connection, _open(held, token_id, by))
+
+        await TRANSACTION.run(act_once)
         gate = await self._book.get(token_id, tenant_id)
         assert gate is not None, "gates are never deleted"
         return gate

@@ -4,6 +4,7 @@ import json
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 from verblint.contracts.contract import Gate
@@ -11,35 +12,24 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Engine
 from verbworker.errors import (
-    DuplicateInstance,
-    EngineError,
-    JobGone,
-    JobNotActive,
     PermanentContract,
     StoreConflict,
-    StoreError,
-    StoreUnavailable,
-    TransientInfrastructure,
 )
-from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
 from verbworker.model.waits import Waits, due
-from verbworker.payload.boundary import JobVariables, correlate
 from verbworker.runbook.event import Kind, ParkedToken, Wait
 from verbworker.stores.cases.gates import Earlier, GateStore, Silent
-from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.deployments import Deployments
 from verbworker.work.gates.decide import Teller
-from verbworker.work.listeners.job_handler import with_texts
-from verbworker.work.listeners.visit_identity import VisitIdentity
-from verbworker.work.starts.duplicate_instances import InstanceIdentity
+from verbworker.work.jobs.step_guard import VisitIdentity
+from verbworker.work.listeners.job_handler import InternalJobs, JobVisit, with_texts
+from verbworker.work.starts.duplicate_instances import InstanceIdentity, has_job
 
 _log = logging.getLogger(__name__)
 
 USER_TASK = "io.camunda.zeebe:userTask"
-_COME_AGAIN_MS = 2_000
 _PLAIN = {"assignee": "assignee", "dueDate": "due", "followUpDate": "follow_up", "formKey": "form"}
 _LISTS = {"candidateGroups": "groups", "candidateUsers": "users"}
 
@@ -64,53 +54,37 @@ class GateJobs:
         self._database = database
         self._book = GateStore(database)
         self._runbook = Runbook(database)
-        self._instances = Instances(database)
         self._deployments = Deployments(database, engine_id=engine.engine_id)
-        self._waits: dict[int, Waits] = {}
         self._visits = VisitIdentity(self._deployments)
         self._teller = Teller(database, engine)
-        self._identity = identity or InstanceIdentity(self._instances)
+        self._jobs = InternalJobs(database, engine, identity)
         self.timeout: timedelta | None = timeout
         self.concurrency = concurrency
         self.variables = with_texts(registry)
 
     async def serve(self, job: Job) -> bool:
         """Park the entry of a task, or complete a task whose decision was lost; return False to have it redelivered."""
-        try:
-            await self._serve(job)
-        except (StoreUnavailable, StoreConflict, TransientInfrastructure) as error:
-            _log.warning("gate is delivered again", extra={"job_key": job.key, "reason": str(error)})
-            await self._extend(job, _COME_AGAIN_MS)
-            return False
-        except StoreError as error:
-            _log.error("the database refuses a gate", extra={"job_key": job.key, "reason": str(error)})
-            return False
-        except Exception:
-            _log.exception("a bug at a gate; the task is delivered again", extra={"job_key": job.key})
-            return False
-        # A parked task stays with the engine: a decision completes it whether or not its timeout still works.
+        return await self._jobs.serve(job, partial(self._serve, job), refuse=partial(self._leave_alone, job))
+
+    async def _leave_alone(self, job: Job, why: PermanentContract) -> bool:
+        _log.info("a task that is not ours is left alone", extra={"job_key": job.key, "reason": str(why)})
+        await self._jobs.extend(job, job.timeout_ms)
         return True
 
-    async def _serve(self, job: Job) -> None:
-        luggage = JobVariables.of(job)
-        uid = luggage.instance_uid
-        instance = None if uid is None else await self._instances.facts(uid)
-        try:
-            known, instance_uid = correlate(job, luggage, await self._identity.admit(job, luggage, instance))
-            await self._identity.refuse_after_end(job, known)
-        except DuplicateInstance:
-            return
-        except PermanentContract as error:
-            _log.info("a task that is not ours is left alone", extra={"job_key": job.key, "reason": str(error)})
-            return await self._extend(job, job.timeout_ms)
-        workflow = self._registry.workflows.get(known.verb)
+    async def _serve(self, job: Job) -> bool:
+        visit = await self._jobs.admit_running(job)
+        workflow = self._registry.workflows.get(visit.instance.verb)
         if workflow is None or workflow.process != job.process_id:
-            _log.warning("a gate of a verb unknown here", extra={"job_key": job.key, "verb": known.verb})
-            return await self._extend(job, job.timeout_ms)
-        waits = await self._waits_of(job.process_definition_key)
-        token = self._token(job, known, instance_uid, self._gate(job, workflow, waits))
+            _log.warning("a gate of a verb unknown here", extra={"job_key": job.key, "verb": visit.instance.verb})
+            await self._jobs.extend(job, job.timeout_ms)
+            return True
+        # A model that was not deployed by us has no recorded waits.
+        waits = await self._deployments.waits(job.process_definition_key) or {}
+        token = self._token(visit, self._gate(job, workflow, waits))
         ends = due(waits, job.element_id, job.variables, datetime.now(UTC))
-        await self._park(job, replace(token, due=ends, input_hash=luggage.hash))
+        await self._park(job, replace(token, due=ends, input_hash=visit.luggage.hash))
+        # A parked task stays with the engine: a decision completes it whether or not its timeout still works.
+        return True
 
     def _gate(self, job: Job, workflow: WorkflowVerb, waits: Waits) -> Gate:
         """Return a task's gate: as the contract declares it, else as the model names it, accepting any decision."""
@@ -119,16 +93,6 @@ class GateJobs:
             return declared
         named = waits[job.element_id].gate if job.element_id in waits else None
         return Gate(named or f"Update_{job.element_id}", job.element_id)
-
-    async def _waits_of(self, definition_key: int) -> Waits:
-        """Return the waits of the process; empty if the model was not deployed by us."""
-        if definition_key not in self._waits:
-            deployment = await self._deployments.find(definition_key)
-            # A model that was not deployed by us may be recorded later; a recorded one never changes.
-            if deployment is None:
-                return {}
-            self._waits[definition_key] = deployment.waits
-        return self._waits[definition_key]
 
     async def _park(self, job: Job, token: ParkedToken) -> None:
         earlier = await self._book.earlier(token)
@@ -149,7 +113,7 @@ class GateJobs:
             gate_now = Silent(token_id, token.entry_id, job.element_instance_key, job.key, token.gate or "")
             await self._teller.probe(gate_now, job.timeout_ms)
         else:
-            await self._extend(job, job.timeout_ms)
+            await self._jobs.extend(job, job.timeout_ms)
 
     async def _tell(
         self, connection: Connection, job: Job, token: ParkedToken, token_id: UUID, *, is_back: bool
@@ -160,14 +124,8 @@ class GateJobs:
 
     async def _move(self, job: Job, token: ParkedToken, earlier: Earlier) -> None:
         """Move a gate to a task that the engine lost and created anew; a decision applies to the new task."""
-        try:
-            await self._engine.extend(job.key, job.timeout_ms)
-        except JobGone:
+        if not await has_job(self._engine, job):
             return  # a late delivery of the task that was lost
-        except JobNotActive:
-            pass
-        except EngineError as error:
-            raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
         async with self._database.transaction() as connection:
             if not await self._book.move_in(connection, earlier, token):
                 raise StoreConflict("the gate is being moved by another worker")
@@ -177,28 +135,14 @@ class GateJobs:
         if gate is not None and gate.verdict is not None:
             await self._teller.again(gate.token_id, job.key)
 
-    def _token(self, job: Job, known: InstanceFacts, instance_uid: UUID, gate: Gate) -> ParkedToken:
-        return ParkedToken(
-            tenant_id=known.tenant_id,
-            entry_id=known.entry_id,
-            instance_uid=instance_uid,
+    def _token(self, visit: JobVisit, gate: Gate) -> ParkedToken:
+        return replace(
+            visit.token(Wait.HUMAN_GATE, f"Awaiting {gate.audience or gate.name}"),
             engine_id=self._engine.engine_id,
-            instance_key=job.process_instance_key,
-            element_instance_key=job.element_instance_key,
-            element_id=job.element_id,
-            kind=Wait.HUMAN_GATE,
-            reason=f"Awaiting {gate.audience or gate.name}",
             gate=gate.name,
-            job_key=job.key,
-            detail={"decisions": list(gate.decisions), **asked_of(job)},
+            job_key=visit.job.key,
+            detail={"decisions": list(gate.decisions), **asked_of(visit.job)},
         )
-
-    async def _extend(self, job: Job, timeout_ms: int) -> None:
-        """Have the task redelivered after `timeout_ms`: it was activated for a few seconds only."""
-        try:
-            await self._engine.extend(job.key, timeout_ms)
-        except EngineError as error:
-            _log.debug("left undone", extra={"job_key": job.key, "reason": str(error)})
 
 
 def asked_of(job: Job) -> dict[str, object]:

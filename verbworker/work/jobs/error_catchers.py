@@ -1,16 +1,15 @@
 """Error codes for the engine: thrown if the deployed model catches them, otherwise an incident."""
 
-import asyncio
-import random
+from contextlib import suppress
 from datetime import timedelta
-from itertools import count
+from functools import partial
 
 from verbworker.engine.protocol import KeepsModels
-from verbworker.errors import EngineUnavailable, PermanentBusiness, StoreConflict, StoreUnavailable
+from verbworker.errors import NotFound, PermanentBusiness
 from verbworker.job.job import Job
 from verbworker.job.outcome import Incident, Thrown
 from verbworker.model.catches import Catches, catches_of, uncaught
-from verbworker.retrying import backoff
+from verbworker.retrying import DATABASE_OR_ENGINE, DEPLOYMENT
 from verbworker.stores.deployments import Deployments
 
 # `Deploy` records a definition within milliseconds of the engine's answer; a job of it may be even faster.
@@ -45,30 +44,30 @@ class ErrorCatchers:
 
     async def _catches(self, job: Job) -> Catches:
         """Return what a job's definition catches; empty if unknown. Waits while the database is unavailable."""
-        key, clock = job.process_definition_key, asyncio.get_running_loop().time
-        give_up: float | None = None
-        for failures in count():
-            if key in self._known:
-                return self._known[key]
-            try:
-                found = await self._look_up(key, job.process_id)
-                if found is None and len(asked := await self._deployments.find_requests(job.process_id)) == 1:
-                    return asked[0]  # the engine has the model, but its deployer has not received the answer yet
-            except (StoreUnavailable, StoreConflict, EngineUnavailable):
-                give_up = None
-            else:
-                give_up = give_up or clock() + self._grace.total_seconds()
-                if found is not None:
-                    self._known[key] = found
-                    return found
-                if clock() >= give_up:
-                    return {}
-            await asyncio.sleep(backoff(failures, random.random()))
-        raise AssertionError("counting never ends")
+        look_up = partial(self._look_up, job.process_definition_key, job.process_id)
 
-    async def _look_up(self, key: int, process_id: str) -> Catches | None:
+        async def wait_for_record() -> Catches:
+            with suppress(NotFound):
+                return await look_up()
+            # Only now: the database may have been slow before, for the deployer as well.
+            return await DEPLOYMENT.run(look_up, within=self._grace.total_seconds())
+
+        try:
+            return await DATABASE_OR_ENGINE.run(wait_for_record)
+        except NotFound:
+            return {}
+
+    async def _look_up(self, key: int, process_id: str) -> Catches:
+        if key in self._known:
+            return self._known[key]
         found = await self._deployments.catches(key)
         if found is None and isinstance(self._engine, KeepsModels):
             content = await self._engine.model(key)
-            return None if content is None else catches_of(content, process_id)
+            found = None if content is None else catches_of(content, process_id)
+        if found is None:
+            asked = await self._deployments.find_requests(process_id)
+            if len(asked) != 1:
+                raise NotFound(f"definition {key} is not on record")
+            return asked[0]  # the engine has the model, but its deployer has not received the answer yet
+        self._known[key] = found
         return found

@@ -6,12 +6,13 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import count
+from functools import partial
 
 from verbworker import metrics
 from verbworker.contract.policy import DEFAULT_POLICY, Policy
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Mode
+from verbworker.engine.protocol import JobCommands
 from verbworker.errors import (
     DuplicateInstance,
     EngineError,
@@ -27,12 +28,12 @@ from verbworker.job.classify import Failed, classify
 from verbworker.job.failpoint import Point, reach
 from verbworker.job.frame import Claim, Delivery, FrameState, idempotency_key
 from verbworker.job.job import Job
-from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded, describe_failure
-from verbworker.job.trace import UNTRACED, Span, Tracer
+from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Yielded
+from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.payload.boundary import AdmittedJob, JobVariables, enter, leave
 from verbworker.payload.signature import KeyRing
 from verbworker.profile.task_profile import TaskProfile
-from verbworker.retrying import backoff
+from verbworker.retrying import DATABASE
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.gates import GateStore
 from verbworker.stores.cases.instances import Instances
@@ -40,16 +41,12 @@ from verbworker.stores.database import Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.task_profiles import TaskProfileStore
-from verbworker.work.feeds.leases import Leases, RunningJob
+from verbworker.work.feeds.leases import Abandoned, JobVanished, Leases, RunningJob
 from verbworker.work.jobs.error_catchers import ErrorCatchers
-from verbworker.work.jobs.job_commands import JobCommands
-from verbworker.work.jobs.job_results import JobResults
-from verbworker.work.jobs.perform import Abandoned, JobVanished, VerbRun
-from verbworker.work.jobs.redelivery import Redelivery
+from verbworker.work.jobs.perform import Transactional, VerbRun
 from verbworker.work.jobs.step_guard import StepDone, StepGuard, StepMovedOn
-from verbworker.work.jobs.task_profiles import TaskProfiles
-from verbworker.work.jobs.transactional import Transactional
-from verbworker.work.jobs.verdicts import Verdicts, verdict
+from verbworker.work.jobs.task_profiles import JobProfile, TaskProfiles
+from verbworker.work.jobs.verdicts import JobResults, Redelivery, Verdicts, verdict
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
@@ -94,7 +91,7 @@ class Executor:
         self._ring = ring
         self._tracer = tracer
         self._judge = judge
-        self._terms = TaskProfiles(TaskProfileStore(databases.control, engine_id=frames.engine_id))
+        self._profiles = TaskProfiles(TaskProfileStore(databases.control, engine_id=frames.engine_id))
         # Keys that we create are never reused for another job, so only the engine's keys need the guard.
         self._guard = StepGuard.of(databases.control, frames.engine_id) if has_engine_keys else None
         self._error_catchers = ErrorCatchers(Deployments(databases.control, engine_id=frames.engine_id), engine)
@@ -105,48 +102,45 @@ class Executor:
 
     async def execute(self, job: Job) -> None:
         """Execute one delivery. A job it cannot finish is redelivered, by its sweep if not by the engine."""
-        with self._tracer.job(job) as span:
-            await self._execute(job, span)
-
-    async def _execute(self, job: Job, span: Span) -> None:
         began = asyncio.get_running_loop().time()
         claim: Claim | None = None
-        try:
-            reach(Point.DELIVERED)
-            luggage = JobVariables.of(job)
-            claim = await self._claim(job, luggage, began)
-            if claim is None:
-                span.record_end("not claimed")
-                return
-            span.record_claim(claim)
-            reach(Point.PUSHED)
-            with self._heart.beating(claim, job, began) as life:
-                outcome = await self._run(job, luggage, claim, life)
-                stored = await self._pop(life, outcome)
-                reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
-                await self._return(life, stored)
-                span.record_end(type(stored).__name__.lower())
-                reach(Point.RETURNED)
-        except (DuplicateInstance, JobVanished, StepMovedOn) as error:
-            span.record_end("job gone")
-            await self._close(claim, error)
-        except Fenced:
-            span.record_end("fenced")
-            metrics.FENCED.labels(job.type).inc()
-            await self._quietly(self._frames.note(job.key, "fenced", detail="another worker owns the frame"))
-        except Abandoned as error:
-            span.record_end("abandoned")
-            await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
-        except (StoreUnavailable, StoreConflict) as error:
-            span.record_end("database away")
-            _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
-            # Not left to the engine's timeout, which a broker may lose; `_claim` has waited, so this is no hot loop.
-            await self._returns.unbegun(job, "the database is away")
-        except Exception:
-            span.record_end("bug")
-            _log.exception("a bug in the executor; the job is delivered again", extra={"job_key": job.key})
-        else:
-            metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)
+        with self._tracer.job(job) as span:
+            try:
+                reach(Point.DELIVERED)
+                luggage = JobVariables.of(job)
+                claim, profile = await self._claim(job, luggage, began)
+                if claim is None:
+                    span.record_end("not claimed")
+                    return
+                span.record_claim(claim)
+                reach(Point.PUSHED)
+                with self._heart.beating(claim, job, began) as life:
+                    outcome = await self._run(life, luggage, profile)
+                    stored = await self._pop(life, outcome)
+                    reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
+                    await self._return(life, stored)
+                    span.record_end(type(stored).__name__.lower())
+                    reach(Point.RETURNED)
+            except (DuplicateInstance, JobVanished, StepMovedOn) as error:
+                span.record_end("job gone")
+                await self._close(claim, error)
+            except Fenced:
+                span.record_end("fenced")
+                metrics.FENCED.labels(job.type).inc()
+                await self._quietly(self._frames.note(job.key, "fenced", detail="another worker owns the frame"))
+            except Abandoned as error:
+                span.record_end("abandoned")
+                await self._quietly(self._frames.note(job.key, "abandoned", detail=str(error)))
+            except (StoreUnavailable, StoreConflict) as error:
+                span.record_end("database away")
+                _log.warning("database away, job given back", extra={"job_key": job.key, "reason": str(error)})
+                # Not left to the engine's timeout, which a broker may lose. `_claim` has waited: this is no hot loop.
+                await self._returns.unbegun(job, "the database is away")
+            except Exception:
+                span.record_end("bug")
+                _log.exception("a bug in the executor; the job is delivered again", extra={"job_key": job.key})
+            else:
+                metrics.LATENCY.labels(job.type).observe(asyncio.get_running_loop().time() - began)
 
     async def _close(self, claim: Claim | None, error: VerbworkerError) -> None:
         """Close the frame of a job that the engine has dropped; if the database is unavailable, the sweep closes it."""
@@ -160,33 +154,23 @@ class Executor:
 
     # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
 
-    async def _claim(self, job: Job, luggage: JobVariables, began: float) -> Claim | None:
+    async def _claim(self, job: Job, luggage: JobVariables, began: float) -> tuple[Claim | None, JobProfile]:
         """Push until the database answers or half the timeout is over; find a claim whose answer was lost (C1)."""
-        clock = asyncio.get_running_loop().time
-        give_up = clock() + job.timeout_ms / 2000
-        for failures in count():
-            try:
-                claim = await self._push(job, luggage)
-                # A claim that took long may have overlapped one of another worker for the same step.
-                is_slow = clock() - began > _SLOW_CLAIM
-                return replace(claim, may_have_twin=True) if claim is not None and is_slow else claim
-            except (StoreUnavailable, StoreConflict):
-                if clock() >= give_up:
-                    raise
-                await asyncio.sleep(backoff(failures, random.random()))
-        raise AssertionError("counting never ends")
+        claim, profile = await DATABASE.run(partial(self._push, job, luggage), within=job.timeout_ms / 2000)
+        if claim is not None:
+            metrics.CLAIMS.labels(job.type, claim.claimed_from).inc()
+            # A claim that took long may have overlapped one of another worker for the same step.
+            if asyncio.get_running_loop().time() - began > _SLOW_CLAIM:
+                claim = replace(claim, may_have_twin=True)
+        return claim, profile
 
-    async def _push(self, job: Job, luggage: JobVariables) -> Claim | None:
-        delivery = await self._delivery(job, luggage)
-        claim = await self._frames.push(delivery) or await self._redelivery.settle(delivery, luggage)
-        if claim is None:
-            return None
-        metrics.CLAIMS.labels(job.type, claim.claimed_from).inc()
-        return claim
+    async def _push(self, job: Job, luggage: JobVariables) -> tuple[Claim | None, JobProfile]:
+        profile = await self._profiles.read(job, luggage)
+        delivery = self._delivery(job, luggage, profile)
+        return await self._frames.push(delivery) or await self._redelivery.settle(delivery, luggage), profile
 
-    async def _delivery(self, job: Job, luggage: JobVariables) -> Delivery:
+    def _delivery(self, job: Job, luggage: JobVariables, profile: JobProfile) -> Delivery:
         verb = self._registry.find(job.type)
-        terms = await self._terms.of(job)
         return Delivery(
             job=job,
             instance_uid=luggage.instance_uid,
@@ -195,8 +179,8 @@ class Executor:
             on_unknown=verb.on_unknown.value if verb else "rerun",
             max_runs=verb.max_runs if verb else 5,
             idempotency_window=verb.idempotency_window if verb else timedelta(hours=24),
-            idempotency_key=await self._terms.key(job, luggage) or idempotency_key(self._frames.engine_id, job),
-            retries=self._policy(job, terms).retry.maximum_attempts,
+            idempotency_key=profile.key or idempotency_key(self._frames.engine_id, job),
+            retries=self._policy(job, profile.terms).retry.maximum_attempts,
             input_hash=luggage.hash,
         )
 
@@ -210,11 +194,11 @@ class Executor:
 
     # ---- run: check, perform, check -----------------------------------------------------------------------------
 
-    async def _run(self, job: Job, luggage: JobVariables, claim: Claim, life: RunningJob) -> Completed | Failed:
+    async def _run(self, life: RunningJob, luggage: JobVariables, profile: JobProfile) -> Completed | Failed:
         """Run the verb. A `Completed` that it returns is stored already, in the verb's transaction if it has one."""
-        policy = self._policy(job, await self._terms.of(job))
+        job, claim, policy = life.job, life.claim, self._policy(life.job, profile.terms)
         try:
-            terms = await self._terms.require(job)
+            profile.check_known()
             instance = await self._identity.admit(job, luggage, claim.instance)
             if instance is not claim.instance:
                 claim = replace(claim, instance=instance)
@@ -228,8 +212,8 @@ class Executor:
             head = None
             if claim.input_known and not claim.input_is_head and luggage.instance_uid is not None:
                 head = (await payloads.head(self._databases.control, luggage.instance_uid)).content
-            entered = enter(job, luggage, claim, self._registry, ring=self._ring, head=head, terms=terms)
-            await self._terms.check(job, luggage, entered.instance)
+            entered = enter(job, luggage, claim, self._registry, ring=self._ring, head=head, terms=profile.terms)
+            await self._profiles.check(job, profile, entered.instance)
             _within_schedule(claim, policy)
             entered = await self._add_inputs(entered)
             if entered.verb.mode is Mode.TRANSACTIONAL:
@@ -288,7 +272,7 @@ class Executor:
             return outcome
         failed = outcome
         if not await self._persist(life.claim, lambda: self._write(life.claim, failed)):
-            return await self._pop(life, Incident("TransientInfrastructure", failed.code, "given back too often"))
+            return await self._pop(life, Incident(Yielded.kind, failed.code, "given back too often"))
         return failed
 
     async def _write(self, claim: Claim, failed: Failed) -> bool:
@@ -306,39 +290,29 @@ class Executor:
 
     async def _persist(self, claim: Claim, write: Callable[[], Awaitable[bool]]) -> bool:
         """Write until it is written. A lost answer is looked up first, so nothing is written twice."""
-        for failures in count():
-            try:
-                return await write()
-            except (StoreUnavailable, StoreConflict):
-                await asyncio.sleep(backoff(failures, random.random()))
-            if await self._popping.find_state(claim) is not FrameState.STARTED:
+        is_first = True
+
+        async def write_once() -> bool:
+            nonlocal is_first
+            if not is_first and await self._popping.find_state(claim) is not FrameState.STARTED:
                 return True
-        raise AssertionError("counting never ends")
+            is_first = False
+            return await write()
+
+        return await DATABASE.run(write_once)
 
     # ---- RET: send the frame's outcome to the engine ---------------------------------------------------------------
 
     async def _return(self, life: RunningJob, outcome: Completed | Failed) -> None:
-        job, claim = life.job, life.claim
         kind = "" if isinstance(outcome, Completed | Thrown | Yielded) else outcome.kind
-        metrics.OUTCOMES.labels(job.type, type(outcome).__name__.lower(), kind).inc()
+        metrics.OUTCOMES.labels(life.job.type, type(outcome).__name__.lower(), kind).inc()
         match outcome:
             case Completed() if life.is_told:
                 metrics.ANSWERS.labels("complete", "together").inc()
             case Completed() | Thrown():
-                await self._returns.verdict(job.key, outcome)
-            case Retry():
-                message = self._message(life, outcome.kind, outcome.code, outcome.message)
-                await self._returns.failure(life, retries=claim.retries_left - 1, delay=outcome.delay, message=message)
-            case Yielded():
-                message = self._message(life, "TransientInfrastructure", outcome.code, outcome.message)
-                await self._returns.failure(life, retries=claim.retries_left, delay=outcome.delay, message=message)
-            case Incident():
-                message = self._message(life, outcome.kind, outcome.code, outcome.message)
-                await self._returns.failure(life, retries=0, delay=0.0, message=message)
-
-    def _message(self, life: RunningJob, kind: str, code: str, text: str) -> str:
-        entry_id = life.claim.instance.entry_id if life.claim.instance else None
-        return describe_failure(kind, code, text, verb=life.job.type, entry_id=entry_id, job_key=life.job.key)
+                await self._returns.verdict(life.job.key, outcome)
+            case Retry() | Yielded() | Incident():
+                await self._returns.failure(life, outcome)
 
     async def _quietly(self, work: Awaitable[object]) -> None:
         """Await work that may fail without harm."""

@@ -10,22 +10,34 @@ from functools import partial
 
 from pydantic import BaseModel
 
+from verbworker import metrics
+from verbworker.background.poll_loop import is_being_cancelled
+from verbworker.contract.policy import Policy
 from verbworker.contract.verb import Act, Call, Db, Mode
-from verbworker.errors import Fenced, OutcomeUnknown, TransientExternal, VerbworkerError, WorkerStopping
+from verbworker.engine.protocol import same_database
+from verbworker.errors import (
+    EngineError,
+    Fenced,
+    OutcomeUnknown,
+    StoreUnavailable,
+    TransientExternal,
+    VerbworkerError,
+    WorkerStopping,
+)
 from verbworker.job.current_verb import performing
-from verbworker.job.frame import Claim
-from verbworker.payload.boundary import AdmittedJob, afresh
-from verbworker.work.feeds.leases import RunningJob, StopReason
+from verbworker.job.failpoint import Point, reach
+from verbworker.job.frame import Claim, FrameState
+from verbworker.job.outcome import Completed
+from verbworker.payload.boundary import AdmittedJob, afresh, variables_of
+from verbworker.retrying import VERB_TRANSACTION
+from verbworker.stores.database import Connection, Database, plan_by_key
+from verbworker.stores.guarded_connection import GuardedConnection
+from verbworker.stores.jobs.frames import Frames
+from verbworker.work.feeds.leases import Abandoned, JobVanished, RunningJob, StopReason
+from verbworker.work.jobs.verdicts import Verdicts
 
-_log = logging.getLogger("verbworker.verb")
-
-
-class Abandoned(VerbworkerError):
-    """The run was stopped from outside while its effect may be in progress; its frame stays as it is."""
-
-
-class JobVanished(VerbworkerError):
-    """The engine dropped the job while its verb ran."""
+_log = logging.getLogger(__name__)
+_verb_log = logging.getLogger("verbworker.verb")
 
 
 class VerbRun:
@@ -53,7 +65,7 @@ class VerbRun:
                 raise OutcomeUnknown("the verb did not end within its time", code="Timeout") from error
             raise
         except asyncio.CancelledError as error:
-            if _is_cancelled():
+            if is_being_cancelled():
                 raise
             raise TransientExternal("the verb cancelled itself", code="Cancelled") from error
 
@@ -96,6 +108,63 @@ class VerbRun:
             raise
 
 
+class Transactional:
+    """Runs verbs in a transaction of their own. An engine in the same database needs no further command."""
+
+    def __init__(
+        self, database: Database, frames: Frames, performance: VerbRun, engine: object, popping: Verdicts
+    ) -> None:
+        self._database = database
+        self._frames = frames
+        self._performance = performance
+        self._popping = popping
+        self._engine = same_database(engine, database)
+
+    async def run(self, entered: AdmittedJob, claim: Claim, life: RunningJob, policy: Policy) -> Completed:
+        """Run a verb so that its writes and its verdict are one commit: both happen or neither does."""
+        limit = timedelta(seconds=policy.start_to_close_timeout_seconds)
+        first = iter((entered,))
+
+        async def attempt() -> Completed:
+            return await self._attempt(next(first, None) or afresh(entered), claim, life, limit)
+
+        return await VERB_TRANSACTION.run(attempt)
+
+    async def _attempt(self, entered: AdmittedJob, claim: Claim, life: RunningJob, limit: timedelta) -> Completed:
+        completed: Completed | None = None
+        wake: Callable[[], None] | None = None
+        try:
+            async with self._database.transaction() as connection:
+                db = GuardedConnection(connection)
+                answer = await self._performance.perform(entered, claim, life, limit, db)
+                reach(Point.PERFORMED)
+                await plan_by_key(connection)
+                completed = await self._popping.pop_in(connection, entered, claim, answer)
+                wake = await self._move(connection, claim, completed)
+        except StoreUnavailable:
+            # The commit may have happened. Looking is the only way to know.
+            state = await self._popping.find_state(claim)
+            metrics.AMBIGUOUS.labels(entered.verb.name, state.value).inc()
+            if state is not FrameState.COMPLETED or completed is None:
+                raise
+        if wake is not None:
+            life.is_told = True
+            wake()
+        return completed
+
+    async def _move(self, connection: Connection, claim: Claim, completed: Completed) -> Callable[[], None] | None:
+        """Move the token and acknowledge the frame if the engine shares the database; a refused move is sent later."""
+        if self._engine is None:
+            return None
+        try:
+            wake = await self._engine.complete_in(connection, claim.job_key, variables_of(completed))
+        except EngineError as error:
+            _log.info("not moved together", extra={"job_key": claim.job_key, "reason": str(error)})
+            return None
+        await self._frames.acknowledge_in(connection, {claim.job_key: "ok"})
+        return wake
+
+
 def _on_thread(function: Callable[..., object], arguments: dict[str, object]) -> object:
     try:
         return function(**arguments)
@@ -120,7 +189,7 @@ def _call(entered: AdmittedJob, claim: Claim, limit: timedelta, connection: Db |
         attempt=claim.runs,
         epoch=claim.epoch,
         deadline=claim.now + limit,
-        log=logging.LoggerAdapter(_log, fields),
+        log=logging.LoggerAdapter(_verb_log, fields),
         connection=connection,
         decisions=entered.decisions,
         messages=entered.messages,
@@ -132,12 +201,6 @@ def _is_running() -> bool:
         return asyncio.current_task() is not None
     except RuntimeError:
         return False
-
-
-def _is_cancelled() -> bool:
-    """Return whether this task was cancelled from outside, as opposed to an error that leaked out of the verb."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _stop_error(reason: StopReason, entered: AdmittedJob, *, begun: bool) -> VerbworkerError:

@@ -1,5 +1,7 @@
 """Task profiles: what the profile of a job's model requires of the job, and whether the job still fits it."""
 
+from dataclasses import dataclass
+
 from verbworker.errors import Failure, PermanentContract
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
@@ -10,57 +12,58 @@ from verbworker.profile.task_profile import HEADER, NO_TERMS, TaskProfile
 from verbworker.stores.task_profiles import TaskProfileStore
 
 
+@dataclass(frozen=True, slots=True)
+class JobProfile:
+    """The profile of one job, read once. A job of a model without one has `NO_TERMS` and no definition."""
+
+    terms: TaskProfile = NO_TERMS
+    definition_id: str | None = None
+    key: str | None = None  # from the task's template; None leaves the key to the runtime
+    key_error: Failure | None = None  # a frame needs a key before anything may fail, so this is raised later
+    is_unknown: bool = False
+
+    def check_known(self) -> None:
+        """Raise `PermanentContract` if the model was deployed with a profile that is not on record."""
+        if self.is_unknown:
+            raise PermanentContract(
+                "the model was deployed with terms that this database does not know", code="TermsUnknown"
+            )
+
+
 class TaskProfiles:
-    """Looks up task profiles for the executor. Only jobs of models with a profile cost anything here."""
+    """Looks up the profiles of jobs for the executor. Only jobs of models with a profile cost anything here."""
 
     def __init__(self, book: TaskProfileStore) -> None:
         self._book = book
 
-    async def of(self, job: Job) -> TaskProfile:
-        """Return the terms of a job's task; empty terms for a task without a profile."""
-        terms = await self._book.of(job)
-        return NO_TERMS if terms is None else terms.task(job.element_id)
-
-    async def key(self, job: Job, luggage: JobVariables) -> str | None:
-        """Return the idempotency key from the task's template; None if there is no template or it cannot be filled.
-
-        A frame needs a key before anything may fail. `check` reports why none could be made.
-        """
+    async def read(self, job: Job, luggage: JobVariables) -> JobProfile:
+        """Return the profile of a job, with the idempotency key that its template makes."""
+        process = await self._book.of(job)
+        if process is None:
+            return JobProfile(is_unknown=HEADER in job.headers)
+        terms = process.task(job.element_id)
+        if terms.key is None:
+            return JobProfile(terms, process.definition_id)
+        visit = await self._book.visit(job) if terms.counts_steps else 1
         try:
-            return await self._key(job, luggage)
-        except Failure:
-            return None
+            key = terms.idempotency_key(job, _state(luggage), visit=visit)
+        except Failure as error:
+            return JobProfile(terms, process.definition_id, key_error=error)
+        return JobProfile(terms, process.definition_id, key)
 
-    async def require(self, job: Job) -> TaskProfile:
-        """Return the terms of a job that is about to run; raises `PermanentContract` if they are unknown here."""
-        if HEADER in job.headers and await self._book.of(job) is None:
-            raise PermanentContract(
-                "the model was deployed with terms that this database does not know", code="TermsUnknown"
-            )
-        return await self.of(job)
-
-    async def check(self, job: Job, luggage: JobVariables, instance: InstanceFacts) -> None:
-        """Check that a job with a checked payload fits the terms it names; raises `PermanentContract`."""
-        terms = await self._book.of(job)
-        if terms is None:
-            return
-        await self._key(job, luggage)
-        if instance.definition_key in (None, job.process_definition_key):
+    async def check(self, job: Job, profile: JobProfile, instance: InstanceFacts) -> None:
+        """Check that a job with a checked payload fits its profile; raises `PermanentContract`."""
+        if profile.key_error is not None:
+            raise profile.key_error
+        if profile.definition_id is None or instance.definition_key in (None, job.process_definition_key):
             return
         began = await self._book.definition_of(instance.definition_key)
-        if began != terms.definition_id:
+        if began != profile.definition_id:
             raise PermanentContract(
                 f"the instance began under the definition {began or 'without a profile'}, and this job is of"
-                f" {terms.definition_id}",
+                f" {profile.definition_id}",
                 code="AmeideDefinitionMismatch",
             )
-
-    async def _key(self, job: Job, luggage: JobVariables) -> str | None:
-        task = await self.of(job)
-        if task.key is None:
-            return None
-        visit = await self._book.visit(job) if task.counts_steps else 1
-        return task.idempotency_key(job, _state(luggage), visit=visit)
 
 
 def _state(luggage: JobVariables) -> dict[str, object]:

@@ -15,9 +15,8 @@ from verbworker.stores.cases.runbook import Closed, Runbook
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.deployments import Deployments
 from verbworker.stores.messages.inbox import UNNAMED, EndedWait, Inbox
-from verbworker.work.listeners.job_handler import JobHandler, with_texts
-from verbworker.work.listeners.reception import ListenerJobs, ListenerKind, ListenerVisit
-from verbworker.work.listeners.visit_identity import VisitIdentity
+from verbworker.work.jobs.step_guard import VisitIdentity
+from verbworker.work.listeners.job_handler import JobHandler, JobVisit, ListenerJobs, ListenerKind, with_texts
 
 
 class Bridge:
@@ -31,7 +30,6 @@ class Bridge:
         self._inbox = inbox
         self._reception = reception
         self._runbook = Runbook(database)
-        self._known: dict[int, Waits] = {}
         self._visits = VisitIdentity(deployments)
 
     def desks(self) -> list[JobHandler]:
@@ -40,7 +38,7 @@ class Bridge:
         parking = ListenerKind(PARK, self._reception, self.park, variables=with_texts(self._registry))
         return [parking, *(ListenerKind(kind, self._reception, act) for kind, act in served.items())]
 
-    async def park(self, connection: Connection, visit: ListenerVisit) -> bool:
+    async def park(self, connection: Connection, visit: JobVisit) -> bool:
         """Record that the engine is about to wait."""
         waits = await self._waits(visit)
         here = waits[visit.job.element_id]
@@ -55,7 +53,7 @@ class Bridge:
         await self._append(connection, visit, Kind.PARKED, detail, again=is_back)
         return True
 
-    async def _wait_again(self, connection: Connection, visit: ListenerVisit, token: ParkedToken) -> bool:
+    async def _wait_again(self, connection: Connection, visit: JobVisit, token: ParkedToken) -> bool:
         """Return whether the engine forgot the message that ended this wait, and have it sent once more if so."""
         uid, name, ended = visit.instance_uid, token.message_name or "", EndedWait(token.element_id, token.input_hash)
         # A late delivery of a listener job that is gone opens nothing.
@@ -64,7 +62,7 @@ class Bridge:
         await self._inbox.forget_in(connection, uid, name, ended)
         return await self._runbook.reopen_in(connection, token)
 
-    async def unpark(self, connection: Connection, visit: ListenerVisit) -> bool:
+    async def unpark(self, connection: Connection, visit: JobVisit) -> bool:
         """Record that the awaited event has arrived."""
         waits = await self._waits(visit)
         here = waits[visit.job.element_id]
@@ -84,7 +82,7 @@ class Bridge:
         await self._append(connection, visit, Kind.RESUMED, detail, again=is_told)
         return True
 
-    async def record_boundary(self, connection: Connection, visit: ListenerVisit) -> bool:
+    async def record_boundary(self, connection: Connection, visit: JobVisit) -> bool:
         """Record that a boundary event has fired; an interrupting one ends every wait inside its activity."""
         waits = await self._waits(visit)
         element_id = visit.job.element_id
@@ -110,15 +108,13 @@ class Bridge:
             )
         return True
 
-    async def start(self, connection: Connection, visit: ListenerVisit) -> bool:
+    async def start(self, connection: Connection, visit: JobVisit) -> bool:
         """Accept an awaited instance that a message started; `ListenerJobs` has pinned it."""
         return True
 
     # ---- events that arrived --------------------------------------------------------------------------------------
 
-    async def _came(
-        self, connection: Connection, visit: ListenerVisit, here: ModelWait, ended: EndedWait = UNNAMED
-    ) -> None:
+    async def _came(self, connection: Connection, visit: JobVisit, here: ModelWait, ended: EndedWait = UNNAMED) -> None:
         if here.kind == Wait.TIMER:
             await self._append(connection, visit, Kind.TIMER_FIRED, _detail(visit, here))
         key = self._key(here, visit.instance)
@@ -126,7 +122,7 @@ class Bridge:
             await self._inbox.consume_in(connection, visit.instance_uid, here.message, key, ended=ended)
 
     async def _close(
-        self, connection: Connection, visit: ListenerVisit, places: Iterable[str], *, closed_as: str
+        self, connection: Connection, visit: JobVisit, places: Iterable[str], *, closed_as: str
     ) -> list[Closed]:
         engine_id, instance_key = visit.instance.engine_id, visit.job.process_instance_key
         return await self._runbook.unpark_elements_in(
@@ -136,7 +132,7 @@ class Bridge:
     async def _append(
         self,
         connection: Connection,
-        visit: ListenerVisit,
+        visit: JobVisit,
         kind: Kind,
         detail: Mapping[str, object],
         *,
@@ -154,19 +150,14 @@ class Bridge:
             return None
         return instance.correlation.get(workflow.messages.get(here.message, ""))
 
-    async def _waits(self, visit: ListenerVisit) -> Waits:
-        """Return the waits of the process; a definition never changes, so it is read once."""
-        definition_key = visit.job.process_definition_key
-        if definition_key not in self._known:
-            deployment = await self._deployments.find(definition_key)
-            if deployment is None:
-                raise TransientInfrastructure(
-                    f"no deployment of {visit.job.process_id} version {visit.job.process_version} is recorded;"
-                    " deploy with verbworker deploy",
-                    code="DeploymentUnknown",
-                )
-            self._known[definition_key] = deployment.waits
-        waits = self._known[definition_key]
+    async def _waits(self, visit: JobVisit) -> Waits:
+        waits = await self._deployments.waits(visit.job.process_definition_key)
+        if waits is None:
+            raise TransientInfrastructure(
+                f"no deployment of {visit.job.process_id} version {visit.job.process_version} is recorded;"
+                " deploy with verbworker deploy",
+                code="DeploymentUnknown",
+            )
         if visit.job.element_id not in waits:
             raise TransientInfrastructure(
                 f"the deployment of {visit.job.process_id} version {visit.job.process_version} knows no wait at"
@@ -180,11 +171,11 @@ def _kind(here: ModelWait) -> Wait:
     return Wait.TIMER if here.kind == Wait.TIMER else Wait.EXTERNAL_SIGNAL
 
 
-def _once(visit: ListenerVisit, kind: Kind) -> str:
+def _once(visit: JobVisit, kind: Kind) -> str:
     return f"{kind.value}:{visit.job.element_instance_key}"
 
 
-def _detail(visit: ListenerVisit, here: ModelWait, **more: object) -> dict[str, object]:
+def _detail(visit: JobVisit, here: ModelWait, **more: object) -> dict[str, object]:
     """Return the details of an event: the element's name for people, its keys for finding it in the engine."""
     said = {"name": here.name, "message_name": here.message, **more}
     keys = {"instance_key": visit.job.process_instance_key, "element_instance_key": visit.job.element_instance_key}

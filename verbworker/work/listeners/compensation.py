@@ -1,13 +1,11 @@
 """Compensation: undoes the steps of a case, newest first, each by a frame of its own, none twice."""
 
-import asyncio
 import logging
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import count
+from functools import partial
 from uuid import UUID
 
 from verblint.names import COMPENSATE
@@ -19,37 +17,32 @@ from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Engine, Variables
 from verbworker.errors import (
     CommandInvalid,
-    DuplicateInstance,
     EngineError,
     EngineUnavailable,
     JobGone,
     PermanentBusiness,
-    PermanentContract,
-    StoreError,
-    TransientInfrastructure,
 )
 from verbworker.job.classify import Failed, classify
 from verbworker.job.frame import InstanceFacts
-from verbworker.job.job import Job
-from verbworker.job.outcome import Completed, Incident, Thrown, describe_failure
+from verbworker.job.job import RESERVED, Job
+from verbworker.job.outcome import Completed, Incident, Thrown
 from verbworker.job.trace import UNTRACED, Tracer
 from verbworker.model.start_variables import seal_of
-from verbworker.payload.boundary import JobVariables, correlate, owner, variables_of
+from verbworker.payload.boundary import owner, variables_of
 from verbworker.payload.signature import KeyRing
-from verbworker.retrying import backoff
+from verbworker.retrying import ENGINE
 from verbworker.stores.cases import payloads
-from verbworker.stores.cases.instances import Instances
 from verbworker.stores.jobs.compensations import Compensations, Record
 from verbworker.stores.jobs.frames import Frames
 from verbworker.work.feeds.leases import Leases, StopReason
 from verbworker.work.jobs.executor import Databases, Executor
 from verbworker.work.jobs.perform import VerbRun
+from verbworker.work.listeners.job_handler import InternalJobs
 from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
 
 _CONCURRENT_EXTENSIONS = 16
-_SOON_MS = 2_000
 _PATIENCE = 30.0
 # With the jitter of a tick, two beats are never more than a third of the engine's timeout apart.
 _BEATS_PER_TIMEOUT = 4
@@ -67,6 +60,7 @@ class CompensationJobs:
     """Serves the compensate tasks of a model. Any number of workers may share one walk: a step is undone once."""
 
     type = COMPENSATE
+    variables = RESERVED
 
     def __init__(
         self,
@@ -91,8 +85,7 @@ class CompensationJobs:
         self._performance = performance
         self._ring = ring
         self._tracer = tracer
-        self._instances = Instances(databases.control)
-        self._identity = identity or InstanceIdentity(self._instances)
+        self._jobs = InternalJobs(databases.control, engine, identity)
         self._records = Compensations(databases.control, engine_id=engine.engine_id)
         self._frames = Frames(
             databases.control, engine_id=self._records.engine_id, owner=owner, lease=lease, prefix="undo-"
@@ -109,27 +102,12 @@ class CompensationJobs:
     async def serve(self, job: Job) -> bool:
         """Undo the steps of the case; return False if the job must be redelivered, to continue from there."""
         with self._walking(job) as walk:
-            try:
-                return await self._serve(walk)
-            except PermanentContract as error:
-                return await self._refuse(job, error)
-            except (StoreError, TransientInfrastructure) as error:
-                _log.warning("undoing goes on later", extra={"job_key": job.key, "reason": str(error)})
-                await self._extend(job, soon=True)
-            except Exception:
-                _log.exception("a bug in the undoing; the job is delivered again", extra={"job_key": job.key})
-        return False
+            return await self._jobs.serve(job, partial(self._serve, walk), refuse=partial(self._jobs.stop, job))
 
     async def _serve(self, walk: _Walk) -> bool:
         job = walk.job
-        luggage = JobVariables.of(job)
-        uid = luggage.instance_uid
-        known = None if uid is None else await self._instances.facts(uid)
-        try:
-            instance, uid = correlate(job, luggage, await self._identity.admit(job, luggage, known))
-            await self._identity.refuse_after_end(job, instance)
-        except DuplicateInstance:
-            return True
+        visit = await self._jobs.admit_running(job)
+        instance, uid = visit.instance, visit.instance_uid
         workflow = owner(job, instance, self._registry)
         while (record := await self._records.next(uid, job, workflow.compensation)) is not None:
             if walk.is_gone:
@@ -185,36 +163,15 @@ class CompensationJobs:
         return variables_of(Completed(head.content, sealed, flags))
 
     async def _complete(self, job: Job, variables: Variables) -> bool:
-        clock = asyncio.get_running_loop().time
-        give_up = clock() + _PATIENCE
-        for failures in count():
-            try:
-                await self._engine.complete(job.key, variables)
-            except JobGone:
-                return True  # our twin was first, or the instance was cancelled
-            except EngineUnavailable as error:
-                if clock() >= give_up:
-                    _log.warning("undone, but not told", extra={"job_key": job.key, "reason": str(error)})
-                    return False
-            except EngineError as error:
-                _log.error("undone, but refused", extra={"job_key": job.key, "reason": str(error)})
-                return False
-            else:
-                return True
-            await asyncio.sleep(backoff(failures, random.random()))
-        raise AssertionError("counting never ends")
-
-    async def _refuse(self, job: Job, error: PermanentContract) -> bool:
-        entry_id = JobVariables.of(job).entry_id
-        message = describe_failure(
-            error.kind, error.code, str(error), verb=job.type, entry_id=entry_id, job_key=job.key
-        )
         try:
-            await self._engine.fail(job.key, retries=0, message=message)
+            await ENGINE.run(partial(self._engine.complete, job.key, variables), within=_PATIENCE)
         except JobGone:
-            return True
-        except EngineError as lost:
-            _log.warning("refusal not told", extra={"job_key": job.key, "reason": str(lost)})
+            return True  # our twin was first, or the instance was cancelled
+        except EngineUnavailable as error:
+            _log.warning("undone, but not told", extra={"job_key": job.key, "reason": str(error)})
+            return False
+        except EngineError as error:
+            _log.error("undone, but refused", extra={"job_key": job.key, "reason": str(error)})
             return False
         return True
 
@@ -235,21 +192,17 @@ class CompensationJobs:
         return 0
 
     async def _keep(self, walk: _Walk) -> None:
-        walk.is_gone = not await self._extend(walk.job)
-
-    async def _extend(self, job: Job, *, soon: bool = False) -> bool:
-        """Change the timeout of a delivery; return False if the engine no longer has the job."""
-        timeout_ms = _SOON_MS if soon else int(self.timeout / timedelta(milliseconds=1))
+        is_gone = False
         try:
-            await self._engine.extend(job.key, timeout_ms)
+            await self._engine.extend(walk.job.key, int(self.timeout / timedelta(milliseconds=1)))
         except JobGone:
-            return False
+            is_gone = True
         except EngineUnavailable as error:
             self._beating.report(error)
         except EngineError as error:
             # A walk that is delivered twice does no harm.
-            _log.info("engine timeout not moved", extra={"job_key": job.key, "reason": str(error)})
-        return True
+            _log.info("engine timeout not moved", extra={"job_key": walk.job.key, "reason": str(error)})
+        walk.is_gone = is_gone
 
 
 def judge(

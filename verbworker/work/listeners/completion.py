@@ -18,7 +18,7 @@ from verbworker.runbook.event import Kind
 from verbworker.stores.cases import payloads
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
-from verbworker.work.listeners.reception import ListenerJobs, ListenerVisit
+from verbworker.work.listeners.job_handler import JobVisit, ListenerJobs
 from verbworker.work.starts.cancel import Cancellation
 
 _log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Completion:
         """End the entry of an instance that reached its end; return False if the job must be redelivered."""
         overtaken: list[UUID] = []
 
-        async def complete(connection: Connection, visit: ListenerVisit) -> bool:
+        async def complete(connection: Connection, visit: JobVisit) -> bool:
             # The first request to end decides how the entry ends; the engine has not ended the instance yet.
             if await self._runbook.is_cancelling_in(connection, visit.instance.entry_id):
                 overtaken.append(visit.instance.entry_id)
@@ -70,7 +70,7 @@ class Completion:
             await self._cancel(entry_id)
         return is_answered
 
-    async def _complete(self, connection: Connection, visit: ListenerVisit) -> None:
+    async def _complete(self, connection: Connection, visit: JobVisit) -> None:
         job, entry_id = visit.job, visit.instance.entry_id
         workflow = owner(job, visit.instance, self._registry)
         await self._check(connection, visit, workflow)
@@ -94,7 +94,7 @@ class Completion:
         outcome = canonical(workflow.outcome_of(payload.data))
         await self._runbook.end_in(connection, entry_id, outcome=outcome, detail=detail)
 
-    async def _check(self, connection: Connection, visit: ListenerVisit, workflow: WorkflowVerb) -> None:
+    async def _check(self, connection: Connection, visit: JobVisit, workflow: WorkflowVerb) -> None:
         """Check that the engine's final payload is what the last step, or a step before it, left."""
         luggage, tenant_id = visit.luggage, visit.instance.tenant_id
         payload_bytes(visit.job.variables.get(PAYLOAD))

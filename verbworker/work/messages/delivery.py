@@ -1,19 +1,17 @@
-"""Message delivery: sends messages from the inbox to the engine, and gives up those that will never be read."""
+"""Message delivery: finds the case of a message, publishes it, and gives up those that will never be read."""
 
 import logging
-import random
 from datetime import timedelta
 
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
-from verbworker.contract.message import Addressee, Burial, Undeliverable, engine_message_id
+from verbworker.contract.message import Addressee, Burial, Undeliverable, address, engine_message_id
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine, Signal
 from verbworker.errors import CommandInvalid, EngineError, EngineUnavailable
-from verbworker.retrying import backoff
+from verbworker.retrying import Pauses
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import SLACK, Claimed, Inbox
-from verbworker.work.messages.addressing import Addressing
 
 _log = logging.getLogger(__name__)
 
@@ -24,6 +22,31 @@ _SLOWEST_LOOK = 10.0
 _SLOWEST_SEND = 30.0
 _EXPIRED = Undeliverable(Burial.EXPIRED, "its time was over before anybody read it")
 _ENDED = Undeliverable(Burial.ENDED, "its case ended before it was read")
+_NOBODY = Undeliverable(Burial.NO_CASE, "no case waits for it")
+
+
+class Addressing:
+    """Looks up addressees, by the verbs that accept a message and the cases that have its key.
+
+    A message is for one case, for none, or for none yet.
+    """
+
+    def __init__(self, registry: Registry, inbox: Inbox) -> None:
+        self._registry = registry
+        self._inbox = inbox
+
+    async def find(self, claimed: Claimed, *, is_last_look: bool) -> Addressee | Undeliverable | None:
+        """Return the addressee of a message; None while its case may still come, unless this is the last look."""
+        declared = {
+            workflow.name: workflow.messages[claimed.message_name]
+            for workflow in self._registry.workflows.values()
+            if claimed.message_name in workflow.messages
+        }
+        if not declared:
+            return Undeliverable(Burial.UNKNOWN_NAME, f"no verb takes a message {claimed.message_name!a}")
+        candidates = await self._inbox.candidates(claimed, declared)
+        found = address(candidates, tenant_id=claimed.tenant_id, entry_id=claimed.entry_id)
+        return _NOBODY if found is None and is_last_look else found
 
 
 class MessageDelivery:
@@ -47,10 +70,6 @@ class MessageDelivery:
         self._slack = slack
         self._tenant = tenant
         self.service = PollLoop("messages", self.drain, every=every, chore=self.tidy, chore_every=_STRAND_EVERY)
-
-    def poke(self) -> None:
-        """Look for new messages now instead of at the next tick."""
-        self.service.poke()
 
     async def tidy(self) -> None:
         """Find messages whose case has ended or whose wait the engine forgot to end, and count the waiting ones."""
@@ -125,7 +144,7 @@ class MessageDelivery:
             )
 
     async def _wait(self, claimed: Claimed, reason: str, *, cap: float) -> None:
-        pause = backoff(claimed.attempts, random.random(), first=0.1, cap=cap)
+        pause = Pauses(first=0.2, cap=cap).after(claimed.attempts)
         await self._inbox.postpone(claimed, by=timedelta(seconds=pause), reason=reason)
 
 

@@ -11,8 +11,7 @@ from verbworker.engine.protocol import Engine
 from verbworker.errors import CommandInvalid, EngineError, MessageInvalid, RequestConflict
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Claimed, Inbox, Receipt
-from verbworker.work.messages.addressing import Addressing
-from verbworker.work.messages.delivery import MessageDelivery
+from verbworker.work.messages.delivery import Addressing, MessageDelivery
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +55,7 @@ class Ingress:
         """Store a message; it is committed on return. Raises `RequestConflict` if its id has another body."""
         receipt = await self._inbox.receive(message, sent_by=sent_by, ttl=ttl or self._ttl)
         if self._messenger is not None:
-            self._messenger.poke()
+            self._messenger.service.poke()
         return receipt
 
 

@@ -1,13 +1,12 @@
 """The dispatcher: has the engine start requested cases, each once, however long the engine is unavailable."""
 
 import logging
-import random
 from collections.abc import Sequence
 from datetime import timedelta
 
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
-from verbworker.engine.protocol import Engine, SameDatabase, Start, Started
+from verbworker.engine.protocol import Engine, SameDatabase, Start, Started, same_database
 from verbworker.errors import (
     AccessDenied,
     Backpressure,
@@ -19,7 +18,7 @@ from verbworker.errors import (
     StoreUnavailable,
     VerbworkerError,
 )
-from verbworker.retrying import backoff
+from verbworker.retrying import STORED
 from verbworker.stores.cases.dispatches import Dispatch, Dispatches
 from verbworker.stores.cases.instances import Instances
 from verbworker.stores.database import Connection
@@ -53,13 +52,8 @@ class Dispatcher:
         self._instances = instances
         self._engine = engine
         self._tenant = tenant
-        is_shared = isinstance(engine, SameDatabase) and engine.shares(instances.database)
-        self._shared = engine if isinstance(engine, SameDatabase) and is_shared else None
+        self._shared = same_database(engine, instances.database)
         self.service = PollLoop("starts", self.drain, every=every, chore=self.count, chore_every=_COUNT_EVERY)
-
-    def poke(self) -> None:
-        """Look for new requests now instead of at the next tick."""
-        self.service.poke()
 
     async def count(self) -> None:
         """Set the gauges of cases that the engine has not started."""
@@ -143,7 +137,7 @@ class Dispatcher:
             _log.warning("the second start is left", extra={"instance_key": instance_key, "reason": str(error)})
 
     async def _postpone(self, dispatch: Dispatch, error: EngineError) -> None:
-        pause = backoff(dispatch.attempts, random.random(), first=0.5, cap=30.0)
+        pause = STORED.after(dispatch.attempts)
         sure = isinstance(error, _SURE)
         if isinstance(error, EngineUnavailable):
             self.service.report(error)

@@ -6,10 +6,10 @@ that loses it is a duplicate. A duplicate never runs a verb; it is cancelled in 
 
 import logging
 from dataclasses import replace
-from typing import Protocol
 from uuid import UUID
 
 from verbworker import metrics
+from verbworker.engine.protocol import Engine
 from verbworker.errors import DuplicateInstance, EngineError, JobGone, JobNotActive, TransientInfrastructure
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import Job
@@ -23,20 +23,7 @@ _log = logging.getLogger(__name__)
 _ROUNDS = 5
 
 
-class InstanceEngine(Protocol):
-    """The engine calls that identity needs; every engine has them."""
-
-    async def extend(self, job_key: int, timeout_ms: int) -> None:
-        """Change the timeout of a job; raises `JobGone` if it does not exist."""
-
-    async def cancel(self, instance_key: int) -> None:
-        """Cancel an instance; raises `JobGone` if it has ended."""
-
-    async def alive(self, instance_key: int) -> bool:
-        """Return whether an instance still exists."""
-
-
-async def has_job(engine: InstanceEngine, job: Job) -> bool:
+async def has_job(engine: Engine, job: Job) -> bool:
     """Return whether the engine has a job; raises `TransientInfrastructure` while it cannot be asked."""
     try:
         await engine.extend(job.key, job.timeout_ms)
@@ -56,7 +43,7 @@ class InstanceIdentity:
     """
 
     def __init__(
-        self, instances: Instances, engine: InstanceEngine | None = None, dispatches: Dispatches | None = None
+        self, instances: Instances, engine: Engine | None = None, dispatches: Dispatches | None = None
     ) -> None:
         self._instances = instances
         self._engine = engine

@@ -86,7 +86,8 @@ class Router:
         verb = self._registry.find(asked.verb)
         if verb is not None:
             case = self._direct.case_of(verb, asked.args)
-            entry_id = await self._open(_direct_request(self._registry.say(verb.name, asked.args), asked, caller))
+            sentence = self._registry.say(verb.name, asked.args)
+            entry_id = await self._open(_request(asked, caller, version="1", mode=EntryMode.SYNC, sentence=sentence))
             await self._direct.perform(verb, entry_id, case, caller.tenant_id)
             return await self._entry(entry_id)
         workflow = self._workflow(asked)
@@ -158,7 +159,7 @@ class Router:
         if not is_new:
             return await self._earlier(request)
         if self._dispatcher is not None:
-            self._dispatcher.poke()
+            self._dispatcher.service.poke()
         return request.entry_id
 
     async def _open(self, request: Request) -> UUID:
@@ -180,10 +181,6 @@ class Router:
         entry = await self._runbook.entry(entry_id)
         assert entry is not None, "entries are never deleted"
         return entry
-
-
-def _direct_request(sentence: str, asked: Invocation, caller: Caller) -> Request:
-    return _request(asked, caller, version="1", mode=EntryMode.SYNC, sentence=sentence)
 
 
 def _workflow_request(workflow: WorkflowVerb, asked: Invocation, caller: Caller) -> Request:

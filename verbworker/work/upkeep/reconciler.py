@@ -14,7 +14,7 @@ from uuid import UUID
 
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
-from verbworker.engine.protocol import Engine, SameDatabase
+from verbworker.engine.protocol import Engine, same_database
 from verbworker.errors import JobGone
 from verbworker.stores.cases.instances import MISSED_FOR, Instances, Quiet
 from verbworker.stores.database import Database
@@ -44,7 +44,7 @@ class Reconciler:
         self._instances = Instances(database)
         self._after = after
         self._missed_for = missed_for
-        self._forgets = not (isinstance(engine, SameDatabase) and engine.shares(database))
+        self._forgets = same_database(engine, database) is None
         self.service = PollLoop("reconciler", self.look, every=every)
 
     async def look(self) -> int:

@@ -1,4 +1,4 @@
-"""Retention: drops what no case needs any more, each table by one rule and one setting, in small batches."""
+"""Retention: archives finished frames, and drops what no case needs any more, by one rule per table."""
 
 import asyncio
 import logging
@@ -12,7 +12,9 @@ from verbworker.background.poll_loop import PollLoop
 from verbworker.errors import CannotRun, StoreConflict, StoreError, StoreUnavailable
 from verbworker.runbook.export import check_entry
 from verbworker.stores.database import Database
+from verbworker.stores.jobs.frames import Frames
 from verbworker.stores.retention import RetiredCount, RetiredRows, TableSize
+from verbworker.stores.task_profiles import TaskProfileStore
 
 _log = logging.getLogger(__name__)
 
@@ -24,6 +26,8 @@ _FIRST_AFTER = 60.0
 _PAUSE = 0.05
 # A gauge that shows "many" is enough; counting further would read rows for nothing.
 COUNTED = 10_000
+# A batch of frames that the archiver moves.
+_ARCHIVED = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,3 +235,36 @@ class Retention:
             due = RetiredCount(0, None) if kept is None else await self._rows.due(rule.kind, kept, most=most)
             found.append(Standing(rule, kept, due, sizes[rule.tables[0]]))
         return found
+
+
+class Archiver:
+    """Keeps the hot table small. Any number of workers may archive concurrently."""
+
+    def __init__(
+        self,
+        frames: Frames,
+        terms: TaskProfileStore | None = None,
+        *,
+        after: timedelta = timedelta(minutes=10),
+        every: timedelta = timedelta(seconds=30),
+    ) -> None:
+        self._frames = frames
+        self._terms = terms
+        self._after = after
+        seconds = every.total_seconds()
+        self.service = PollLoop(
+            "reaper", self.archive, every=seconds, chore=self.tidy, chore_every=seconds, first_after=seconds
+        )
+
+    async def archive(self) -> int:
+        """Archive one batch of frames and return how many moved."""
+        return await self._frames.archive(older_than=self._after, limit=_ARCHIVED)
+
+    async def tidy(self) -> None:
+        """Drop visits of steps that ended, and refresh the gauges."""
+        if self._terms is not None:
+            await self._terms.forget_visits(ended_before=self._after, limit=_ARCHIVED)
+        waiting = await self._frames.waiting()
+        metrics.HELD.set(waiting.held)
+        metrics.UNACKNOWLEDGED.set(waiting.unacknowledged)
+        metrics.UNACKNOWLEDGED_AGE.set(waiting.oldest_unacknowledged)
