@@ -13,7 +13,7 @@ from verbworker.payload.canonical import MAX_DEPTH, canonical, encode, parse, to
 from verbworker.payload.signature import digest
 
 HARD_LIMIT = MAX_BUDGET
-TRAIL_LENGTH = 20
+TRAIL_LENGTH = 20  # the last steps; the runbook has them all
 
 SCHEMA = re.compile(PAYLOAD_SCHEMA)
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")

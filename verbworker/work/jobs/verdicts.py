@@ -297,8 +297,8 @@ def verdict_of(frame: Frame | Unacknowledged) -> Verdict:
     return Completed(frame.output or b"", frame.output_seal or "", frame.flags, frame.correlation)
 
 
-_CONCURRENT_CALLS = 8
-_BATCH = 200
+_CONCURRENT_CALLS = 8  # the relay leaves room for the workers' own answers
+_BATCH = 200  # verdicts per round; the others come next
 
 
 class Relay:

@@ -24,7 +24,7 @@ from verbworker.stores.guarded_connection import GuardedConnection
 from verbworker.work.jobs.perform import VerbRun
 
 _log = logging.getLogger("verbworker.verb")
-_MARGIN = timedelta(seconds=30)
+_MARGIN = timedelta(seconds=30)  # beyond the verb's own timeout, to store its result
 
 
 class Direct:

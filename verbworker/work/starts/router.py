@@ -25,8 +25,8 @@ from verbworker.stores.database import Database
 from verbworker.work.starts.direct import Direct
 from verbworker.work.starts.dispatcher import Dispatcher
 
-_POLL = 0.05
-_SLOWEST_POLL = 1.0
+_POLL = 0.05  # a short case is seen to end soon
+_SLOWEST_POLL = 1.0  # a long one costs a statement a second
 
 
 @dataclass(frozen=True, slots=True)
