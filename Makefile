@@ -96,11 +96,11 @@ $(VENV)/ready: requirements.lock pyproject.toml lint/pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable ./lint --editable .
 	@touch $@
 
-# Resolves anew in an environment of its own. No index address goes into the file.
+# Resolves in an environment of its own and keeps the pins; ARGS=--upgrade renews them. No index address goes into the file.
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet pip-tools
-	.venv-lock/bin/python .ci/lock
+	.venv-lock/bin/python .ci/lock $(ARGS)
 	rm -rf .venv-lock
 
 clean:

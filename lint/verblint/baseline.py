@@ -14,7 +14,7 @@ from verblint.report import Report, Suppressed, is_suppressible
 from verblint.settings import SettingError
 from verblint.startup.value import replace, value
 
-_LAYOUT = 1
+_LAYOUT = 1  # raised when the file's form changes
 _REASON = "in the baseline"
 
 

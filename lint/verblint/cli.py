@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn, TextIO
 
 _STDIN = "-"
-_INTERRUPTED = 130
+_INTERRUPTED = 130  # what shells use for SIGINT
 _CHECK = """\
 Check models. A PATH is a file, a folder, a pattern ("processes/**/*.bpmn") or - for standard input.
 

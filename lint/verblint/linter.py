@@ -16,13 +16,13 @@ from verblint.startup.value import replace
 if TYPE_CHECKING:
     from typing import IO
 
-    from verblint.contracts.section import ContractFault
+    from verblint.contracts.strict_yaml import ContractFault
 
 _DEFAULTS = Project()
 _NO_CONTRACTS = Contracts()
 _POLICIES = "policies.yaml"
 _UNUSED = "HB901"
-_ROOM = 65_536
+_ROOM = 65_536  # bytes read at a time
 
 
 class Linter:
@@ -69,7 +69,7 @@ class Linter:
         from verblint.contracts.contract_files import ContractError, read_policies
 
         try:
-            own = read_policies(Path(file), is_exact=self.project.settings.profile == STRICT_V1)
+            own = read_policies([Path(file)], is_exact=self.project.settings.profile == STRICT_V1)
         except ContractError as error:
             return self._contracts, error.faults
         return replace(self._contracts, policies={**self._contracts.policies, **own}), ()

@@ -12,7 +12,7 @@ OWN_TEMPLATES = "io.verbworker."
 # Job types with this prefix belong to connectors.
 FOREIGN_JOBS = "io.camunda"
 
-_COMPARABLE = 1000
+_COMPARABLE = 1000  # more names than a project has; comparing grows with the square
 _PREFIXES = {BPMN: "", ZEEBE: "zeebe:"}
 
 

@@ -434,7 +434,18 @@ def test_a_shell_completes_commands_options_and_choices(
     assert set(completed(*typed, folder=tmp_path)) == offered
 
 
-HEAVY = ("asyncpg", "grpc", "pyzeebe", "pydantic", "starlette", "uvicorn", "prompt_toolkit", "asyncio", "verblint")
+HEAVY = (
+    "asyncpg",
+    "grpc",
+    "pyzeebe",
+    "pydantic",
+    "starlette",
+    "uvicorn",
+    "httpx",
+    "prompt_toolkit",
+    "asyncio",
+    "verblint",
+)
 
 
 def test_the_first_help_waits_for_nobody(tmp_path: Path) -> None:

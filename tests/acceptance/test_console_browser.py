@@ -63,9 +63,9 @@ def somebody(browser: Browser, site: Site, key: str = KEYS["ann"], **habits: Any
     with somewhere(browser, **habits) as context:
         page = context.new_page()
         page.goto(f"{site.url}/login")
-        page.get_by_label("Your key").fill(key)
+        page.get_by_label("Your API key").fill(key)
         page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_role("heading", level=1, name="Runbook")).to_be_visible()
+        expect(page.get_by_role("heading", level=1, name="Cases")).to_be_visible()
         page.wait_for_load_state()  # the heading may be there before the colours
         yield page
 
@@ -114,19 +114,19 @@ def test_a_case_is_seen_decided_and_finished_by_clicking(browser: Browser, livin
         watching.goto(f"{living.home}/entries/{entry_id}")
         watching.evaluate("window.stayed = true")
         expect(watching.locator("#waits")).to_contain_text("Awaiting documents")
-        page.get_by_role("link", name="Gates").click()
+        page.get_by_role("link", name="Tasks").click()
         expect(page.locator("body")).to_have_attribute("data-live", "yes")
         living.send_papers(entry_id)
-        page.get_by_label("Reason, kept with the decision").fill("all is in order")
+        page.get_by_label("Reason, stored with the decision").fill("all is in order")
         progress = watching.locator("#progress")
         expect(progress).to_have_text(re.compile(r"^\d of \d+, awaiting reviewer"))
         picture(watching, "entry")
         page.get_by_role("button", name="approve").click()
-        expect(page.get_by_text("Your decision is kept")).to_be_visible()
+        expect(page.get_by_text("Your decision is stored")).to_be_visible()
         expect(watching.locator("#standing .badge")).to_have_text("completed")
         told = watching.locator("#timeline").inner_text()
         stayed = watching.evaluate("window.stayed")
-        page.get_by_role("link", name="Runbook").click()
+        page.get_by_role("link", name="Cases").click()
         expect(page.locator("#entries .is-completed")).to_have_count(1)
         picture(page, "runbook")
         page.get_by_role("link", name="Verbs").click()
@@ -152,14 +152,14 @@ def test_a_case_that_stopped_is_understood_and_released_by_clicking(browser: Bro
         page.get_by_role("link", name="Incidents").click()
         page.get_by_role("link", name="Waiting for an operator: kyc.screen-sanctions").click()
         story = page.locator("main").inner_text()
-        page.get_by_label("Reason, kept with the job").fill("the provider knows us again")
-        page.get_by_role("button", name="Release it").click()
+        page.get_by_label("Reason, stored with the job").fill("the provider knows us again")
+        page.get_by_role("button", name="Run again").click()
         said = page.locator("#sentence").inner_text()
         page.goto(f"{living.home}/entries/{entry_id}")
         expect(page.locator("#waits")).to_contain_text("Awaiting reviewer")
 
     assert "ScreeningRefused: the screening provider refused with 403" in story
-    assert said == "The job is released and runs with its next delivery."
+    assert said == "The job runs again with its next delivery."
 
 
 def test_somebody_logs_in_at_the_issuer_and_is_back_where_they_wanted_to_be(
@@ -196,7 +196,7 @@ def test_of_two_who_decide_at_once_one_hears_who_was_faster(browser: Browser, ru
             page.goto(f"{running.url}/gates")
             row(page, gate).get_by_label("Reason").fill("I looked at it")
         row(ann, gate).get_by_role("button", name="approve").click()
-        expect(ann.get_by_text("Your decision is kept")).to_be_visible()
+        expect(ann.get_by_text("Your decision is stored")).to_be_visible()
         # What bob has begun to type is not taken from him; he is told that the page has changed.
         expect(bob.get_by_text("This page has changed")).to_be_visible()
         with bob.expect_navigation() as sent:
@@ -204,7 +204,7 @@ def test_of_two_who_decide_at_once_one_hears_who_was_faster(browser: Browser, ru
         status, words = sent.value.status if sent.value else None, bob.locator("main").inner_text()
 
     assert status == 409
-    assert "Somebody was faster" in words
+    assert "Already changed" in words
     assert re.search(r"is decided: ann said 'approve' at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.", words)
 
 
@@ -213,12 +213,12 @@ def test_a_gate_that_somebody_takes_is_shown_to_everybody(browser: Browser, runn
         for page in (ann, bob):
             page.goto(f"{running.url}/gates")
             expect(page.locator("body")).to_have_attribute("data-live", "yes")
-        row(ann, gate).get_by_role("button", name="Take it in hand").click()
-        expect(row(bob, gate)).to_contain_text("In the hand of ann")
+        row(ann, gate).get_by_role("button", name="Claim").click()
+        expect(row(bob, gate)).to_contain_text("Claimed by ann")
         bob.goto(f"{running.url}/gates")
-        row(bob, gate).get_by_role("button", name="Give it back").click()
-        expect(row(bob, gate)).not_to_contain_text("In the hand of")
-        offered = row(bob, gate).get_by_role("button", name="Take it in hand").count()
+        row(bob, gate).get_by_role("button", name="Release").click()
+        expect(row(bob, gate)).not_to_contain_text("Claimed by")
+        offered = row(bob, gate).get_by_role("button", name="Claim").count()
 
     assert offered == 1
 
@@ -240,10 +240,10 @@ def test_the_keyboard_alone_decides(browser: Browser, running: Site, gate: Human
             if page.evaluate(f"{at}.value") == "approve":
                 break
         page.keyboard.press("Enter")
-        expect(page.get_by_text("Your decision is kept")).to_be_visible()
+        expect(page.get_by_text("Your decision is stored")).to_be_visible()
         told = page.locator("#timeline").inner_text()
 
-    assert (first, is_past) == ("Skip to the content", "main")
+    assert (first, is_past) == ("Skip to content", "main")
     assert outlines == {"solid"}
     assert "ann decided approve at review: by keyboard" in told
 
@@ -251,7 +251,7 @@ def test_the_keyboard_alone_decides(browser: Browser, running: Site, gate: Human
 def test_without_scripts_everything_can_be_read_and_decided(browser: Browser, running: Site, gate: HumanGate) -> None:
     with somebody(browser, running, java_script_enabled=False) as page:
         titles = []
-        for name in ("Runbook", "Gates", "Incidents", "Dead letters", "Verbs", "Load"):
+        for name in ("Cases", "Tasks", "Incidents", "Dead letters", "Verbs", "Load"):
             page.get_by_role("navigation", name="Pages").get_by_role("link", name=name).click()
             titles.append(page.get_by_role("heading", level=1).inner_text())
         page.goto(f"{running.url}/gates")
@@ -259,7 +259,7 @@ def test_without_scripts_everything_can_be_read_and_decided(browser: Browser, ru
         row(page, gate).get_by_role("button", name="reject").click()
         told = page.locator("main").inner_text()
 
-    assert titles == ["Runbook", "Gates", "Incidents", "Dead letters", "Verbs", "Load"]
+    assert titles == ["Cases", "Tasks", "Incidents", "Dead letters", "Verbs", "Load"]
     assert "ann decided reject at review: without a script" in told
 
 

@@ -48,7 +48,7 @@ def test_who_is_not_logged_in_is_sent_to_the_login_and_back_to_where_they_wanted
     assert (sent.status, sent.headers["location"]) == (303, "/login?next=%2Fgates%3Fdone%3Ddecided")
     assert (page.status, "/gates?done=decided" in page.text) == (200, True)
     assert (back.status, back.headers["location"]) == (303, "/gates")
-    assert "You are" in visitor.get("/gates").text
+    assert "Logged in as" in visitor.get("/gates").text
 
 
 def test_a_session_cookie_is_out_of_reach_of_scripts_and_other_sites(opened: Site) -> None:
@@ -76,7 +76,7 @@ def test_a_key_that_nobody_has_opens_nothing(opened: Site, key: str) -> None:
     visitor = opened.visitor()
     answer = visitor.send("/login", {"key": key})
 
-    assert (answer.status, "Nobody has that key." in answer.text, visitor.cookies) == (401, True, {})
+    assert (answer.status, "This key is not valid." in answer.text, visitor.cookies) == (401, True, {})
     assert visitor.get("/gates").status == 303
 
 
@@ -169,7 +169,7 @@ def test_a_form_that_is_not_ours_decides_nothing_and_says_why(opened: Site, shar
         "no decision": 422,
         "a word it does not take": 422,
     }
-    assert told["another origin"][1] == "This form was sent by another site, so it was not taken."
+    assert told["another origin"][1] == "This form was sent from another site and is not accepted."
     assert told["a word it does not take"][1] == "Review takes approve, reject, and not 'perhaps'."
     assert run_apart(value(shared, DECISIONS, gate.token_id)) == 0
 

@@ -87,14 +87,14 @@ def test_what_the_browser_is_sent_with_fits_the_standard(running: Site) -> None:
 @pytest.mark.parametrize(
     ("lies", "words"),
     [
-        ({"nonce": "another"}, "answered another login"),
-        ({"nonce": None}, "answered another login"),
-        ({"aud": "somebody-else"}, "does not hold"),
-        ({"iss": "http://evil.test"}, "does not hold"),
-        ({"exp": 1}, "does not hold"),
-        ({"azp": "somebody-else"}, "for somebody else"),
-        ({"tenant_id": None}, "whose entries you may see"),
-        ({"tenant_id": ["default"]}, "whose entries you may see"),
+        ({"nonce": "another"}, "answered a different login"),
+        ({"nonce": None}, "answered a different login"),
+        ({"aud": "somebody-else"}, "sent an invalid token"),
+        ({"iss": "http://evil.test"}, "sent an invalid token"),
+        ({"exp": 1}, "sent an invalid token"),
+        ({"azp": "somebody-else"}, "for another client"),
+        ({"tenant_id": None}, "which tenant you belong to"),
+        ({"tenant_id": ["default"]}, "which tenant you belong to"),
     ],
 )
 def test_a_token_with_anything_wrong_lets_nobody_in(
@@ -117,7 +117,7 @@ def test_an_answer_to_somebody_elses_login_is_refused(running: Site, known: Issu
     refused = ann.get("/login/back?error=access_denied")
 
     assert [answer.status for answer in (other, bare, refused)] == [403] * 3
-    assert other.sentence == "This answer belongs to another login; begin again."
+    assert other.sentence == "This answer belongs to another login. Log in again."
 
 
 def test_a_code_counts_once(running: Site, known: Issuer) -> None:
@@ -145,5 +145,5 @@ def test_an_issuer_that_calls_itself_otherwise_or_is_away_lets_nobody_in(
         silent = opened.visitor().get("/login/issuer")
 
     assert (lying.status, silent.status, again.status) == (503, 503, 303)
-    assert "calls itself by another name" in lying.sentence
+    assert "names itself differently" in lying.sentence
     assert silent.sentence == "The login service does not answer."

@@ -20,10 +20,10 @@ from pydantic_settings import BaseSettings
 
 from tests.support.cli_walk import misuse
 from tests.support.ports import free_ports
-from verbworker.app.health import Health
+from verbworker.app.health import open_health
 from verbworker.app.settings import Settings
 from verbworker.console.settings import ConsoleSettings
-from verbworker.http.ingress.settings import IngressSettings
+from verbworker.ingress.settings import IngressSettings
 
 ROOT = Path(__file__).parents[2]
 IMAGE_EXTRAS = "verbworker[console,ingress,otel]"
@@ -137,7 +137,7 @@ async def test_the_health_check_believes_what_live_says(trouble: str | None, cod
     command = json.loads(last("HEALTHCHECK").partition("CMD")[2])
     words = [sys.executable, *(word.replace("8090", str(port)) for word in command[1:])]
 
-    async with Health("127.0.0.1", port, Probed(trouble)):
+    async with open_health("127.0.0.1", port, Probed(trouble)):
         done = await asyncio.to_thread(subprocess.run, words, capture_output=True, timeout=30, check=False)
 
     assert command[0] == "python"
@@ -153,7 +153,7 @@ async def test_the_health_checks_of_the_others_do_too(name: str, trouble: str | 
     listens = SERVICES[name]["ports"][0].rpartition(":")[2]
     words = [sys.executable, *(word.replace(listens, str(port)) for word in command[2:])]
 
-    async with Health("127.0.0.1", port, Probed(trouble)):
+    async with open_health("127.0.0.1", port, Probed(trouble)):
         done = await asyncio.to_thread(subprocess.run, words, capture_output=True, timeout=30, check=False)
 
     assert command[:2] == ["CMD", "python"]
@@ -166,7 +166,7 @@ async def test_the_engines_health_check_reads_the_answer(trouble: str | None, co
     command = [word.replace("$$", "$") for word in SERVICES["camunda"]["healthcheck"]["test"]]
     script = command[-1].replace("9600", str(port)).replace("/actuator/health/readiness", "/live")
 
-    async with Health("127.0.0.1", port, Probed(trouble)):
+    async with open_health("127.0.0.1", port, Probed(trouble)):
         done = await asyncio.to_thread(subprocess.run, [*command[1:-1], script], timeout=30, check=False)
 
     assert command[:3] == ["CMD", "bash", "-c"]

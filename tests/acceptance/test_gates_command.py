@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.command import Said, verbworker
 from tests.support.hall import TENANT, Hall, hall_registry, memory, opened
-from verbworker.contract.workflow import Gate
+from verblint.contracts.contract import Gate
 from verbworker.stores.database import Database
 from verbworker.testing.memory import MemoryEngine
 from verbworker.work.gates.decide import GateRelay

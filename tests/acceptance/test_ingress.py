@@ -25,7 +25,7 @@ from tests.support.zeebe_models import message_wait
 from verbworker.engine.protocol import Resource
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
-from verbworker.http.ingress.webhook import secret_of
+from verbworker.ingress.webhook import secret_of
 from verbworker.stores.database import Database
 
 KEPT = "SELECT count(*) FROM verbworker.inbox_message"
@@ -215,7 +215,7 @@ async def test_a_request_under_way_is_answered_before_the_ingress_ends(opened: D
 async def test_the_log_names_the_message_and_never_its_payload_or_a_key(opened: Door) -> None:
     await asyncio.to_thread(opened.post, envelope(payload={"passport": "P-1234567"}))
     await asyncio.to_thread(opened.post, {"payload": {"passport": "P-1234567"}})
-    await asyncio.to_thread(wait_until, lambda: "message taken" in opened.log.read_text(), "never logged")
+    await asyncio.to_thread(wait_until, lambda: "message stored" in opened.log.read_text(), "never logged")
     log = opened.log.read_text()
 
     assert '"message_id": "m-1"' in log
@@ -226,8 +226,8 @@ async def test_the_log_names_the_message_and_never_its_payload_or_a_key(opened: 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "nobody may send"),
-        (("--insecure-no-auth", "--host", "0.0.0.0"), "this machine alone"),
+        ((), "no senders are configured"),
+        (("--insecure-no-auth", "--host", "0.0.0.0"), "only listen on this machine"),
         (("--app", "nothing:registry"), "no module nothing"),
     ],
 )

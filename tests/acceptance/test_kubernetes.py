@@ -12,7 +12,7 @@ from tests.support.cli_walk import misuse
 from tests.support.promql import exported
 from verbworker.app.settings import Settings
 from verbworker.console.settings import ConsoleSettings
-from verbworker.http.ingress.settings import IngressSettings
+from verbworker.ingress.settings import IngressSettings
 
 ROOT = Path(__file__).parents[2]
 BASE = ROOT / "deploy" / "kubernetes"

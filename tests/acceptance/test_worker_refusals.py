@@ -44,7 +44,7 @@ REFUSALS = {
     "a setting nobody knows": ([], {"file": "leaze = 3\n"}, "verbworker.toml: unknown setting 'leaze'"),
     "a wrong number": (["--http-port", "99999"], {}, "setting http_port"),
     "an unknown engine": (["--engine", "other"], {}, "setting engine"),
-    "a tenant of a cluster without tenants": ([], {"VERBWORKER_TENANT_IDS": "acme"}, "does not let this worker in"),
+    "a tenant of a cluster without tenants": ([], {"VERBWORKER_TENANT_IDS": "acme"}, "the engine refuses this worker"),
 }
 
 
@@ -142,4 +142,4 @@ async def test_a_taken_health_port_is_refused(shop: Shop, dsn: str, broker: Gate
             ZEEBE_ADDRESS=broker.address,
         )
 
-    assert (said.code, "cannot serve health" in said.sentence()) == (2, True)
+    assert (said.code, "VERBWORKER_HTTP_PORT" in said.sentence()) == (2, True)

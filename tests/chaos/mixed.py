@@ -5,9 +5,9 @@ A worker loads it as `verbworker worker --app tests.chaos.mixed:registry`.
 
 from tests.chaos.verbs import verbs_of
 from tests.support.drawing import Drawing
+from verblint.contracts.contract import Argument
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
-from verbworker.contract.workflow_fields import Argument
 
 DOMAIN = "mixed"
 LETTER = "mixed.letter"

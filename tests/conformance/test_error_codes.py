@@ -10,10 +10,10 @@ from tests.support.case_models import BEGIN, END, boundary, flow, flows, line, t
 from tests.support.casebook import COMPLETE, FIRED, Case, Casebook, casebook
 from tests.support.job_life import crash
 from tests.support.rig import IN_MEMORY, ToldInline
+from verblint.contracts.contract import Argument
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
 from verbworker.contract.workflow import WorkflowVerb
-from verbworker.contract.workflow_fields import Argument
 from verbworker.engine.protocol import Resource
 from verbworker.errors import PermanentBusiness
 from verbworker.job.failpoint import Point

@@ -11,9 +11,9 @@ from tests.support.counter import asking, beside
 from tests.support.engines import Gateway
 from tests.support.models import line
 from tests.support.rig import Rig, opened
+from verblint.contracts.contract import Argument
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
-from verbworker.contract.workflow_fields import Argument
 from verbworker.engine.protocol import Deployed, Resource
 from verbworker.job.frame import FrameState
 from verbworker.job.job import Job

@@ -273,20 +273,27 @@ async def test_a_token_without_a_lifetime_is_kept_for_a_while() -> None:
         assert await access.header() == await access.header()
 
 
-def test_a_token_server_that_never_answers_is_given_up(unanswered: threading.Event) -> None:
+async def test_a_token_server_that_never_answers_is_given_up(unanswered: threading.Event) -> None:
     def answer(_: int) -> Answer:
         unanswered.wait(timeout=30)
         return token("late")
 
     with serve(answer) as tokens:
         with pytest.raises(EngineUnavailable):
-            fetch(client(tokens.url), None, 0.2)
+            await fetch(client(tokens.url), None, 0.2)
         unanswered.set()
 
 
 async def test_a_token_server_that_is_not_there_is_unavailable() -> None:
     with pytest.raises(EngineUnavailable, match="cannot be reached"):
         await TokenAccess(client("http://127.0.0.1:1/token")).header()
+
+
+async def test_a_token_server_with_an_unknown_certificate_is_sent_nothing(certificate: Certificate) -> None:
+    with serve(lambda _: token("t-1"), certificate) as tokens, pytest.raises(EngineUnavailable, match="CERTIFICATE"):
+        await TokenAccess(client(tokens.url)).header()
+
+    assert tokens.forms == []
 
 
 async def test_a_token_url_that_no_host_can_have_is_denied() -> None:

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from verblint.contracts.contract import Contracts, FlagField, FlagType, GateField, Origin, PolicyFields
-from verblint.contracts.contract_files import ContractError, read_contracts
-from verblint.contracts.section import ContractFault, Section
-from verblint.contracts.strict_yaml import load
+from verblint.contracts.contract import Argument, Contracts, Flag, FlagType, Gate
+from verblint.contracts.contract_files import ContractError, read_contracts, read_verbs
+from verblint.contracts.strict_yaml import ContractFault
 
 HERE = Path(__file__).parent / "contracts"
 
@@ -61,16 +60,17 @@ def test_a_workflow_verb_names_its_process_its_sub_verbs_and_what_undoes_them(ky
     assert (verb.name, verb.version) == ("kyc.open-case", 1)
     assert "kyc.request-documents" in verb.sub_verbs
     assert verb.compensation["kyc.request-documents"] == "kyc.withdraw-document-request"
-    assert verb.origin == Origin(str(HERE / "kyc" / "open-case.yaml"), 1, 1)
+    assert str(verb.origin) == f"{HERE}/kyc/open-case.yaml:1:1"
 
 
 @pytest.mark.req("REG-08", "ORC-02")
 def test_flags_have_a_type_and_a_value_from_the_start(kyc: Contracts) -> None:
-    flags = kyc.workflows["kyc.open-case"].flags
-    origin = Origin(str(HERE / "kyc" / "open-case.yaml"), 35, 3)
+    verb = kyc.workflows["kyc.open-case"]
+    flags = verb.flags
 
     values = ("pending", "approved", "rejected", "more-info")
-    assert flags["orch_review_outcome"] == FlagField("orch_review_outcome", FlagType.ENUM, values, "pending", origin)
+    assert flags["orch_review_outcome"] == Flag("orch_review_outcome", FlagType.ENUM, "pending", values)
+    assert str(verb.origin.at("flags", "orch_review_outcome")) == f"{HERE}/kyc/open-case.yaml:35:3"
     assert {name: (str(flag.type), flag.initial) for name, flag in flags.items()} == {
         "orch_review_outcome": ("enum", "pending"),
         "orch_docs_received": ("boolean", False),
@@ -84,7 +84,7 @@ def test_flags_have_a_type_and_a_value_from_the_start(kyc: Contracts) -> None:
 def test_messages_are_tied_to_correlation_keys(kyc: Contracts) -> None:
     verb = kyc.workflows["kyc.open-case"]
 
-    assert verb.correlation == ("corr_documents",)
+    assert list(verb.correlation) == ["corr_documents"]
     assert verb.messages == {"documents-received": "corr_documents"}
 
 
@@ -94,14 +94,14 @@ def test_every_sub_verb_runs_under_a_policy(kyc: Contracts) -> None:
 
     assert verb.policy_of("kyc.request-documents") == "patient"
     assert verb.policy_of("kyc.close-case") == "standard"
-    assert kyc.policies["patient"] == PolicyFields("patient", 5, Origin(str(HERE / "policies.yaml"), 13, 5))
+    assert kyc.policies["patient"].attempts == 5
+    assert str(kyc.policies["patient"].origin) == f"{HERE}/policies.yaml:13:5"
 
 
 def test_gates_stand_at_user_tasks(kyc: Contracts) -> None:
-    origin = Origin(str(HERE / "kyc" / "open-case.yaml"), 46, 3)
-
     gates = kyc.workflows["kyc.open-case"].gates
-    assert gates == {"review": GateField("review", "Review", ("approve", "reject", "ask-again"), origin)}
+
+    assert gates == {"review": Gate("review", "Review", ("approve", "reject", "ask-again"), gates["review"].audience)}
 
 
 def test_direct_verbs_say_what_they_write(kyc: Contracts) -> None:
@@ -149,6 +149,57 @@ def test_both_endings_are_read_at_any_depth(tmp_path: Path) -> None:
     assert sorted(read_contracts(tmp_path).directs) == ["kyc.one", "kyc.two"]
 
 
+def test_verbs_may_be_read_without_policies(tmp_path: Path) -> None:
+    folder = written(tmp_path, open=WORKFLOW + "policy: standard\n", policies="version: nonsense\n")
+
+    contracts = read_verbs(folder)
+
+    assert (list(contracts.workflows), contracts.policies) == (["kyc.open"], {})
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "code"),
+    [
+        (Flag("orch_a", FlagType.BOOLEAN, False), 0, "FlagTypeWrong"),
+        (Flag("orch_a", FlagType.INTEGER, 0), 2**53, "FlagOutOfRange"),
+        (Flag("orch_a", FlagType.ENUM, "x", ("x",)), "y", "FlagValueUnknown"),
+        (Flag("orch_a", FlagType.STRING, ""), "x" * 1001, "TextTooLong"),
+        (Flag("orch_a", FlagType.STRING, ""), "\ud800", "LoneSurrogate"),
+        (Flag("orch_a", FlagType.STRING, ""), "\0", "NulCharacter"),
+        (Flag("orch_a", FlagType.STRING, ""), "x" * 1000, None),
+        (Flag("orch_a", FlagType.INTEGER, 0), 2**53 - 1, None),
+    ],
+)
+def test_a_flag_says_why_a_value_does_not_fit(flag: Flag, value: object, code: str | None) -> None:
+    misfit = flag.find_misfit(value)
+
+    assert (misfit.code if misfit is not None else None) == code
+
+
+def test_the_values_of_a_flag_are_distinct() -> None:
+    assert Flag("orch_a", FlagType.ENUM, "x", ("x", "x")).find_problem() == ("values", "a value is listed twice")
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "words"),
+    [
+        ("string", "x", None),
+        ("boolean", True, None),
+        ("integer", True, "must be of type integer"),
+        ("integer", 2**53, "is beyond 2^53-1"),
+        ("number", 2, None),
+        ("number", 0.5, None),
+        ("number", float("nan"), "must be of type number"),
+        ("number", float("inf"), "must be of type number"),
+    ],
+)
+def test_an_argument_says_why_a_value_does_not_fit(type: str, value: object, words: str | None) -> None:
+    assert Argument(type).find_misfit(value) == words
+
+
 # Mistakes
 
 
@@ -165,14 +216,14 @@ def test_a_field_nobody_knows_is_named_plainly(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "field", "words"),
     [
-        ("", "", "no mapping"),
-        ("- a\n- b\n", "", "no mapping"),
+        ("", "", "must be a mapping"),
+        ("- a\n- b\n", "", "must be a mapping"),
         ("version: 1\n", "verb", "is missing"),
         ("verb: Kyc\n", "verb", "a verb's name"),
         ("verb: 3\n", "verb", "must be a text"),
-        ("verb: ''\n", "verb", "must be a text"),
+        ("verb: ''\n", "verb", "a verb's name"),
         ("verb: kyc.x\nstrategy: durable\n", "strategy", "direct or workflow"),
-        ("verb: kyc.x\nversion: 0\n", "version", "1 or more"),
+        ("verb: kyc.x\nversion: 0\n", "version", "between 1 and"),
         ("verb: kyc.x\nversion: true\n", "version", "an integer"),
         ("verb: kyc.x\nversion: one\n", "version", "an integer"),
         ("verb: kyc.x\nwrites: a\n", "writes", "must be a list"),
@@ -184,16 +235,16 @@ def test_a_field_nobody_knows_is_named_plainly(tmp_path: Path) -> None:
         ("verbs: [x]\n", "verbs[0]", "must be a mapping"),
         ("verbs: []\nmore: 1\n", "more", "unknown field"),
         (WORKFLOW.replace("process: kyc-open\n", ""), "process", "is missing"),
-        (WORKFLOW.replace("version: 1\n", ""), "version", "1 or more"),
+        (WORKFLOW.replace("version: 1\n", ""), "version", "is missing"),
         (WORKFLOW.replace("kyc-open\n", "kyc open\n"), "process", "an element id"),
         (WORKFLOW + "flags: [a]\n", "flags", "must be a mapping"),
         (WORKFLOW + "flags: {review: {type: boolean, initial: true}}\n", "flags.review", "a flag's name"),
         (WORKFLOW + "flags: {orch_a: {type: float, initial: x}}\n", "flags.orch_a.type", "boolean, integer"),
-        (WORKFLOW + "flags: {orch_a: {type: enum, initial: x}}\n", "flags.orch_a.values", "needs values"),
+        (WORKFLOW + "flags: {orch_a: {type: enum, initial: x}}\n", "flags.orch_a.values", "only an enum"),
         (
             WORKFLOW + "flags: {orch_a: {type: string, values: [a], initial: x}}\n",
             "flags.orch_a.values",
-            "has no values",
+            "only an enum",
         ),
         (
             WORKFLOW + 'flags: {orch_a: {type: enum, values: ["a\\"b"], initial: x}}\n',
@@ -203,19 +254,46 @@ def test_a_field_nobody_knows_is_named_plainly(tmp_path: Path) -> None:
         (
             WORKFLOW + "flags: {orch_a: {type: enum, values: [a], initial: b}}\n",
             "flags.orch_a.initial",
-            "one of its values",
+            "must be one of a",
         ),
-        (WORKFLOW + "flags: {orch_a: {type: boolean}}\n", "flags.orch_a.initial", "of type boolean"),
+        (WORKFLOW + "flags: {orch_a: {type: boolean}}\n", "flags.orch_a.initial", "is missing"),
         (WORKFLOW + "flags: {orch_a: {type: integer, initial: true}}\n", "flags.orch_a.initial", "of type integer"),
         (WORKFLOW + "flags: {orch_a: {type: string, initial: 3}}\n", "flags.orch_a.initial", "of type string"),
         (WORKFLOW + "correlation: {keys: {case: x}}\n", "correlation.keys.case", "a correlation key's name"),
         (WORKFLOW + "correlation: {key: x}\n", "correlation.key", "did you mean keys?"),
         (WORKFLOW + "messages: {done: corr_x}\n", "messages.done", "not declared in correlation.keys"),
         (WORKFLOW + "compensation: {kyc.other: kyc.undo}\n", "compensation.kyc.other", "not in sub_verbs"),
-        (WORKFLOW + "compensation: {kyc.ask: kyc.open}\n", "compensation.kyc.ask", "only a direct verb"),
+        (WORKFLOW + "compensation: {kyc.ask: kyc.open}\n", "compensation.kyc.ask", "is a workflow verb"),
         (WORKFLOW + "policy: fast\n", "policy", "no policy is called fast"),
         (WORKFLOW + "policies: {kyc.ask: fast}\n", "policies.kyc.ask", "no policy is called fast"),
         (WORKFLOW + "gates: {review: {answers: []}}\n", "gates.review.answers", "unknown field"),
+        (WORKFLOW + "gates: {a b: {}}\n", "gates.a b", "an element id"),
+        (WORKFLOW + "args: {Entity: {type: string}}\n", "args.Entity", "an argument's name"),
+        (WORKFLOW + "args: {entity: {type: text}}\n", "args.entity.type", "string, integer, number, boolean or enum"),
+        (WORKFLOW + "args: {entity: {type: string, required: 1}}\n", "args.entity.required", "true or false"),
+        (WORKFLOW + "args: {entity: {type: enum}}\n", "args.entity", "only an enum"),
+        (WORKFLOW + "args: {n: {type: integer, default: x}}\n", "args.n.default", "of type integer"),
+        (WORKFLOW + "args: {n: {type: number, default: x}}\n", "args.n.default", "of type number"),
+        (WORKFLOW + "args: {e: {type: enum, values: [a], default: b}}\n", "args.e.default", "must be one of a"),
+        (
+            WORKFLOW + "args: {n: {type: number, required: true, default: 0.5}}\n",
+            "args.n.default",
+            "a required argument has no default",
+        ),
+        (WORKFLOW + "sentences: {step: 'Ask {whom}'}\n", "sentences.step", "{whom} is not declared in args"),
+        (WORKFLOW + "sentences: {step: x, clarify: {whom: Who}}\n", "sentences.clarify.whom", "not declared in args"),
+        (WORKFLOW + "payload: {budget: 10}\n", "payload.budget", "between 1024 and 1048576"),
+        (WORKFLOW + "payload: {initial: {a: args.b}}\n", "payload.initial.a", "args.b is not declared in args"),
+        (WORKFLOW + "payload: {outcome: {a: data.b, a.c: data.c}}\n", "payload.outcome.a", "both a value and"),
+        (WORKFLOW + "correlation: {business_key: $}\n", "correlation.business_key", "a text with places"),
+        (WORKFLOW + "errors: {kyc.ask: }\n", "errors.kyc.ask", "must be a list"),
+        (WORKFLOW + "errors: {kyc.ask: [LATE, LATE]}\n", "errors.kyc.ask[1]", "LATE is listed twice"),
+        (
+            WORKFLOW + "flags: {orch_a: {type: string, initial: 'x\\0'}}\n".replace("'", '"'),
+            "flags.orch_a.initial",
+            "U+0000",
+        ),
+        ("verb: verbworker.ask\n", "verb", "is reserved"),
     ],
 )
 def test_a_mistake_is_named_with_its_field(tmp_path: Path, text: str, field: str, words: str) -> None:
@@ -249,9 +327,9 @@ def test_one_process_belongs_to_one_verb(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "field", "words"),
     [
-        ("[]", "", "no mapping"),
+        ("[]", "", "must be a mapping"),
         ("version: 2\npolicies: []\n", "version", "must be 1"),
-        ("version: 1\n", "policies", "must be a list"),
+        ("version: 1\n", "policies", "is missing"),
         (POLICIES.replace("attempts: 3", "attempts: 0"), "policies[0].retry.maximum_attempts", "between 1 and"),
         (POLICIES.replace("retry:", "attempts: 3\n    retry:"), "policies[0].attempts", "unknown"),
         (POLICIES + POLICIES.partition("policies:\n")[2], "policies[1].name", "twice"),
@@ -275,11 +353,3 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     found = faults(tmp_path, one="verb: Kyc\nwrites: x\n", two="a: &b 1\n")
 
     assert [fault.field for fault in found] == ["verb", "writes", "a"]
-
-
-def test_a_section_beyond_the_document_is_empty() -> None:
-    section = Section(load(b"a: [1]\n"), ())
-
-    assert section.section("b").members == {}
-    assert section.value("a", 0) == 1
-    assert section.value("a", "x") is None

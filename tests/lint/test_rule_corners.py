@@ -7,7 +7,7 @@ from verblint.bpmn.element import AMEIDE, ZEEBE
 from verblint.contracts.contract import (
     Contracts,
     DirectVerb,
-    FlagField,
+    Flag,
     FlagType,
     FlagValue,
     Origin,
@@ -20,8 +20,8 @@ from verblint.rules.index import find
 HERE = Origin("verbs.yaml")
 
 
-def flag(name: str, kind: FlagType, initial: FlagValue, *values: str) -> FlagField:
-    return FlagField(name, kind, values, initial, HERE)
+def flag(name: str, kind: FlagType, initial: FlagValue, *values: str) -> Flag:
+    return Flag(name, kind, initial, values)
 
 
 VERB = WorkflowVerbFields(
@@ -37,16 +37,16 @@ VERB = WorkflowVerbFields(
             *(flag(f"orch_e{number}", FlagType.ENUM, "a", *"abcdefgh") for number in range(5)),
         )
     },
-    correlation=("corr_case", "corr_documents"),
+    correlation={"corr_case": "${state.case}", "corr_documents": "${state.case}"},
     messages={"documents": "corr_documents"},
 )
 CONTRACTS = Contracts(
     workflows={"kyc.case": VERB},
     directs={
-        "kyc.ask": DirectVerb("kyc.ask", 1, ("case.letters",), HERE),
-        "kyc.note": DirectVerb("kyc.note", 1, ("case.notes",), HERE),
-        "kyc.close": DirectVerb("kyc.close", 1, ("case",), HERE),
-        "kyc.read": DirectVerb("kyc.read", 1, (), HERE),
+        "kyc.ask": DirectVerb(name="kyc.ask", writes=("case.letters",), origin=HERE),
+        "kyc.note": DirectVerb(name="kyc.note", writes=("case.notes",), origin=HERE),
+        "kyc.close": DirectVerb(name="kyc.close", writes=("case",), origin=HERE),
+        "kyc.read": DirectVerb(name="kyc.read", writes=(), origin=HERE),
     },
 )
 

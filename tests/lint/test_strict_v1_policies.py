@@ -44,14 +44,14 @@ gates: {review: {task: Review, decisions: [approve, reject]}}
 """
 # What is written, what is written instead, and what is said of it.
 WRONG = [
-    ("version: 1\n", "", "1:1: version: must be 1"),
+    ("version: 1\n", "", "1:1: version: is missing"),
     ("version: 1", "version: 2", "1:1: version: must be 1"),
     ("version: 1", "version: true", "1:1: version: must be 1"),
     ("version: 1", 'version: "1"', "1:1: version: must be 1"),
     ("version: 1", "version: 1\nowner: me", "2:1: owner: unknown field"),
     ("name: patient", "name: standard", "12:5: policies[1].name: the policy standard is declared twice"),
     ("  - name: patient\n    s", "  - s", "12:5: policies[1].name: is missing"),
-    ("name: patient", 'name: ""', "12:5: policies[1].name: must be a text"),
+    ("name: patient", 'name: ""', "12:5: policies[1].name: '' is not a policy's name"),
     ("name: patient", "name: so patient", "12:5: policies[1].name: 'so patient' is not a policy's name, like standard"),
     *(
         (

@@ -5,13 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verblint.bpmn.source import Position
-from verblint.contracts.strict_yaml import MAX_DEPTH, MAX_SIZE, Path, Value, YamlError, load, name_of
+from verblint.contracts.contract import Steps
+from verblint.contracts.strict_yaml import MAX_DEPTH, MAX_SIZE, ContractFault, Value, YamlError, load, name_of
 
 
-def refused(content: bytes) -> YamlError:
+def refused(content: bytes) -> ContractFault:
     with pytest.raises(YamlError) as caught:
         load(content, "verb.yaml")
-    return caught.value
+    return caught.value.fault
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_a_word_that_tools_read_differently_must_be_quoted(word: str) -> None:
     error = refused(f"a: {word}".encode())
 
     assert f'write "{word}" for text' in error.message
-    assert error.path == ("a",)
+    assert error.field == "a"
     assert load(f"a: '{word}'".encode()).value == {"a": word}
 
 
@@ -105,33 +106,33 @@ def test_a_word_that_tools_read_differently_must_be_quoted(word: str) -> None:
     ],
 )
 def test_what_is_not_plain_is_refused_with_field_and_place(
-    content: bytes, place: tuple[int, int], path: Path, words: str
+    content: bytes, place: tuple[int, int], path: Steps, words: str
 ) -> None:
     error = refused(content)
 
     assert words in error.message
-    assert ((error.line, error.column), error.path) == (place, path)
+    assert ((error.line, error.column), error.field) == (place, name_of(path))
 
 
 def test_an_error_names_file_line_and_column() -> None:
-    assert str(refused(b"a: 1\na: 2")) == "verb.yaml:2:1: the key a was already given in line 1"
+    assert str(refused(b"a: 1\na: 2")) == "verb.yaml:2:1: a: the key a was already given in line 1"
 
 
 def test_every_part_knows_where_it_was_written() -> None:
     document = load(b"flags:\n  orch_x: {type: enum,\n    values: [a, b]}\n", "verb.yaml")
 
-    assert document.where(()) == Position(1, 1)
-    assert document.where(("flags",)) == Position(1, 1)
-    assert document.where(("flags", "orch_x")) == Position(2, 3)
-    assert document.where(("flags", "orch_x", "values")) == Position(3, 5)
-    assert document.where(("flags", "orch_x", "values", 1)) == Position(3, 17)
+    assert document.origin.position == Position(1, 1)
+    assert document.origin.at("flags").position == Position(1, 1)
+    assert document.origin.at("flags", "orch_x").position == Position(2, 3)
+    assert document.origin.at("flags", "orch_x", "values").position == Position(3, 5)
+    assert document.origin.at("flags", "orch_x", "values", 1).position == Position(3, 17)
 
 
 def test_a_missing_part_is_looked_for_where_it_should_be() -> None:
     document = load(b"a: 1\nflags:\n  orch_x:\n    type: enum\n")
 
-    assert document.where(("flags", "orch_x", "initial")) == Position(3, 3)
-    assert document.where(("nothing", 3, "here")) == Position(1, 1)
+    assert document.origin.at("flags", "orch_x", "initial").position == Position(3, 3)
+    assert document.origin.at("nothing", 3, "here").position == Position(1, 1)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_a_missing_part_is_looked_for_where_it_should_be() -> None:
         ((0, "a"), "[0].a"),
     ],
 )
-def test_a_path_reads_as_people_write_it(path: Path, name: str) -> None:
+def test_a_path_reads_as_people_write_it(path: Steps, name: str) -> None:
     assert name_of(path) == name
 
 
@@ -157,8 +158,8 @@ def test_any_bytes_are_read_or_refused(mark: bytes, content: bytes) -> None:
     try:
         document = load(mark + content, "any.yaml")
     except YamlError as error:
-        where = (error.line, error.column)
+        where = Position(error.fault.line, error.fault.column)
     else:
-        where = document.where(())
+        where = document.origin.position
 
     assert min(where) >= 1

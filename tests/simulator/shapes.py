@@ -9,13 +9,12 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from verblint.contracts.contract import FlagType
-from verbworker.contract.flags import Flag, FlagContract
+from verblint.contracts.contract import Argument, Flag, FlagType, Gate
+from verbworker.contract.flags import FlagContract
 from verbworker.contract.policy import Policy, RetryPolicy
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
-from verbworker.contract.workflow import Gate, WorkflowVerb
-from verbworker.contract.workflow_fields import Argument
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import PermanentContract, TransientExternal
 from verbworker.model.waits import ModelWait
 from verbworker.model.weave import COMPLETE

@@ -12,7 +12,7 @@ from tests.support.frames import ENGINE
 from tests.support.hall import TENANT, hall_registry, memory
 from tests.support.hall import opened as opened_hall
 from tests.support.ledger import Account
-from verbworker.contract.workflow import Gate
+from verblint.contracts.contract import Gate
 from verbworker.engine.protocol import Ask, Start
 from verbworker.job.frame import FrameState
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job

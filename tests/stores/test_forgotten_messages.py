@@ -9,10 +9,10 @@ import pytest
 from pydantic import BaseModel
 
 from tests.support.counter import TENANT, asking, counter
+from verblint.contracts.contract import Argument
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
-from verbworker.contract.workflow_fields import Argument
 from verbworker.engine.protocol import Ask, Start
 from verbworker.job.job import RESERVED, Job
 from verbworker.model.weave import PARK, UNPARK

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support.hall import GATE, TENANT, Hall, hall_registry, memory, opened
-from verbworker.contract.workflow import Gate
+from verblint.contracts.contract import Gate
 from verbworker.engine.protocol import Start
 from verbworker.job.job import PAYLOAD, Job
 from verbworker.runbook.event import Kind, Status

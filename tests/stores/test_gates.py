@@ -12,8 +12,8 @@ import pytest
 from tests.support import desk as rooms
 from tests.support.eventually import eventually
 from tests.support.hall import GATE, TENANT, Hall, hall_registry, memory, opened
+from verblint.contracts.contract import Gate
 from verbworker.contract.message import Message
-from verbworker.contract.workflow import Gate
 from verbworker.errors import InvocationInvalid, JobGone, NotFound, RequestConflict
 from verbworker.job.job import TENANT_ID, Job
 from verbworker.model.waits import ModelWait, as_json

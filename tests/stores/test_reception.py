@@ -9,7 +9,13 @@ import pytest
 from tests.support.entries import Book
 from tests.support.frames import ENGINE
 from verbworker.engine.protocol import Ask, Start
-from verbworker.errors import PermanentContract, StoreConflict, StoreUnavailable, TransientInfrastructure
+from verbworker.errors import (
+    DuplicateInstance,
+    PermanentContract,
+    StoreConflict,
+    StoreUnavailable,
+    TransientInfrastructure,
+)
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, RESERVED, TENANT_ID, Job
 from verbworker.runbook.event import Kind, Status, Wait
 from verbworker.stores.cases.dispatches import Dispatches
@@ -79,6 +85,16 @@ async def test_while_the_database_is_away_the_job_is_left_to_the_engine(desk: De
 
     assert left is JobState.ACTIVATED
     assert (desk.known(job).state, desk.known(job).deliveries) == (JobState.COMPLETED, 2)
+
+
+async def test_a_job_of_a_duplicate_is_over_and_is_no_incident(desk: Desk) -> None:
+    job = await desk.delivery()
+
+    is_answered = await desk.reception.receive(job, failing(DuplicateInstance("not ours", code="DuplicateInstance")))
+
+    assert is_answered
+    assert (desk.known(job).state, desk.known(job).messages) == (JobState.ACTIVATED, [])
+    assert await desk.book.kinds() == ["DurableTaskStarted"]
 
 
 async def test_a_bug_leaves_the_job_to_the_engine(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:

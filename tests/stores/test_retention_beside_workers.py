@@ -19,13 +19,13 @@ from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Provider, ledger_verbs, ledger_workflow
 from tests.support.models import line
 from tests.support.postgres import run_apart
+from verblint.contracts.contract import Argument
 from verbworker.app import settings as config
 from verbworker.app.export_directory import exported_lines
 from verbworker.app.services import retention
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import open_app
 from verbworker.contract.registry import Registry
-from verbworker.contract.workflow_fields import Argument
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Resource
 from verbworker.errors import StoreConflict, StoreError

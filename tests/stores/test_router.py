@@ -12,9 +12,9 @@ import pytest
 from tests.support.counter import Counter, asking, counter
 from tests.support.eventually import eventually
 from tests.support.ledger import EFFECTS, TABLE, Account, Provider, ledger_verbs, ledger_workflow
+from verblint.contracts.contract import Argument
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call
-from verbworker.contract.workflow_fields import Argument
 from verbworker.engine.protocol import Start, Started
 from verbworker.errors import InvocationInvalid, RequestConflict, StoreConflict
 from verbworker.runbook.event import EntryMode, Kind, Status

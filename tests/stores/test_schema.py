@@ -123,7 +123,7 @@ async def test_a_migrator_waits_for_the_one_before_it(empty: str) -> None:
 
 
 async def test_a_migrator_that_waited_too_long_says_so(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrations, "_PATIENCE", timedelta(milliseconds=50))
+    monkeypatch.setattr(migrations, "_TURN_WAIT", timedelta(milliseconds=50))
     async with plain(empty) as rival:
         await rival.execute("SELECT pg_advisory_lock($1)", migrations._LOCK)
 

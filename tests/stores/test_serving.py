@@ -16,8 +16,8 @@ from tests.support.hall import opened as opened_hall
 from tests.support.sweeping import GRACE, ROWS, leases_end, reconcile, serving, sweeper
 from tests.support.trip import Agency, trip_registry
 from tests.support.undoing import house
+from verblint.contracts.contract import Gate
 from verblint.names import COMPENSATE
-from verbworker.contract.workflow import Gate
 from verbworker.engine.protocol import Ask, Start
 from verbworker.errors import StoreUnavailable
 from verbworker.job import failpoint

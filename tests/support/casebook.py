@@ -16,13 +16,12 @@ from tests.support.counter import TENANT, asking, counter
 from tests.support.eventually import eventually
 from tests.support.rig import PATIENCE_MS, Heard
 from tests.support.rig import opened as opened_rig
-from verblint.contracts.contract import FlagType
-from verbworker.contract.flags import Flag, FlagContract
+from verblint.contracts.contract import Argument, Flag, FlagType, Gate
+from verbworker.contract.flags import FlagContract
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
-from verbworker.contract.workflow import Gate, WorkflowVerb
-from verbworker.contract.workflow_fields import Argument
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Ask, Resource
 from verbworker.errors import JobGone
 from verbworker.job.frame import Frame

@@ -9,8 +9,8 @@ from uuid import UUID
 from pydantic import BaseModel, Field
 
 from tests.support.frames import make_job
-from verblint.contracts.contract import FlagType
-from verbworker.contract.flags import Flag, FlagContract
+from verblint.contracts.contract import Flag, FlagType
+from verbworker.contract.flags import FlagContract
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.job.frame import Claim, InstanceFacts

@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.ledger import Account
 from tests.support.start import Begun, begin
-from verblint.contracts.contract import FlagType
-from verbworker.contract.flags import Flag, FlagContract
+from verblint.contracts.contract import Flag, FlagType
+from verbworker.contract.flags import FlagContract
 from verbworker.contract.policy import DEFAULT_POLICY, Policy
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb

@@ -9,10 +9,10 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from tests.support.counter import Counter, asking, counter
+from verblint.contracts.contract import Argument, Gate
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
-from verbworker.contract.workflow import Gate, WorkflowVerb
-from verbworker.contract.workflow_fields import Argument
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Ask, Engine
 from verbworker.job.job import RESERVED, Job
 from verbworker.runbook.event import Event, Kind, Status

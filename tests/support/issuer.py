@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -20,7 +20,7 @@ from tests.support.http_server import served, unserved
 from tests.support.ports import LOOPBACK
 
 CLIENT = "verbworker-console"
-SECRET = "a secret of the console"
+SECRET = "a secret of the console: 1+1/2"
 _KEY = ec.generate_private_key(ec.SECP256R1())
 
 
@@ -48,8 +48,7 @@ class Issuer:
         challenge = base64.urlsafe_b64encode(sha256(form.get("code_verifier", "").encode()).digest())
         if challenge.decode().rstrip("=") != asked["code_challenge"]:
             return self._refuse("wrong verifier")
-        expected = base64.b64encode(f"{CLIENT}:{SECRET.replace(' ', '%20')}".encode()).decode()
-        if authorization != f"Basic {expected}" or form.get("redirect_uri") != asked["redirect_uri"]:
+        if _client(authorization) != (CLIENT, SECRET) or form.get("redirect_uri") != asked["redirect_uri"]:
             return self._refuse("wrong client")
         claims = {
             "iss": self.url,
@@ -75,6 +74,13 @@ class Issuer:
             "token_endpoint": f"{self.url}/token",
             "jwks_uri": f"{self.url}/keys",
         }
+
+
+def _client(authorization: str) -> tuple[str, str]:
+    """Read the client's id and secret, which RFC 6749 wants form-encoded: a space as `+`, never as `%20`."""
+    pair = base64.b64decode(authorization.removeprefix("Basic ")).decode()
+    name, _, secret = pair.replace("%20", "?").partition(":")
+    return unquote_plus(name), unquote_plus(secret)
 
 
 @contextmanager

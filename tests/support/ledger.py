@@ -4,8 +4,8 @@ import asyncio
 
 from pydantic import BaseModel
 
-from verblint.contracts.contract import FlagType
-from verbworker.contract.flags import Flag, FlagContract
+from verblint.contracts.contract import Flag, FlagType
+from verbworker.contract.flags import FlagContract
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
 from verbworker.contract.workflow import WorkflowVerb

@@ -59,5 +59,5 @@ class Living:
 def opened_living(folder: Path) -> Iterator[Living]:
     """A session until the end of the block, in a folder of its own."""
     with trail() as found, serve() as provider, _dev_with_kyc(folder, found, provider.url) as session:
-        session.until("in a browser: http://")
-        yield Living(session, re.findall(r"in a browser: (http://\S+)", session.said)[0], provider)
+        session.until("console: http://")
+        yield Living(session, re.findall(r"console: (http://\S+)", session.said)[0], provider)

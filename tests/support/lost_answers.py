@@ -255,10 +255,12 @@ def lossy_gateway(engine: ZeebeEngine, losses: Losses, grpc: GatewayProxy, rest:
         strike = over(grpc, request.SerializeToString(), lambda: send_apart(rpc, request, **options))
         return await losses.over(call, job_key, lambda: send_grpc(rpc, request, **options), strike)
 
-    async def lossy_rest(path: str, content: bytes, header: Any) -> Any:
+    async def lossy_rest(method: str, path: str, header: Any, content: bytes | None = None) -> Any:
         def send() -> Awaitable[Any]:
-            return send_rest(path, content, header)
+            return send_rest(method, path, header, content)
 
+        if content is None:
+            return await send()
         return await losses.over("correlate", None, send, over(rest, content, send))
 
     gateway.send = lossy_grpc  # type: ignore[method-assign]  # the network of this test

@@ -16,6 +16,7 @@ from tests.support.drawing import Drawing
 from tests.support.eventually import PATIENCE, eventually
 from tests.support.lost_answers import Losses
 from tests.support.sweeping import sweeper
+from verblint.contracts.contract import Argument, Gate
 from verbworker.app.client import Client, open_client
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import App, open_app
@@ -23,8 +24,7 @@ from verbworker.background.poll_loop import PollLoop
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call
-from verbworker.contract.workflow import Gate, WorkflowVerb
-from verbworker.contract.workflow_fields import Argument
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Engine, Resource
 from verbworker.engine.zeebe.engine import ZeebeEngine
 from verbworker.errors import JobGone, PermanentBusiness, TransientExternal

@@ -7,8 +7,8 @@ from pydantic import BaseModel
 
 from tests.support.rig import Rig
 from verblint.bpmn.element import AMEIDE, BPMN, ZEEBE
-from verblint.contracts.contract import FlagType
-from verbworker.contract.flags import Flag, FlagContract
+from verblint.contracts.contract import Flag, FlagType
+from verbworker.contract.flags import FlagContract
 from verbworker.contract.policy import Policy, RetryPolicy
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result

@@ -9,11 +9,12 @@ from functools import cache
 from verblint.contracts.contract import (
     Contracts,
     DirectVerb,
-    FlagField,
+    Flag,
     FlagType,
-    GateField,
+    Gate,
     Origin,
     PolicyFields,
+    RetryFields,
     WorkflowVerbFields,
 )
 from verblint.linter import inspect
@@ -196,14 +197,23 @@ def contracts() -> Contracts:
         process="claim",
         origin=_HERE,
         sub_verbs=verbs,
-        flags={"orch_approved": FlagField("orch_approved", FlagType.BOOLEAN, (), False, _HERE)},
+        flags={"orch_approved": Flag("orch_approved", FlagType.BOOLEAN, False)},
         policy="standard",
-        correlation=("corr_documents", "corr_payment"),
+        correlation={"corr_documents": "${state.claim}", "corr_payment": "${state.claim}"},
         messages={"documents-received": "corr_documents", "payment-confirmed": "corr_payment"},
-        gates={"review": GateField("review", "Review", ("approve", "reject"), _HERE)},
+        gates={"review": Gate("review", "Review", ("approve", "reject"))},
     )
-    directs = {name: DirectVerb(name, 1, (), _HERE) for name in verbs}
-    return Contracts({verb.name: verb}, directs, {"standard": PolicyFields("standard", 3, _HERE)})
+    directs = {name: DirectVerb(name=name, writes=(), origin=_HERE) for name in verbs}
+    policy = PolicyFields(
+        name="standard",
+        schedule_to_close_timeout_seconds=600,
+        start_to_close_timeout_seconds=60,
+        retry=RetryFields(
+            maximum_attempts=3, initial_interval_seconds=1, maximum_interval_seconds=60, backoff_coefficient=2
+        ),
+        origin=_HERE,
+    )
+    return Contracts({verb.name: verb}, directs, {policy.name: policy})
 
 
 def found(model: str, *, profile: str = "strict-v1", known: Contracts | None = None) -> list[Finding]:

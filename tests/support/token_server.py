@@ -4,7 +4,7 @@ import json
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qsl
@@ -70,8 +70,9 @@ def _handler(told: TokenServer, answer: Callable[[int], Answer]) -> type[BaseHTT
             if said.location is not None:
                 self.send_header("Location", said.location)
             self.send_header("Content-Length", str(len(said.body)))
-            self.end_headers()
-            self.wfile.write(said.body)
+            with suppress(ConnectionError):  # a client that gave up has closed its end
+                self.end_headers()
+                self.wfile.write(said.body)
 
         def log_message(self, *_: object) -> None:
             """Keep quiet."""

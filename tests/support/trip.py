@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from verblint.contracts.contract import FlagType
-from verbworker.contract.flags import Flag, FlagContract
+from verblint.contracts.contract import Flag, FlagType
+from verbworker.contract.flags import FlagContract
 from verbworker.contract.policy import DEFAULT_POLICY
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result

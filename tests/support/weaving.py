@@ -7,9 +7,10 @@ from tests.support.bpmn import document, process
 from verblint.bpmn.assembly import assemble
 from verblint.bpmn.model import Definitions, Process
 from verblint.bpmn.reader import read
+from verblint.contracts.contract import Gate
 from verbworker.contract.policy import Policy
 from verbworker.contract.registry import Registry
-from verbworker.contract.workflow import Gate, WorkflowVerb
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.model.weave import Woven, weave
 
 MESSAGE = (

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from tests.support.drawing import Drawing
 from tests.support.eventually import eventually
+from verblint.contracts.contract import Argument, Gate
 from verbworker.app.client import Client, open_client
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import App, choose_engine, open_app
@@ -19,8 +20,7 @@ from verbworker.background.poll_loop import PollLoop, RunsServices, Service
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Result
-from verbworker.contract.workflow import Gate, WorkflowVerb
-from verbworker.contract.workflow_fields import Argument
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.embedded.engine import EmbeddedEngine
 from verbworker.engine.protocol import Engine, Resource
 from verbworker.model.weave import weave

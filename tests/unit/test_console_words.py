@@ -147,10 +147,10 @@ ONE = Logins.model_validate({"api_keys": [KEY]})
 @pytest.mark.parametrize(
     ("settings", "logins", "is_open", "words"),
     [
-        ({}, Logins(), False, "nobody may log in"),
-        ({"host": "0.0.0.0"}, Logins(), False, "nobody may log in"),
-        ({"host": "0.0.0.0"}, Logins(), True, "for this machine alone"),
-        ({"host": "example.test"}, Logins(), True, "for this machine alone"),
+        ({}, Logins(), False, "no logins are configured"),
+        ({"host": "0.0.0.0"}, Logins(), False, "no logins are configured"),
+        ({"host": "0.0.0.0"}, Logins(), True, "only listen on this machine"),
+        ({"host": "example.test"}, Logins(), True, "only listen on this machine"),
         ({"host": "0.0.0.0"}, ONE, False, "VERBWORKER_CONSOLE_PUBLIC_URL"),
         ({"public_url": "console.example.test"}, ONE, False, "VERBWORKER_CONSOLE_PUBLIC_URL"),
         ({"public_url": "https://example.test/console"}, ONE, False, "VERBWORKER_CONSOLE_PUBLIC_URL"),
@@ -175,7 +175,7 @@ def test_a_console_with_a_login_or_on_loopback_in_dev_is_safe() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("CREDENTIALS", "no json", "no JSON"),
+        ("CREDENTIALS", "no json", "not JSON"),
         ("CREDENTIALS", '{"api_keys": [{"name": "a", "tenant": "t", "sha256": "short"}]}', r"api_keys\.0\.sha256"),
         ("CREDENTIALS", json.dumps({"api_keys": [KEY, KEY]}), "same name"),
         ("CREDENTIALS_FILE", "/no/such/file", "cannot read"),

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from verblint.contracts.contract import FlagType
-from verbworker.contract.flags import Flag, FlagContract, check_correlation
+from verblint.contracts.contract import Flag, FlagType
+from verbworker.contract.flags import FlagContract, check_correlation
 from verbworker.errors import ContractInvalid, PermanentContract
 
 CONTRACT = FlagContract.of(
@@ -78,13 +78,13 @@ def test_each_refusal_can_be_read() -> None:
 @pytest.mark.parametrize(
     ("flag", "words"),
     [
-        (("docs", FlagType.BOOLEAN, False), "no flag name"),
-        (("orch.docs", FlagType.BOOLEAN, False), "no flag name"),
-        (("orch_Docs", FlagType.BOOLEAN, False), "no flag name"),
-        (("orch_docs_", FlagType.BOOLEAN, False), "no flag name"),
+        (("docs", FlagType.BOOLEAN, False), "is not a flag's name"),
+        (("orch.docs", FlagType.BOOLEAN, False), "is not a flag's name"),
+        (("orch_Docs", FlagType.BOOLEAN, False), "is not a flag's name"),
+        (("orch_docs_", FlagType.BOOLEAN, False), "is not a flag's name"),
         (("orch_a", FlagType.ENUM, "x"), "only an enum, has values"),
         (("orch_a", FlagType.STRING, "x", ("x",)), "only an enum, has values"),
-        (("orch_a", FlagType.ENUM, "x", ("x", "x")), "lists a value twice"),
+        (("orch_a", FlagType.ENUM, "x", ("x", "x")), "listed twice"),
         (("orch_a", FlagType.ENUM, "y", ("x",)), "must be one of x"),
         (("orch_a", FlagType.INTEGER, True), "must be of type integer"),
     ],
@@ -92,7 +92,7 @@ def test_each_refusal_can_be_read() -> None:
 @pytest.mark.req("ORC-01", "ORC-06", "X-01")
 def test_a_flag_that_is_declared_wrongly_is_refused_at_once(flag: tuple[Any, ...], words: str) -> None:
     with pytest.raises(ContractInvalid, match=words):
-        Flag(*flag)
+        FlagContract.of([Flag(*flag)])
 
 
 @pytest.mark.req("X-30")

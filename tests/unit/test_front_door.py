@@ -29,7 +29,7 @@ def test_every_name_of_the_front_door_says_what_it_is() -> None:
 
 
 def test_the_front_door_opens_without_an_engine_or_a_database() -> None:
-    heavy = ("grpc", "pyzeebe", "asyncpg", "opentelemetry", "typer")
+    heavy = ("grpc", "pyzeebe", "asyncpg", "httpx", "uvicorn", "opentelemetry", "typer")
     look = f"import sys, verbworker; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60)
 

@@ -155,6 +155,7 @@ def test_other_peoples_debug_lines_are_not_written() -> None:
     log.set_up(as_json=True, level="debug", stream=stream)
 
     logging.getLogger("grpc._channel").debug("header %s", SECRET)
+    logging.getLogger("httpx").info("HTTP Request: POST https://login.test/%s", SECRET)
 
     assert stream.getvalue() == ""
 

@@ -7,10 +7,10 @@ import pytest
 import rfc8785
 
 from tests.support import hostile
+from verblint.contracts.contract import DEFAULT_BUDGET
 from verbworker.errors import PayloadIntegrityError, PermanentContract
 from verbworker.payload.canonical import MAX_DEPTH
 from verbworker.payload.envelope import (
-    DEFAULT_BUDGET,
     HARD_LIMIT,
     DomainPayload,
     instant,

@@ -69,14 +69,19 @@ def test_a_policy_file_is_read_by_name(tmp_path: Path) -> None:
     [
         ("version: 1", "version: 2", "F:1:1: version: must be 1"),
         ("version: 1", "version: true", "F:1:1: version: must be 1"),
+        ("version: 1", "version: 1.0", "F:1:1: version: must be 1"),
         ("version: 1\n", "", "F:1:1: version: is missing"),
         ("seconds: 3600", "seconds: 0", "F:4:5: policies[0].schedule_to_close_timeout_seconds: must be greater than 0"),
         ("seconds: 30\n", "seconds: -1\n", "F:5:5: policies[0].start_to_close_timeout_seconds: must be greater than 0"),
         ("seconds: 30\n", 'seconds: "30"\n', "F:5:5: policies[0].start_to_close_timeout_seconds: must be a number"),
-        ("attempts: 5", "attempts: 0", "F:7:7: policies[0].retry.maximum_attempts: must be greater than or equal to 1"),
+        ("attempts: 5", "attempts: 0", "F:7:7: policies[0].retry.maximum_attempts: must be between 1 and 1000000"),
         ("attempts: 5", "attempts: 1.5", "F:7:7: policies[0].retry.maximum_attempts: must be an integer"),
         ("maximum_attempts: 5", "maximum_attempt: 5", "did you mean maximum_attempts?"),
-        ("coefficient: 2.0", "coefficient: 0.9", "F:10:7: policies[0].retry.backoff_coefficient: must be greater"),
+        (
+            "coefficient: 2.0",
+            "coefficient: 0.9",
+            "F:10:7: policies[0].retry.backoff_coefficient: must be between 1 and 1000",
+        ),
         (
             "[ValueError",
             "[Value Error",
@@ -104,9 +109,14 @@ def test_every_mistake_is_told_with_file_line_and_field(
 
 @pytest.mark.req("POL-03")
 def test_every_problem_of_a_file_is_told_at_once(tmp_path: Path) -> None:
-    text = STANDARD.replace("name: patient", "name: standard").replace("maximum_interval_seconds: 20", "x: 1")
+    third = STANDARD.partition("  - name: patient")[2]
+    text = STANDARD.replace("maximum_interval_seconds: 20", "x: 1") + f"  - name: patient{third}"
 
-    assert len(problems_of(tmp_path, text)) == 2
+    assert [problem.partition(": ")[2] for problem in problems_of(tmp_path, text)] == [
+        "policies[0].retry.maximum_interval_seconds: is missing",
+        "policies[0].retry.x: unknown field",
+        "policies[2].name: the policy patient is declared twice, first at F:12:5",
+    ]
 
 
 @pytest.mark.parametrize("text", ["a: &x 1", "version: 1\nversion: 1", "version: 1\npolicies: *x"])

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import BaseModel
 
+from verblint.contracts.contract import Sentences
 from verbworker.contract.policy import DEFAULT_POLICY, Policy
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Mode, OnUnknown, Result, Verb
 from verbworker.contract.workflow import WorkflowVerb
-from verbworker.contract.workflow_fields import Sentences
 from verbworker.errors import ContractInvalid
 
 
@@ -246,12 +246,12 @@ def test_writes_are_a_list_of_fields_and_no_text() -> None:
     ("errors", "words"),
     [
         ("NO", "errors=('NO',)"),
-        (("",), "no error code"),
-        ((" NO",), "no error code"),
-        (("N\nO",), "no error code"),
-        (("NÖ",), "no error code"),
-        (("x" * 201,), "no error code"),
-        ((5,), "no error code"),
+        (("",), "is not an error code"),
+        ((" NO",), "is not an error code"),
+        (("N\nO",), "is not an error code"),
+        (("NÖ",), "is not an error code"),
+        (("x" * 201,), "is not an error code"),
+        ((5,), "is not an error code"),
         (("NO", "OTHER", "NO"), "the error code NO is declared twice"),
     ],
 )
@@ -400,6 +400,14 @@ def test_a_workflow_verb_names_a_policy_that_exists(named: Any) -> None:
 
 
 @pytest.mark.req("POL-04")
+def test_the_default_is_named_only_where_a_file_defines_it() -> None:
+    registry = Registry().declare(make_workflow(policy="default"))
+
+    assert refusal(registry.check) == "the verb kyc.open-case names the policy default, which no policies file has"
+    assert registry.declare(policies=[make_policy("default")]).check() is registry
+
+
+@pytest.mark.req("POL-04")
 def test_a_verb_names_a_policy_that_exists() -> None:
     registry = make_registry("kyc.check", policy="gone")
 
@@ -408,7 +416,7 @@ def test_a_verb_names_a_policy_that_exists() -> None:
 
 def test_a_registry_that_fits_together_is_handed_back() -> None:
     registry = make_registry("kyc.check", policy="slow")
-    registry.declare(make_workflow(policy="default", sub_verbs=("kyc.check",)), policies=[make_policy("slow")])
+    registry.declare(make_workflow(policy="slow", sub_verbs=("kyc.check",)), policies=[make_policy("slow")])
 
     assert registry.check() is registry
 

@@ -18,7 +18,7 @@ _SECRET_IN_TEXT = re.compile(
     re.IGNORECASE,
 )
 _LONGEST = 2_000
-_NOISY = ("grpc", "asyncio", "asyncpg")
+_NOISY = ("grpc", "asyncio", "asyncpg", "httpx", "httpcore")
 
 
 def set_up(*, as_json: bool, level: str, stream: TextIO | None = None) -> None:

@@ -11,8 +11,10 @@ from verbworker.stores import durability
 from verbworker.stores.database import Database
 from verbworker.work.feeds.worker import Worker
 
+# The loop ticks four times a second; after ten seconds without one, only a restart helps.
 _STALE_TICK = 10.0
-_PATIENCE = 3.0
+# Shorter than the health server's own limit, so that a slow check is named in its answer.
+_LONGEST_ANSWER_S = 3.0
 # One or two failed tries of a service are no reason to refuse traffic.
 _LONGEST_TROUBLE = 5.0
 
@@ -47,7 +49,7 @@ class WorkerProbes:
         """
         async with asyncio.TaskGroup() as questions:
             database = questions.create_task(_answer(lambda: durability.refused_writes(self._database)))
-            gateway = questions.create_task(_reach(self._engine.facts))
+            gateway = questions.create_task(_answer(self._engine.facts))
         troubles = [service.health.trouble(longer_than=_LONGEST_TROUBLE) for service in self.services]
         is_stale = self._worker.seconds_since_poll() > self._stale_poll
         return {
@@ -60,19 +62,14 @@ class WorkerProbes:
         }
 
 
-async def _reach(question: Callable[[], Awaitable[object]]) -> str | None:
-    async def ask() -> None:
-        await question()
-
-    return await _answer(ask)
-
-
-async def _answer(question: Callable[[], Awaitable[str | None]]) -> str | None:
+async def _answer(question: Callable[[], Awaitable[object]]) -> str | None:
+    """Return what a question says is wrong, or why it has no answer; answers other than words are good news."""
     try:
-        async with asyncio.timeout(_PATIENCE):
-            return await question()
+        async with asyncio.timeout(_LONGEST_ANSWER_S):
+            answer = await question()
     except TimeoutError:
-        return f"no answer within {_PATIENCE:g} s"
+        return f"no answer within {_LONGEST_ANSWER_S:g} s"
     except VerbworkerError as error:
         # The error type alone: a prober need not know addresses.
         return type(error).__name__
+    return answer if isinstance(answer, str) else None

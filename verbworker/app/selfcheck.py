@@ -8,8 +8,6 @@ from verbworker.engine.known_faults import lost_timeouts
 from verbworker.engine.protocol import Ask, Engine
 from verbworker.errors import CannotRun, ContractInvalid, EngineError, EngineUnavailable
 from verbworker.payload.signature import KeyRing
-from verbworker.stores import durability, migrations
-from verbworker.stores.database import Database
 
 _log = logging.getLogger(__name__)
 
@@ -29,36 +27,21 @@ def required_ring(registry: Registry, settings: Settings) -> KeyRing | None:
     return ring
 
 
-async def require_schema(dsn: str) -> None:
-    """Raise `SchemaMismatch` unless the database is at this version's schema."""
-    await migrations.require(dsn)
-
-
-async def require_writable(database: Database) -> None:
-    """Raise `CannotRun` unless the database accepts writes."""
-    await durability.require_writable(database)
-
-
-async def require_durable(database: Database) -> None:
-    """Raise `CannotRun` unless the database accepts writes and a confirmed commit survives a crash of the server."""
-    await durability.require_durable(database)
-
-
 async def greet(engine: Engine, settings: Settings) -> None:
     """Report wrong credentials or tenants now. An unavailable engine is no reason to exit: it may come back."""
     try:
         facts = await engine.facts()
         await engine.activate(Ask(NOBODY, settings.worker_name, 1000, (), settings.tenant_ids), 1, 0)
     except EngineUnavailable as error:
-        _log.warning("the engine is away; asking again until it is back", extra={"reason": str(error)})
+        _log.warning("the engine does not answer; retrying until it does", extra={"reason": str(error)})
     except EngineError as error:
-        raise CannotRun(f"the engine does not let this worker in: {error}") from error
+        raise CannotRun(f"the engine refuses this worker: {error}") from error
     else:
         _log.info("engine reached", extra={"engine_id": engine.engine_id, "engine_version": facts.version})
-        _tell_faults(facts.version)
+        _warn_of_faults(facts.version)
 
 
-def _tell_faults(version: str) -> None:
+def _warn_of_faults(version: str) -> None:
     fault = lost_timeouts(version)
     if fault is not None:
         level = logging.WARNING if fault.is_certain else logging.INFO

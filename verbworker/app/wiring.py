@@ -15,7 +15,6 @@ from pathlib import Path
 from uuid import uuid4
 
 from verbworker.app import selfcheck
-from verbworker.app.health import Health
 from verbworker.app.probes import WorkerProbes
 from verbworker.app.services import build_services
 from verbworker.app.settings import Settings
@@ -24,6 +23,7 @@ from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
 from verbworker.errors import CannotRun, ContractInvalid, VerbworkerError
 from verbworker.job.trace import UNTRACED, Tracer
+from verbworker.stores import durability, migrations
 from verbworker.stores.database import Database
 from verbworker.stores.jobs.deliveries import Deliveries
 from verbworker.stores.jobs.frames import Frames
@@ -113,14 +113,14 @@ def keep_for_good() -> None:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An open worker with its health server."""
+    """An open worker, and the address of its health server if it has one."""
 
     worker: Worker
-    health: Health | None
+    health: tuple[str, int] | None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, then drain."""
-        address = None if self.health is None else "{}:{}".format(*self.health.address)
+        address = None if self.health is None else "{}:{}".format(*self.health)
         _log.info("working", extra={"health": address})
         await self.worker.run(stop)
         _log.info("drained")
@@ -134,10 +134,10 @@ async def open_app(settings: Settings, registry: Registry, engine: Engine | None
     ring = selfcheck.required_ring(registry, settings)
     chosen = engine or choose_engine(settings)
     async with AsyncExitStack() as stack:
-        await selfcheck.require_schema(settings.database())
+        await migrations.require(settings.database())
         control = await stack.enter_async_context(control_pool(settings))
         verbs = await stack.enter_async_context(verb_pool(settings, registry))
-        await selfcheck.require_durable(control)
+        await durability.require_durable(control)
         await stack.enter_async_context(chosen)
         await selfcheck.greet(chosen, settings)
         owner = uuid4()
@@ -170,8 +170,11 @@ async def open_app(settings: Settings, registry: Registry, engine: Engine | None
         )
         health = None
         if settings.http_port:
+            # Imported here: the HTTP server takes a moment to import, and other commands need none.
+            from verbworker.app.health import open_health
+
             probes = WorkerProbes(worker, control, chosen, poll_wait=settings.poll_wait)
-            health = await stack.enter_async_context(Health(settings.http_host, settings.http_port, probes))
+            health = await stack.enter_async_context(open_health(settings.http_host, settings.http_port, probes))
         yield App(worker, health)
 
 

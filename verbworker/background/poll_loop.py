@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 # A service recovers within its own tick after an outage, but never retries more often than this.
 _SHORTEST_CAP = 1.0
-_AFTER_A_BUG = 0.5
+_AFTER_A_BUG = 0.5  # a bug that comes at once again must not fill the log
 
 
 class Service(Protocol):

@@ -11,7 +11,7 @@ from verbworker.retrying import is_collision, is_outage
 
 _log = logging.getLogger(__name__)
 
-_SAY_EVERY = 60.0
+_SAY_EVERY = 60.0  # an outage of hours is one line a minute
 # One or two collisions of transactions are not worth a log line. Three in a row are.
 _COLLISIONS_WORTH_A_LINE = 3
 

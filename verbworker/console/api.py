@@ -1,8 +1,6 @@
 """Gates for programs: one request decides, in the name of the holder of its API key."""
 
-import getpass
 import logging
-from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -10,12 +8,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from verbworker.console.access.authentication import Authentication, Endpoint
+from verbworker.console.access.authentication import Authentication, Endpoint, local_user
 from verbworker.console.settings import Logins
 from verbworker.errors import NotFound, PermanentContract, Refused, RequestConflict, StoreError
+from verbworker.http.answers import content_type, json_error
 from verbworker.http.body import read_body
-from verbworker.http.ingress.guard import API_KEY
 from verbworker.http.keys import holder_of
+from verbworker.ingress.guard import API_KEY
 from verbworker.payload.canonical import parse
 from verbworker.stores.cases.gates import HumanGate
 from verbworker.work.gates.decide import Gates
@@ -35,16 +34,15 @@ class DecisionBody(BaseModel):
 class Api:
     """Endpoints for programs: JSON in, JSON out, and a key in `X-Api-Key`."""
 
-    def __init__(self, door: Authentication, logins: Logins) -> None:
-        self._door = door
+    def __init__(self, auth: Authentication, logins: Logins) -> None:
+        self._auth = auth
         self._keys = [(bytes.fromhex(key.sha256), (key.name, key.tenant)) for key in logins.api_keys]
 
     def or_form(self, form: Endpoint) -> Endpoint:
         """Return an endpoint that accepts one of our forms, or the same as JSON."""
 
         async def endpoint(request: Request) -> Response:
-            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            return await (self.decide(request) if kind == "application/json" else form(request))
+            return await (self.decide(request) if content_type(request) == "application/json" else form(request))
 
         return endpoint
 
@@ -53,21 +51,21 @@ class Api:
         try:
             return await self._decide(request)
         except HTTPException as error:
-            return _refusal(error.status_code, error.detail, error.headers)
+            return json_error(error.status_code, error.detail, error.headers)
         except NotFound as error:
-            return _refusal(404, str(error))
+            return json_error(404, str(error))
         except RequestConflict as error:
-            return _refusal(409, str(error))
+            return json_error(409, str(error))
         except Refused as error:
-            return _refusal(422, str(error))
+            return json_error(422, str(error))
         except StoreError as error:
-            _log.warning("a decision was not kept", extra={"reason": str(error)})
-            return _refusal(503, "whether the decision was kept is unknown; ask again", {"Retry-After": "5"})
+            _log.warning("decision not stored", extra={"reason": str(error)})
+            return json_error(503, "it is unknown whether the decision was stored; send it again", {"Retry-After": "5"})
 
     async def _decide(self, request: Request) -> Response:
         name, tenant = self._who(request)
-        wanted = _decision(await read_body(request, self._door.tools.settings.body_limit))
-        decided = await Gates(self._door.tools.database).decide(
+        wanted = _decision(await read_body(request, self._auth.tools.settings.body_limit))
+        decided = await Gates(self._auth.tools.database).decide(
             request.path_params["where"],
             wanted.decision,
             reason=wanted.reason,
@@ -78,13 +76,13 @@ class Api:
         return JSONResponse(_decision_to_json(decided))
 
     def _who(self, request: Request) -> tuple[str, str]:
-        if not self._door.addresses.may_post(request.headers):
-            raise HTTPException(403, "this was sent by another site, so it was not taken")
-        if self._door.is_open:
-            return getpass.getuser(), self._door.tools.tenant
+        if not self._auth.addresses.may_post(request.headers):
+            raise HTTPException(403, "requests from other sites are not accepted")
+        if self._auth.is_open:
+            return local_user(), self._auth.tools.tenant
         holder = holder_of(request.headers.get(API_KEY, ""), self._keys)
         if holder is None:
-            raise HTTPException(401, "no key was shown that holds")
+            raise HTTPException(401, "a valid API key is required")
         return holder
 
 
@@ -106,7 +104,3 @@ def _decision_to_json(decided: HumanGate) -> dict[str, object]:
         "by": made.by,
         "at": made.at.isoformat(),
     }
-
-
-def _refusal(status: int, words: str, headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse({"error": words}, status, dict(headers or {}))

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from uuid import UUID
 
 from starlette.responses import StreamingResponse
@@ -17,11 +17,11 @@ _log = logging.getLogger(__name__)
 
 CHANNEL = "verbworker_runbook"
 RUNBOOK, GATES, LETTERS = "runbook", "gates", "letters"
-_EVERY = 1.0
-_LISTEN_AGAIN = 5.0
-_BREATH = 15.0
-_LIFE = 600.0
-_REST = 1.0
+_EVERY = 1.0  # notifications come at once; this finds what they miss, before a person wonders
+_LISTEN_AGAIN = 5.0  # seconds between attempts to listen after the connection broke
+_ALIVE = 15.0  # proxies close a silent stream, often after a minute
+_LIFE = 600.0  # a session that was ended is noticed within it
+_REST = 1.0  # a page of a busy case reloads at most once a second
 
 Topic = str | UUID
 
@@ -45,7 +45,7 @@ class PageReader:
         self._over.set()
         self._changed.set()
 
-    async def lines(self, breath: float = _BREATH, life: float = _LIFE, rest: float = _REST) -> AsyncIterator[bytes]:
+    async def lines(self, breath: float = _ALIVE, life: float = _LIFE, rest: float = _REST) -> AsyncIterator[bytes]:
         """Yield the event stream: one event per change or several, and keep-alives while nothing happens.
 
         After an event it pauses, so that a busy page reloads occasionally and not all the time.
@@ -67,14 +67,14 @@ class PageReader:
 class Stream(StreamingResponse):
     """The event stream of a page that stays up to date."""
 
-    def __init__(self, hub: "LiveUpdates", topic: Topic) -> None:
+    def __init__(self, updates: "LiveUpdates", topic: Topic) -> None:
         super().__init__((), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-        self._hub = hub
+        self._updates = updates
         self._topic = topic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the reader leaves or the console ends."""
-        with self._hub.reading(self._topic) as reader:
+        with self._updates.reading(self._topic) as reader:
             self.body_iterator = reader.lines()
             await super().__call__(scope, receive, send)
 
@@ -160,10 +160,8 @@ class LiveUpdates:
         return dict(seen)
 
 
-async def _came(event: asyncio.Event, patience: float) -> bool:
-    try:
-        async with asyncio.timeout(patience):
+async def _came(event: asyncio.Event, longest: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(longest):
             await event.wait()
-    except TimeoutError:
-        return False
-    return True
+    return event.is_set()

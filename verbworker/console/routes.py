@@ -1,16 +1,16 @@
 """The routes of the console."""
 
 import logging
-from importlib.resources import files
 from typing import Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
-from verbworker.console.access.authentication import Authentication, Endpoint, Page
+from verbworker.console.access.authentication import BUG, Authentication, Page
 from verbworker.console.access.headers import Safe
 from verbworker.console.access.login import Login
 from verbworker.console.api import Api
@@ -18,7 +18,7 @@ from verbworker.console.pages import gates as gate_pages
 from verbworker.console.pages import incidents as trouble_pages
 from verbworker.console.pages import overview as plain_pages
 from verbworker.console.pages import runbook as runbook_pages
-from verbworker.errors import StoreError
+from verbworker.http.answers import probe_routes
 
 _log = logging.getLogger(__name__)
 
@@ -41,21 +41,19 @@ _WRITING: Final[tuple[tuple[str, Page], ...]] = (
     ("/dead-letters/{letter_id:uuid}/discard", trouble_pages.discard),
     ("/incidents/release", trouble_pages.release),
 )
-_STATIC: Final = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
-def application(door: Authentication, login: Login, api: Api) -> Safe:
+def application(auth: Authentication, login: Login, api: Api) -> Safe:
     """Build the application that a server runs."""
-    routes = [
-        *(Route(path, door.reading(page), methods=["GET"]) for path, page in _READING),
-        *(Route(path, door.writing(page), methods=["POST"]) for path, page in _WRITING),
-        Route("/gates/{where:uuid}/decide", api.or_form(door.writing(gate_pages.decide)), methods=["POST"]),
+    routes: list[BaseRoute] = [
+        *(Route(path, auth.reading(page), methods=["GET"]) for path, page in _READING),
+        *(Route(path, auth.writing(page), methods=["POST"]) for path, page in _WRITING),
+        Route("/gates/{where:uuid}/decide", api.or_form(auth.writing(gate_pages.decide)), methods=["POST"]),
         Route("/api/gates/{where:uuid}/{gate}", api.decide, methods=["POST"]),
-        Route("/static/{name}", static, methods=["GET"]),
-        Route("/live", _live, methods=["GET"]),
-        Route("/ready", _ready(door), methods=["GET"]),
+        Mount("/static", StaticFiles(packages=[("verbworker.console", "static")])),
+        *probe_routes(auth.tools.database.ping),
     ]
-    if not door.is_open:
+    if not auth.is_open:
         routes += [
             Route("/login", login.page, methods=["GET"]),
             Route("/login", login.by_key, methods=["POST"]),
@@ -66,36 +64,12 @@ def application(door: Authentication, login: Login, api: Api) -> Safe:
 
     async def refuse(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        words = {404: "There is no such page.", 405: "This page is not asked for like that."}
-        return door.refusal(error.status_code, words.get(error.status_code, error.detail), door.session(request))
+        words = {404: "There is no such page.", 405: "This page does not support that method."}
+        return auth.refusal(error.status_code, words.get(error.status_code, error.detail), auth.session(request))
 
     async def bug(_request: Request, error: Exception) -> Response:
-        _log.error("a request met a bug", exc_info=error)
-        return door.refusal(500, "This page has a bug; the log of the console says where.", None)
+        _log.error("request failed with an unexpected error", exc_info=error)
+        return auth.refusal(500, BUG, None)
 
     app = Starlette(routes=routes, exception_handlers={HTTPException: refuse, Exception: bug})
-    return Safe(app, door.addresses)
-
-
-async def static(request: Request) -> Response:
-    """Serve one of our three files, and no other."""
-    name = request.path_params["name"]
-    if name not in _STATIC:
-        raise HTTPException(404)
-    content = (files("verbworker.console") / "static" / name).read_bytes()
-    return Response(content, media_type=_STATIC[name], headers={"Cache-Control": "no-cache"})
-
-
-async def _live(_request: Request) -> Response:
-    return JSONResponse({"ok": True})
-
-
-def _ready(door: Authentication) -> Endpoint:
-    async def ready(_request: Request) -> Response:
-        try:
-            await door.tools.database.ping()
-        except StoreError:
-            return JSONResponse({"error": "the database does not answer"}, 503)
-        return JSONResponse({"ok": True})
-
-    return ready
+    return Safe(app, auth.addresses)

@@ -1,7 +1,6 @@
 """The console server: builds the application, listens, and ends every stream before it shuts down."""
 
 import asyncio
-import socket
 from collections.abc import Callable
 from contextlib import closing
 
@@ -21,14 +20,14 @@ from verbworker.console.pages.verb_list import ListedVerb
 from verbworker.console.routes import application
 from verbworker.console.settings import ConsoleSettings, Logins
 from verbworker.errors import ContractInvalid
-from verbworker.http.server import Habits, bound, listen
+from verbworker.http.server import ServerOptions, bind, open_server
 from verbworker.stores import migrations
 from verbworker.stores.cases.overview import Overview
 from verbworker.stores.database import Database
 
-_CONNECTIONS = 6
+_CONNECTIONS = 6  # one listens; pages are short, so five serve many people
 _LONGEST_STATEMENT = "10s"
-_BESIDE_STREAMS = 256
+_BESIDE_STREAMS = 256  # connections that load pages while all streams are open
 
 Catalogue = Callable[[], list[ListedVerb] | None]
 
@@ -46,50 +45,38 @@ async def serve(
     logins = Logins() if is_open else console.logins()
     console.require_safe(logins, is_open=is_open)
     key = console.signing_key()
-    advice = "choose another by --port or VERBWORKER_CONSOLE_PORT"
-    with closing(bound(console.host, console.port, advice=advice)) as listener:
+    advice = "choose another with --port or VERBWORKER_CONSOLE_PORT"
+    with closing(bind(console.host, console.port, advice=advice)) as listener:
+        port = listener.getsockname()[1]
+        addresses = Addresses.of(console.host, port, console.public_url, tls=console.tls_certificate is not None)
+        # Cookies ignore ports: two consoles on one machine must not use each other's.
+        cookie = "__Host-vw_session" if addresses.is_secure else f"vw_session_{port}"
         await migrations.require(settings.database())
         # Cancel slow statements: a page can be reloaded, but the pool is shared.
         limits = {"statement_timeout": _LONGEST_STATEMENT}
         async with Database(settings.database(), size=_CONNECTIONS, settings=limits, name="console") as database:
-            hub = LiveUpdates(database, most=console.streams)
-            door = _door(settings, console, catalogue, database, hub, listener, Signer(key), is_open=is_open)
+            tools = _tools(settings, console, catalogue, database, is_open=is_open)
+            auth = Authentication(tools, Signer(key), addresses, is_open, cookie)
             client = None
             if logins.oidc is not None:
-                client = OidcClient(logins.oidc, f"{door.addresses.home}/login/back")
-            app = application(door, Login(door, logins, client), Api(door, logins))
-            opened(door.addresses.home)
-            await _run(app, listener, console, hub, stop)
+                client = OidcClient(logins.oidc, f"{addresses.home}/login/back")
+            app = application(auth, Login(auth, logins, client), Api(auth, logins))
+            most = console.streams + _BESIDE_STREAMS
+            options = ServerOptions(most, console.drain, console.tls_certificate, console.tls_key)
+            opened(addresses.home)
+            async with running(tools.updates.services, stop), open_server(app, listener, options):
+                await stop.wait()
+                tools.updates.end()
 
 
-async def _run(
-    app: object, listener: socket.socket, console: ConsoleSettings, hub: LiveUpdates, stop: asyncio.Event
-) -> None:
-    at_once = console.streams + _BESIDE_STREAMS
-    habits = Habits(at_once, console.drain, console.tls_certificate, console.tls_key)
-    async with running(hub.services, stop):
-        await listen(app, listener, habits, stop, leaving=hub.end)
-
-
-def _door(
-    settings: Settings,
-    console: ConsoleSettings,
-    catalogue: Catalogue,
-    database: Database,
-    hub: LiveUpdates,
-    listener: socket.socket,
-    signer: Signer,
-    *,
-    is_open: bool,
-) -> Authentication:
-    port = listener.getsockname()[1]
-    addresses = Addresses.of(console.host, port, console.public_url, tls=console.tls_certificate is not None)
-    rendering = Rendering(can_log_out=not is_open)
-    tools = PageTools(
+def _tools(
+    settings: Settings, console: ConsoleSettings, catalogue: Catalogue, database: Database, *, is_open: bool
+) -> PageTools:
+    return PageTools(
         database=database,
         overview=Overview(database),
-        rendering=rendering,
-        hub=hub,
+        rendering=Rendering(can_log_out=not is_open),
+        updates=LiveUpdates(database, most=console.streams),
         settings=console,
         tenant=settings.tenant,
         engine_id=_cluster(settings),
@@ -97,9 +84,6 @@ def _door(
         choose_engine=lambda: choose_engine(settings),
         catalogue=catalogue,
     )
-    # Cookies ignore ports: two consoles on one machine must not use each other's.
-    cookie = "__Host-vw_session" if addresses.is_secure else f"vw_session_{port}"
-    return Authentication(tools, rendering, signer, addresses, is_open, cookie)
 
 
 def _cluster(settings: Settings) -> str | None:

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from verbworker.app.settings import Seconds
 from verbworker.contract.message import Word
 from verbworker.errors import ContractInvalid
-from verbworker.http.ingress.settings import ApiKey
-from verbworker.http.server import is_loopback
+from verbworker.http.address import is_loopback
+from verbworker.http.settings import STRICT, read_credentials, read_settings, require_unique
+from verbworker.ingress.settings import ApiKey
 
-_STRICT = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-_SHORTEST_SECRET = 32
+_SHORTEST_SECRET = 32  # characters; shorter ones can be guessed
 
 
 def _fields(value: object) -> object:
@@ -35,7 +35,7 @@ Fields = Annotated[dict[str, tuple[str, ...]], NoDecode, BeforeValidator(_fields
 class OidcLogin(BaseModel):
     """An issuer where people log in; the tenant is one of their claims, or the same for all."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     issuer: Word
     client_id: Word
@@ -49,7 +49,7 @@ class OidcLogin(BaseModel):
 class Logins(BaseModel):
     """The configured ways to log in."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     api_keys: tuple[ApiKey, ...] = ()
     oidc: OidcLogin | None = None
@@ -65,39 +65,26 @@ class ConsoleSettings(BaseSettings):
         env_prefix="VERBWORKER_CONSOLE_", extra="forbid", hide_input_in_errors=True, frozen=True
     )
 
-    host: str = Field(default="127.0.0.1", description="where the console is served")
-    port: int = Field(default=8092, ge=0, le=65535, description="its port; 0 takes a free one")
-    public_url: str | None = Field(default=None, description="the address people type, when it is another")
-    credentials: SecretStr | None = Field(default=None, description="who may log in, as JSON")
-    credentials_file: Path | None = Field(default=None, description="a file that holds the same JSON")
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int = Field(default=8092, ge=0, le=65535, description="port; 0 picks a free one")
+    public_url: str | None = Field(default=None, description="address that people type, if it differs")
+    credentials: SecretStr | None = Field(default=None, description="logins, as JSON")
+    credentials_file: Path | None = Field(default=None, description="file with the same JSON")
     secret: SecretStr | None = Field(
-        default=None, description="what sessions are signed with; else a new one each start"
+        default=None, description="key that signs sessions (default: a new one at each start)"
     )
     session: Seconds = Field(default=timedelta(hours=8), description="how long a login lasts")
-    fields: Fields = Field(default={}, description="payload fields that may be shown, by verb or schema, as JSON")
-    body_limit: int = Field(default=65536, ge=1024, le=1_048_576, description="the largest form, in bytes")
-    streams: int = Field(default=200, ge=1, le=400, description="how many pages may be live at once")
-    drain: Seconds = Field(default=timedelta(seconds=10), description="how long requests under way may take to end")
-    tls_certificate: Path | None = Field(default=None, description="to speak TLS without a proxy")
-    tls_key: Path | None = Field(default=None, description="the certificate's key")
+    fields: Fields = Field(default={}, description="payload fields to show, by verb or schema, as JSON")
+    body_limit: int = Field(default=65536, ge=1024, le=1_048_576, description="largest form, in bytes")
+    streams: int = Field(default=200, ge=1, le=400, description="how many pages may have live updates")
+    drain: Seconds = Field(default=timedelta(seconds=10), description="how long running requests may take at shutdown")
+    tls_certificate: Path | None = Field(default=None, description="TLS certificate, if no proxy adds TLS")
+    tls_key: Path | None = Field(default=None, description="key of the certificate")
 
     def logins(self) -> Logins:
         """Return the configured logins; empty if none are set."""
-        text = self.credentials.get_secret_value() if self.credentials else ""
-        if not text.strip() and self.credentials_file is not None:
-            text = _read(self.credentials_file)
-        if not text.strip():
-            return Logins()
-        try:
-            found = Logins.model_validate(json.loads(text))
-        except ValidationError as error:
-            where = ".".join(str(step) for step in error.errors(include_input=False)[0]["loc"])
-            raise ContractInvalid(f"the console credentials do not fit at {where or 'their top'}") from None
-        except ValueError:
-            raise ContractInvalid("the console credentials are no JSON") from None
-        names = [key.name for key in found.api_keys]
-        if len(names) != len(set(names)):
-            raise ContractInvalid("two console credentials have the same name; each needs its own")
+        found = read_credentials(Logins, self.credentials, self.credentials_file, "console")
+        require_unique([key.name for key in found.api_keys], "console")
         return found
 
     def signing_key(self) -> bytes | None:
@@ -116,10 +103,10 @@ class ConsoleSettings(BaseSettings):
     def require_safe(self, logins: Logins, *, is_open: bool) -> None:
         """Raise `ContractInvalid` if strangers could use the console."""
         if is_open and not is_loopback(self.host):
-            raise ContractInvalid("a console without login is for this machine alone: listen on 127.0.0.1")
+            raise ContractInvalid("a console without login may only listen on this machine: use 127.0.0.1")
         if not is_open and not logins:
             raise ContractInvalid(
-                "nobody may log in: set VERBWORKER_CONSOLE_CREDENTIALS_FILE; only verbworker dev goes without a login"
+                "no logins are configured: set VERBWORKER_CONSOLE_CREDENTIALS_FILE (only verbworker dev needs no login)"
             )
         if self.public_url is None:
             if not is_loopback(self.host):
@@ -133,15 +120,8 @@ class ConsoleSettings(BaseSettings):
 
 
 def load(**overrides: object) -> ConsoleSettings:
-    """Read the settings; a None in `overrides` means the option was not given on the command line."""
-    given = {name: value for name, value in overrides.items() if value is not None}
-    try:
-        return ConsoleSettings(**given)  # type: ignore[arg-type]  # pydantic checks each by its field
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        name = str(problem["loc"][0]).upper()
-        reason = problem["msg"].removeprefix("Value error, ")
-        raise ContractInvalid(f"VERBWORKER_CONSOLE_{name}: {reason[:1].lower()}{reason[1:]}") from None
+    """Read the settings; the command line wins over the environment."""
+    return read_settings(ConsoleSettings, overrides)
 
 
 def pick(data: Mapping[str, object], paths: tuple[str, ...]) -> dict[str, object]:
@@ -156,10 +136,3 @@ def pick(data: Mapping[str, object], paths: tuple[str, ...]) -> dict[str, object
         else:
             found[path] = value
     return found
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ContractInvalid(f"credentials_file: cannot read {path}: {error}") from None

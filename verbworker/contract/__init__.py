@@ -1,4 +1,4 @@
 """Contracts of verbs: direct and workflow verbs, policies, flags, messages, and the registry that contains them.
 
-Independent of engine, database and clock.
+Built on what `verblint.contracts` reads from files. Independent of engine, database and clock.
 """

@@ -1,61 +1,13 @@
 """The contract between verbs and gateways: flat `orch_*` flags, and write-once `corr_*` keys."""
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from verblint.contracts.contract import FlagType, FlagValue
+from verblint.contracts.contract import Flag, FlagValue, find_text_misfit
+from verblint.contracts.syntax import FLAG_NAME, KEY_NAME
 from verbworker.errors import ContractInvalid, PermanentContract
-from verbworker.payload.canonical import MAX_INTEGER
 
-MAX_TEXT = 1000
-MAX_CORRELATION = 255
-
-_FLAG = re.compile(r"orch_[a-z0-9]+(?:_[a-z0-9]+)*")
-_CORRELATION = re.compile(r"corr_[a-z0-9]+(?:_[a-z0-9]+)*")
-_PYTHON: Mapping[FlagType, type] = {
-    FlagType.BOOLEAN: bool,
-    FlagType.INTEGER: int,
-    FlagType.STRING: str,
-    FlagType.ENUM: str,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """One flag: its name, type, initial value, and the values of an enum."""
-
-    name: str
-    type: FlagType
-    initial: FlagValue
-    values: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not _FLAG.fullmatch(self.name):
-            raise ContractInvalid(f"{self.name!r} is no flag name; write it like orch_docs_received")
-        if (self.type is FlagType.ENUM) != bool(self.values):
-            raise ContractInvalid(f"the flag {self.name} is of type {self.type}: an enum, and only an enum, has values")
-        if len(set(self.values)) < len(self.values):
-            raise ContractInvalid(f"the flag {self.name} lists a value twice")
-        try:
-            self.check(self.initial)
-        except PermanentContract as error:
-            raise ContractInvalid(f"the initial value does not fit: {error}") from error
-
-    def check(self, value: object) -> None:
-        """Raise `PermanentContract` unless `value` fits this flag; true and false are not integers."""
-        if type(value) is not _PYTHON[self.type]:
-            raise PermanentContract(
-                f"the flag {self.name} must be of type {self.type}, not {type(value).__name__}", code="FlagTypeWrong"
-            )
-        if isinstance(value, int) and abs(value) > MAX_INTEGER:
-            raise PermanentContract(f"the flag {self.name} is beyond 2^53-1", code="FlagOutOfRange")
-        if self.type is FlagType.ENUM and value not in self.values:
-            raise PermanentContract(
-                f"the flag {self.name} must be one of {', '.join(self.values)}", code="FlagValueUnknown"
-            )
-        if isinstance(value, str):
-            _check_text(self.name, value, MAX_TEXT)
+MAX_CORRELATION = 255  # characters; engines index the key
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +18,14 @@ class FlagContract:
 
     @classmethod
     def of(cls, flags: Iterable[Flag]) -> "FlagContract":
-        """Return the contract of these flags."""
-        return cls({flag.name: flag for flag in flags})
+        """Return the contract of flags written in Python; raise `ContractInvalid` if one is declared wrongly."""
+        contract = cls({flag.name: flag for flag in flags})
+        for flag in contract.flags.values():
+            if not FLAG_NAME.fits(flag.name):
+                raise ContractInvalid(f"{flag.name!r} is not {FLAG_NAME.description}")
+            if (problem := flag.find_problem()) is not None:
+                raise ContractInvalid(f"the flag {flag.name}: {': '.join(problem)}")
+        return contract
 
     def initial(self) -> dict[str, FlagValue]:
         """Return the flags a process starts with: all of them, because an unset flag is an incident at a gateway."""
@@ -81,7 +39,9 @@ class FlagContract:
                 raise PermanentContract(
                     f"the flag {name!a} is not in the workflow verb's contract", code="FlagUndeclared"
                 )
-            flag.check(value)
+            misfit = flag.find_misfit(value)
+            if misfit is not None:
+                raise PermanentContract(f"the flag {name} {misfit.message}", code=misfit.code)
 
 
 def check_correlation(
@@ -92,7 +52,7 @@ def check_correlation(
     With `declared`, keys that the workflow verb does not name are rejected too.
     """
     for name, value in new.items():
-        if not _CORRELATION.fullmatch(name):
+        if not KEY_NAME.fits(name):
             raise PermanentContract(
                 f"{name!a} is no name of a correlation key; write it like corr_documents", code="CorrelationName"
             )
@@ -102,17 +62,10 @@ def check_correlation(
             )
         if type(value) is not str or not value.strip():
             raise PermanentContract(f"the correlation key {name} must be a text with content", code="CorrelationType")
-        _check_text(name, value, MAX_CORRELATION)
+        misfit = find_text_misfit(value, MAX_CORRELATION)
+        if misfit is not None:
+            raise PermanentContract(f"the correlation key {name} {misfit.message}", code=misfit.code)
         if existing.get(name, value) != value:
             raise PermanentContract(
                 f"the correlation key {name} was written before and cannot change", code="CorrelationChanged"
             )
-
-
-def _check_text(name: str, value: str, most: int) -> None:
-    if len(value) > most:
-        raise PermanentContract(f"{name} is longer than {most} characters", code="TextTooLong")
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        raise PermanentContract(f"{name} holds half of a surrogate pair", code="LoneSurrogate")
-    if "\0" in value:
-        raise PermanentContract(f"{name} holds the character U+0000, which no frame can store", code="NulCharacter")

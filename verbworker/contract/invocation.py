@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from verblint.contracts.syntax import INTEGER
 from verbworker.errors import InvocationInvalid
 
 Value = str | bool | int | float | None
 
-_LONGEST = 64 * 1024
+_LONGEST = 64 * 1024  # characters; what people type, not data
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<open>\() | (?P<close>\))
@@ -19,8 +20,8 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_INTEGER = re.compile(INTEGER)
+_NUMBER = re.compile(rf"{INTEGER}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORDS: Mapping[str, Value] = {"true": True, "false": False, "null": None}
 
 

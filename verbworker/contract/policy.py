@@ -1,36 +1,39 @@
 """Policies: how long a verb may take, how often it is tried, and the delay between attempts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
-from verblint.contracts.strict_yaml import Path as Steps
-from verbworker.contract import contract_file
-from verbworker.contract.contract_file import ContractText, Like
-
-TEN_YEARS = 10 * 366 * 86_400.0
+from verblint.contracts.contract_files import ContractError, read_policies
+from verblint.contracts.fields import MAX_ATTEMPTS, MAX_COEFFICIENT, TEN_YEARS
+from verblint.contracts.syntax import ERROR_TYPE, POLICY_NAME
+from verbworker.errors import ContractInvalid
 
 Seconds = Annotated[float, Field(gt=0, le=TEN_YEARS)]
-ErrorType = Annotated[str, Like(r"[A-Za-z_][A-Za-z0-9_.]*", "the name of an exception")]
-PolicyName = Annotated[str, Like(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", "a policy's name, like standard")]
+ErrorType = Annotated[str, Field(pattern=f"^{ERROR_TYPE.expression}$")]
+_SHAPE = ConfigDict(strict=True, extra="forbid", frozen=True, from_attributes=True)
 
 
-class RetryPolicy(ContractText):
+class RetryPolicy(BaseModel):
     """How often a verb is tried, and how the delays grow."""
 
-    maximum_attempts: int = Field(ge=1, le=1_000_000)
+    model_config = _SHAPE
+
+    maximum_attempts: int = Field(ge=1, le=MAX_ATTEMPTS)
     initial_interval_seconds: Seconds
     maximum_interval_seconds: Seconds
-    backoff_coefficient: float = Field(ge=1.0, le=1_000)
+    backoff_coefficient: float = Field(ge=1.0, le=MAX_COEFFICIENT)
     non_retryable_error_types: tuple[ErrorType, ...] = ()
 
 
-class Policy(ContractText):
+class Policy(BaseModel):
     """The limits a verb runs under, as named in `policies.yaml`."""
 
-    name: PolicyName
+    model_config = _SHAPE
+
+    name: str = Field(pattern=f"^{POLICY_NAME.expression}$")
     schedule_to_close_timeout_seconds: Seconds
     start_to_close_timeout_seconds: Seconds
     retry: RetryPolicy
@@ -62,38 +65,9 @@ DEFAULT_POLICY = Policy(
 """The policy where neither workflow nor verb names one."""
 
 
-class PolicyFile(ContractText):
-    """A `policies.yaml`."""
-
-    version: Literal[1]
-    policies: tuple[Policy, ...]
-
-    @field_validator("version", mode="before")
-    @classmethod
-    def _is_a_number(cls, version: object) -> object:
-        if version is True:  # Python treats True as equal to 1
-            raise ValueError("must be 1")
-        return version
-
-
 def load_policies(file: Path) -> Mapping[str, Policy]:
     """Return the policies of a file by name; raise `ContractInvalid` with file, line and field of every problem."""
-    document, faults = contract_file.read(file)
-    if document is None:
-        raise contract_file.invalid(faults)
-    read, faults = contract_file.validate(PolicyFile, document)
-    if read is not None:
-        faults = [contract_file.fault(document, ("policies", *steps), words) for steps, words in _misfits(read)]
-    if read is None or faults:
-        raise contract_file.invalid(faults)
-    return {policy.name: policy for policy in read.policies}
-
-
-def _misfits(read: PolicyFile) -> Iterator[tuple[Steps, str]]:
-    names: set[str] = set()
-    for index, policy in enumerate(read.policies):
-        if policy.name in names:
-            yield (index, "name"), f"the policy {policy.name} is declared twice"
-        names.add(policy.name)
-        if policy.retry.maximum_interval_seconds < policy.retry.initial_interval_seconds:
-            yield (index, "retry", "maximum_interval_seconds"), "must not be less than initial_interval_seconds"
+    try:
+        return {name: Policy.model_validate(read) for name, read in read_policies([file]).items()}
+    except ContractError as error:
+        raise ContractInvalid(str(error)) from None

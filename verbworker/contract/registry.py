@@ -1,7 +1,6 @@
 """The registry: which verbs exist, which processes may call them, and how they are treated."""
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -10,18 +9,18 @@ from typing import Any, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel
 
+from verblint.contracts.contract import Sentences
+from verblint.contracts.syntax import ERROR_CODE, VERB_NAME
+from verblint.names import OWN_JOBS
 from verbworker.contract.policy import DEFAULT_POLICY, Policy, load_policies
-from verbworker.contract.verb import ERROR_CODE, MOST_CODE, Act, Call, Mode, OnUnknown, Verb
-from verbworker.contract.workflow import WorkflowVerb, load_verbs, say_step
-from verbworker.contract.workflow_fields import Sentences
+from verbworker.contract.verb import Act, Call, Mode, OnUnknown, Verb
+from verbworker.contract.workflow import WorkflowVerb, load_verbs, say_step, workflow_verbs
 from verbworker.errors import ContractInvalid
 from verbworker.payload.upgrade import Change, Upgrade, Upgrades
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-RESERVED = "verbworker."
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*(\.[a-z][a-z0-9]*(-[a-z0-9]+)*)+")
 
 
 class Registry:
@@ -106,9 +105,10 @@ class Registry:
         """
         if policies is not None:
             self.load_policies(policies)
-        loaded = load_verbs(Path(folder))
-        self._sentences |= loaded.sentences
-        return self.declare(*loaded.workflows)
+        contracts = load_verbs(Path(folder))
+        # The code of a direct verb is authoritative; only the sentences of its contract are used.
+        self._sentences |= {verb.name: verb.sentences for verb in contracts.directs.values() if verb.sentences}
+        return self.declare(*workflow_verbs(contracts))
 
     def load_policies(self, file: Path | str) -> "Registry":
         """Add the policies of one file, as in a process catalogue; return this registry."""
@@ -166,7 +166,7 @@ class Registry:
             )
 
     def _require_policy(self, verb: str, policy: str | None) -> None:
-        if policy is not None and policy != DEFAULT_POLICY.name and policy not in self._policies:
+        if policy is not None and policy not in self._policies:
             raise ContractInvalid(f"the verb {verb} names the policy {policy}, which no policies file has")
 
     def __iter__(self) -> Iterator[Verb]:
@@ -288,10 +288,10 @@ def _names(name: str, option: str, given: Iterable[str] | None) -> tuple[str, ..
 
 
 def _check(verb: Verb) -> None:
-    if not _NAME.fullmatch(verb.name):
+    if not VERB_NAME.fits(verb.name):
         raise ContractInvalid(f"{verb.name!r} is no verb name; write it as domain.verb-name in lower case")
-    if verb.name.startswith(RESERVED):
-        raise ContractInvalid(f"{verb.name} is reserved: the runtime's own job types begin with {RESERVED}")
+    if verb.name.startswith(OWN_JOBS):
+        raise ContractInvalid(f"{verb.name} is reserved: the runtime's own job types begin with {OWN_JOBS}")
     if verb.mode is Mode.TRANSACTIONAL and not verb.act.is_async:
         raise ContractInvalid(f"{verb.name} is transactional, so it must be an async function")
     if verb.mode is Mode.TRANSACTIONAL and verb.on_unknown is not OnUnknown.RERUN:
@@ -299,10 +299,8 @@ def _check(verb: Verb) -> None:
     if (verb.probe is not None) != (verb.on_unknown is OnUnknown.PROBE):
         raise ContractInvalid(f"{verb.name}: on_unknown='probe' and a probe function belong together")
     for index, code in enumerate(verb.errors or ()):
-        if not isinstance(code, str) or not re.fullmatch(ERROR_CODE, code):
-            raise ContractInvalid(
-                f"{verb.name}: {code!a} is no error code; write 1 to {MOST_CODE} printable ASCII characters"
-            )
+        if not isinstance(code, str) or not ERROR_CODE.fits(code):
+            raise ContractInvalid(f"{verb.name}: {code!a} is not {ERROR_CODE.description}")
         if code in (verb.errors or ())[:index]:
             raise ContractInvalid(f"{verb.name}: the error code {code} is declared twice")
     if verb.concurrency < 1 or verb.max_runs < 1:

@@ -14,11 +14,6 @@ from verbworker.errors import PermanentContract
 
 Case = TypeVar("Case", bound=BaseModel)
 
-MOST_CODE = 200
-"""Maximum length of an error code in characters; a longer one is cut, which makes it another code."""
-ERROR_CODE = rf"[!-~](?:[ -~]{{0,{MOST_CODE - 2}}}[!-~])?"
-"""Pattern of an error code that a verb declares: usable in a model, a contract and a log."""
-
 
 class Mode(StrEnum):
     """Where a verb's effect takes place: in our own database, or outside."""

@@ -12,7 +12,7 @@ from verbworker.errors import CannotRun, StoreError
 
 LOOPBACK = "127.0.0.1"
 _USUAL = 8092
-_LEAVING_S = 5.0
+_LEAVING_S = 5.0  # the console drains; a developer who pressed Ctrl-C does not wait longer
 
 
 @asynccontextmanager
@@ -31,6 +31,7 @@ async def beside(
         finally:
             stop.set()
             await asyncio.wait([serving], timeout=_LEAVING_S)
+            serving.cancel()
     if failed is not None:
         # Raised outside the group, so that it is not wrapped in an exception group.
         raise failed
@@ -44,7 +45,7 @@ async def _serve(
         from verbworker.console.server import serve
         from verbworker.console.settings import load
     except ModuleNotFoundError:
-        tell("there is no console; run: pip install 'verbworker[console]'")
+        tell("the console is not installed; run: pip install 'verbworker[console]'")
         return
     try:
         settings = config.load(dsn=dsn, engine=plan.engine, engine_id=plan.engine_id, tenant=plan.tenant)
@@ -55,10 +56,10 @@ async def _serve(
             reader(catalogue),
             stop,
             is_open=True,
-            opened=lambda home: tell(f"in a browser: {home}"),
+            opened=lambda home: tell(f"console: {home}"),
         )
     except (CannotRun, StoreError) as error:
-        tell(f"there is no console: {error}")
+        tell(f"the console cannot run: {error}")
 
 
 def _usual() -> int:

@@ -1,1 +1,4 @@
-"""What our HTTP servers share: request bodies, API keys, a listening socket, and a graceful shutdown."""
+"""HTTP for every part: requests to other services, and what health, ingress and console serve with.
+
+Knows no case, no engine and no database.
+"""

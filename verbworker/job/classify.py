@@ -1,7 +1,8 @@
 """The failure table: which outcome an exception leads to. No I/O, no clock, no randomness."""
 
+from verblint.contracts.syntax import MAX_ERROR_CODE
 from verbworker.contract.policy import Policy
-from verbworker.contract.verb import MOST_CODE, OnUnknown, Verb
+from verbworker.contract.verb import OnUnknown, Verb
 from verbworker.errors import (
     EngineUnavailable,
     Failure,
@@ -18,7 +19,7 @@ from verbworker.job.outcome import Incident, Retry, Thrown, Yielded
 
 Failed = Thrown | Retry | Yielded | Incident
 
-_MOST_WORDS = 1000
+_MOST_WORDS = 1000  # characters of a reason; frames, engine and console hold it
 
 
 def classify(
@@ -31,7 +32,7 @@ def classify(
     delay = policy.delay(attempt, jitter)
     match error:
         case PermanentBusiness(thrown=str(code)):
-            return _thrown(_plain(code, MOST_CODE), _plain(str(error)), verb)
+            return _thrown(_plain(code, MAX_ERROR_CODE), _plain(str(error)), verb)
         case PermanentBusiness() | PermanentContract():
             return Incident(error.kind, *_describe(error))
         case WorkerStopping():
@@ -74,7 +75,7 @@ def _retry(error: Exception, retries_left: int, delay: float) -> Retry | Inciden
 def _describe(error: Exception) -> tuple[str, str]:
     """Return the code and a text safe to show: a deliberate failure's own message, never another exception's."""
     if isinstance(error, Failure):
-        return _plain(error.code, MOST_CODE), _plain(str(error))
+        return _plain(error.code, MAX_ERROR_CODE), _plain(str(error))
     if isinstance(error, TimeoutError):
         return "Timeout", "the verb did not end within its time"
     return type(error).__name__, f"the verb raised {type(error).__name__}"

@@ -43,17 +43,18 @@ class Delivery:
 
 def idempotency_key(engine_id: str, job: Job, generation: int = 0) -> str:
     """Return the key a verb sends to external systems: one per job and generation, the same on every run."""
-    return _key(engine_id, job.process_instance_key, job.element_instance_key, job.key, job.type, generation)
+    return derive_key(engine_id, job.process_instance_key, job.element_instance_key, job.key, job.type, generation)
 
 
 def renewed_key(engine_id: str, frame: "Frame", generation: int) -> str:
     """Return the key of a later generation of a frame: external systems treat it as another job."""
-    return _key(
+    return derive_key(
         engine_id, frame.process_instance_key, frame.element_instance_key, frame.job_key, frame.verb, generation
     )
 
 
-def _key(*parts: object) -> str:
+def derive_key(*parts: object) -> str:
+    """Return a key that external systems accept, the same for the same parts."""
     digest = sha256("|".join(str(part) for part in parts).encode()).digest()
     return "vw1-" + b32encode(digest).decode().rstrip("=").lower()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Retry:
 class Yielded:
     """Our own infrastructure failed: the job is returned without spending a retry."""
 
+    kind: ClassVar[str] = "TransientInfrastructure"
     code: str
     message: str
     delay: float

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from verblint.bpmn.event_cause import TimerKind
-from verblint.contracts.contract import FlagType
+from verblint.contracts.contract import Flag, FlagType, Gate
 from verblint.flow.timer_text import is_literal
 from verblint.names import COMPENSATE, OWN_TEMPLATES
-from verbworker.contract.flags import Flag
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Verb
-from verbworker.contract.workflow import Gate, WorkflowVerb
+from verbworker.contract.workflow import WorkflowVerb
 
 # The schema by which the modelers recognise a Camunda 8 template. Web Modeler accepts it only without a version.
 SCHEMA = "https://unpkg.com/@camunda/zeebe-element-templates-json-schema/resources/schema.json"

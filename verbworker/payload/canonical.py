@@ -17,8 +17,8 @@ import rfc8785
 
 from verbworker.errors import PermanentContract
 
-MAX_DEPTH = 64
-MAX_INTEGER = 2**53 - 1
+MAX_DEPTH = 64  # bounds the recursion
+MAX_INTEGER = 2**53 - 1  # beyond it other languages lose digits
 
 _OPTIONS = (
     orjson.OPT_SORT_KEYS

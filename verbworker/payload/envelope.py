@@ -6,15 +6,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from verblint.contracts.contract import DEFAULT_BUDGET, MAX_BUDGET
+from verblint.contracts.syntax import PAYLOAD_SCHEMA
 from verbworker.errors import PayloadIntegrityError, PermanentContract
 from verbworker.payload.canonical import MAX_DEPTH, canonical, encode, parse, too_large
 from verbworker.payload.signature import digest
 
-DEFAULT_BUDGET = 64 * 1024
-HARD_LIMIT = 1024 * 1024
-TRAIL_LENGTH = 20
+HARD_LIMIT = MAX_BUDGET
+TRAIL_LENGTH = 20  # the last steps; the runbook has them all
 
-SCHEMA = re.compile(r"(?P<verb>[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*)/v(?P<version>[1-9][0-9]{0,8})")
+SCHEMA = re.compile(PAYLOAD_SCHEMA)
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z", re.ASCII)
 _TEXT = re.compile(r"[^\x00-\x1f]{1,200}")

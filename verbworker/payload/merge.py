@@ -24,7 +24,7 @@ REMOVED = Removed.REMOVED
 Changes = Mapping[Path, Any]
 """Each changed path with its new value or REMOVED; no path is inside another."""
 
-_MOST_SHOWN = 5
+_MOST_SHOWN = 5  # paths in a sentence
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 

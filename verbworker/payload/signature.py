@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from verbworker.errors import ContractInvalid, PayloadIntegrityError
 
-MIN_SECRET = 32
+MIN_SECRET = 32  # bytes, as long as the hash
 
 # A signature made for this purpose is invalid for any other, even with the same key.
 _PURPOSE = b"verbworker/payload-seal/v1"

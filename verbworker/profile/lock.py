@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from verbworker.contract.contract_file import ContractText
 from verbworker.errors import ContractInvalid
 from verbworker.payload.canonical import canonical
 from verbworker.profile.compile import Compiled
@@ -21,8 +20,10 @@ _FORMAT = 1
 _ABSENT = object()
 
 
-class Lock(ContractText):
+class Lock(BaseModel):
     """A compiled process as stored in its lock file."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     lock: int = Field(default=_FORMAT, ge=_FORMAT, le=_FORMAT)
     tool: str

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from verblint.contracts.contract import Sentences
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Verb
 from verbworker.contract.workflow import WorkflowVerb
-from verbworker.contract.workflow_fields import Sentences
 
 Kind = Literal["string", "integer", "number", "boolean", "enum", "other"]
 Misfit = Callable[[object], str | None]
@@ -95,7 +95,7 @@ def _workflow(registry: Registry, verb: WorkflowVerb) -> VerbShape:
     slots = tuple(
         ArgumentSlot(
             name=name,
-            kind=argument.type,
+            kind=_PLAIN.get(argument.type, "enum"),
             question=_question(sentences, name, argument.summary or ""),
             is_required=argument.required,
             values=argument.values,

@@ -9,7 +9,7 @@ from verbworker.stores import sql
 from verbworker.stores.database import Connection, connect, translate_errors
 
 _LOCK = 0x76657262  # "verb": one migrator at a time per database
-_PATIENCE = timedelta(seconds=60)
+_TURN_WAIT = timedelta(seconds=60)  # for another migrator, such as a second pod of a deployment
 _NOT_SUPPORTED = "0A000"
 
 
@@ -33,7 +33,7 @@ async def migrate(dsn: str) -> list[str]:
 
 
 async def _take_turn(connection: Connection) -> None:
-    await connection.execute(sql.query("migrations", "be_patient"), f"{_PATIENCE / timedelta(milliseconds=1):.0f}ms")
+    await connection.execute(sql.query("migrations", "be_patient"), f"{_TURN_WAIT / timedelta(milliseconds=1):.0f}ms")
     try:
         with translate_errors():
             # Closing the connection releases the lock.
@@ -42,7 +42,7 @@ async def _take_turn(connection: Connection) -> None:
         raise
     except StoreError as error:
         raise StoreError(
-            f"another migration is still running after {_PATIENCE.total_seconds():g} s; try again"
+            f"another migration is still running after {_TURN_WAIT.total_seconds():g} s; try again"
         ) from error
 
 

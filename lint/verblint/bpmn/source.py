@@ -4,7 +4,7 @@ from itertools import accumulate
 
 from verblint.startup.value import field, value
 
-_BLOCK = 4096
+_BLOCK = 4096  # bytes; decoding that many for one column costs nothing one would notice
 # After this many lookups, the starts of all lines are computed.
 _FEW = 8
 _CONTINUATION = bytes(range(0x80, 0xC0))

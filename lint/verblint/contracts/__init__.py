@@ -1,1 +1,1 @@
-"""Contracts as YAML: strict parsing of verb, policy and template files."""
+"""Contracts: verb and policy files and templates, parsed and checked once for the linter and the runtime."""

@@ -1,11 +1,23 @@
-"""Verb contracts as the linter sees them: only what verbs promise about their processes."""
+"""Contracts as plain values: what the files of verbs and policies declare, and where.
+
+Linter and runtime work with these values; only `verblint.contracts.contract_files` reads the files.
+"""
 
 from collections.abc import Mapping
 from enum import StrEnum
 
+from verblint.bpmn.source import Position
 from verblint.startup.value import field, value
 
+# Beyond it, JSON numbers lose digits in other languages.
+MAX_INTEGER = 2**53 - 1
+MAX_FLAG_TEXT = 1000
+# Bytes of a payload: without a budget in the contract, and in any case.
+DEFAULT_BUDGET = 64 * 1024
+MAX_BUDGET = 1024 * 1024
+
 FlagValue = bool | int | str
+Steps = tuple[str | int, ...]
 
 
 class FlagType(StrEnum):
@@ -17,34 +29,131 @@ class FlagType(StrEnum):
     ENUM = "enum"
 
 
+_PYTHON: Mapping[FlagType, type] = {
+    FlagType.BOOLEAN: bool,
+    FlagType.INTEGER: int,
+    FlagType.STRING: str,
+    FlagType.ENUM: str,
+}
+
+
 @value
 class Origin:
-    """The place where a contract is written."""
+    """A part of a contract file: the file, the path to the part, and the positions of everything in the file.
+
+    The position of a mapping's entry is that of its key; the position of a list's item is that of the item.
+    """
 
     file: str
-    line: int = 1
-    column: int = 1
+    positions: Mapping[Steps, Position] = field(default_factory=dict)
+    path: Steps = ()
+
+    def at(self, *steps: str | int) -> "Origin":
+        """Return a part below this one."""
+        return Origin(self.file, self.positions, (*self.path, *steps))
+
+    @property
+    def position(self) -> Position:
+        """The position of the part; if it is missing, that of what should contain it."""
+        path = self.path
+        while path and path not in self.positions:
+            path = path[:-1]
+        return self.positions.get(path, Position(1, 1))
+
+    def __str__(self) -> str:
+        line, column = self.position
+        return f"{self.file}:{line}:{column}"
 
 
 @value
-class FlagField:
-    """One `orch_*` flag: its type, the values of an enum, and its initial value."""
+class Misfit:
+    """Why a value does not fit: an error code for programs, and the rest of a sentence about the value."""
+
+    code: str
+    message: str
+
+
+def find_text_misfit(text: str, most: int) -> Misfit | None:
+    """Return why no frame can store a text, or None if one can."""
+    if len(text) > most:
+        return Misfit("TextTooLong", f"is longer than {most} characters")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return Misfit("LoneSurrogate", "holds half of a surrogate pair")
+    if "\0" in text:
+        return Misfit("NulCharacter", "holds the character U+0000, which no frame can store")
+    return None
+
+
+@value
+class Flag:
+    """One `orch_*` flag: its name, type, initial value, and the values of an enum."""
 
     name: str
     type: FlagType
-    values: tuple[str, ...]
     initial: FlagValue
-    origin: Origin
+    values: tuple[str, ...] = ()
+
+    def find_problem(self) -> tuple[str, str] | None:
+        """Return a field that contradicts another, and why, or None if all fit."""
+        if (self.type is FlagType.ENUM) != bool(self.values):
+            return "values", "an enum, and only an enum, has values"
+        if len(set(self.values)) < len(self.values):
+            return "values", "a value is listed twice"
+        misfit = self.find_misfit(self.initial)
+        return None if misfit is None else ("initial", misfit.message)
+
+    def find_misfit(self, value: object) -> Misfit | None:
+        """Return why a value does not fit this flag, or None if it does; true and false are not integers."""
+        if type(value) is not _PYTHON[self.type]:
+            return Misfit("FlagTypeWrong", f"must be of type {self.type}, not {type(value).__name__}")
+        if isinstance(value, int) and abs(value) > MAX_INTEGER:
+            return Misfit("FlagOutOfRange", "is beyond 2^53-1")
+        if self.type is FlagType.ENUM and value not in self.values:
+            return Misfit("FlagValueUnknown", f"must be one of {', '.join(self.values)}")
+        return find_text_misfit(value, MAX_FLAG_TEXT) if isinstance(value, str) else None
 
 
 @value
-class GateField:
-    """A human gate: its user task and the possible decisions."""
+class Gate:
+    """A human gate: its user task, the decisions it accepts, and its audience."""
 
     name: str
     task: str
-    decisions: tuple[str, ...]
-    origin: Origin
+    decisions: tuple[str, ...] = ()
+    audience: str | None = None
+
+
+@value
+class Sentences:
+    """Texts for people: the step itself, its summary, and the question for a missing argument."""
+
+    step: str
+    summary: str | None = None
+    clarify: Mapping[str, str] = field(default_factory=dict)
+
+
+@value
+class Argument:
+    """One argument of the caller."""
+
+    type: str
+    required: bool = False
+    values: tuple[str, ...] = ()
+    default: object = None
+    summary: str | None = None
+
+    def find_misfit(self, value: object) -> str | None:
+        """Return why a value does not fit, as `must be of type integer`, or None if it does."""
+        match self.type, value:
+            case ("string", str()) | ("boolean", bool()):
+                return None
+            case "enum", str():
+                return None if value in self.values else f"must be one of {', '.join(self.values)}"
+            case ("integer" | "number", int()) if not isinstance(value, bool):
+                return None if abs(value) <= MAX_INTEGER else "is beyond 2^53-1"
+            case "number", float() if value - value == 0:  # neither infinite nor NaN
+                return None
+        return f"must be of type {self.type}"
 
 
 @value(kw_only=True)
@@ -58,22 +167,33 @@ class WorkflowVerbFields:
     version: int
     process: str
     origin: Origin
+    schema: str = ""
+    sentences: Sentences | None = None
+    args: Mapping[str, Argument] = field(default_factory=dict)
+    wait: str = "fire-and-track"
+    business_key: str | None = None
+    correlation: Mapping[str, str] = field(default_factory=dict)
+    budget: int = DEFAULT_BUDGET
+    integrity: str = "plain"
+    initial: Mapping[str, str] = field(default_factory=dict)
+    outcome: Mapping[str, str] = field(default_factory=dict)
     sub_verbs: tuple[str, ...] = ()
-    flags: Mapping[str, FlagField] = field(default_factory=dict)
-    policy: str = ""
+    flags: Mapping[str, Flag] = field(default_factory=dict)
+    messages: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, Gate] = field(default_factory=dict)
+    policy: str | None = None
     policies: Mapping[str, str] = field(default_factory=dict)
     compensation: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    correlation: tuple[str, ...] = ()
-    messages: Mapping[str, str] = field(default_factory=dict)
-    gates: Mapping[str, GateField] = field(default_factory=dict)
+    summary: str | None = None
+    owner: str | None = None
 
     def policy_of(self, sub_verb: str) -> str:
         """Return the name of the policy of a sub-verb, or an empty string if none is declared."""
-        return self.policies.get(sub_verb, self.policy)
+        return self.policies.get(sub_verb, self.policy or "")
 
 
-@value
+@value(kw_only=True)
 class DirectVerb:
     """A verb performed by a function; `writes` are the payload fields it may change.
 
@@ -81,18 +201,41 @@ class DirectVerb:
     """
 
     name: str
-    version: int
-    writes: tuple[str, ...] | None
     origin: Origin
+    version: int = 1
+    writes: tuple[str, ...] | None = None
+    sentences: Sentences | None = None
+    args: Mapping[str, Argument] = field(default_factory=dict)
+    mode: str | None = None
+    on_unknown: str | None = None
+    policy: str | None = None
 
 
-@value
+@value(kw_only=True)
+class RetryFields:
+    """How often a sub-verb is tried, and how the delays grow."""
+
+    maximum_attempts: int
+    initial_interval_seconds: float
+    maximum_interval_seconds: float
+    backoff_coefficient: float
+    non_retryable_error_types: tuple[str, ...] = ()
+
+
+@value(kw_only=True)
 class PolicyFields:
-    """How often a sub-verb is tried; the engine calls this number retries."""
+    """The limits that a sub-verb runs under."""
 
     name: str
-    attempts: int
+    schedule_to_close_timeout_seconds: float
+    start_to_close_timeout_seconds: float
+    retry: RetryFields
     origin: Origin
+
+    @property
+    def attempts(self) -> int:
+        """How often a sub-verb is tried; the engine calls this number retries."""
+        return self.retry.maximum_attempts
 
 
 @value

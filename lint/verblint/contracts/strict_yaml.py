@@ -6,57 +6,64 @@ Quoted values are always text.
 """
 
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from re import compile as pattern
 from typing import NoReturn, Protocol
 
 import yaml
 
 from verblint.bpmn.source import Position
+from verblint.contracts.contract import MAX_INTEGER, Origin, Steps
+from verblint.contracts.syntax import INTEGER
 from verblint.startup.value import value
 
-MAX_SIZE = 256 * 1024
-MAX_DEPTH = 32
-MAX_INTEGER = 2**53 - 1
+MAX_SIZE = 256 * 1024  # bytes; contracts are written by hand
+MAX_DEPTH = 32  # bounds the recursion
 
-Path = tuple[str | int, ...]
 Value = None | bool | int | float | str | list["Value"] | dict[str, "Value"]
 
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
-_INTEGER = pattern(r"-?(?:0|[1-9][0-9]*)")
-_FLOAT = pattern(r"-?(?:0|[1-9][0-9]*)\.[0-9]+")
+_INTEGER = pattern(INTEGER)
+_FLOAT = pattern(rf"{INTEGER}\.[0-9]+")
 # Numbers in YAML 1.2 that our parser, which reads YAML 1.1, takes for text.
 _NUMBER_ELSEWHERE = pattern(r"[-+]?(?:0o[0-7]+|(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?)")
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
-class YamlError(Exception):
-    """A rejected YAML file, with the field and position of the error."""
+@value
+class ContractFault:
+    """One error in a contract: the file, position, field and message."""
 
-    def __init__(self, message: str, file: str, position: Position, path: Path = ()) -> None:
-        super().__init__(f"{file}:{position.line}:{position.column}: {message}")
-        self.message = message
-        self.file = file
-        self.line, self.column = position
-        self.path = path
+    file: str
+    line: int
+    column: int
+    field: str
+    message: str
+
+    @classmethod
+    def at(cls, origin: Origin, message: str) -> "ContractFault":
+        """Create a fault in a part of a file."""
+        return cls(origin.file, *origin.position, name_of(origin.path), message)
+
+    def __str__(self) -> str:
+        named = f"{self.field}: " if self.field else ""
+        return f"{self.file}:{self.line}:{self.column}: {named}{self.message}"
+
+
+class YamlError(Exception):
+    """A file that is not strict YAML."""
+
+    def __init__(self, message: str, file: str, position: Position, path: Steps = ()) -> None:
+        self.fault = ContractFault(file, *position, name_of(path), message)
+        super().__init__(str(self.fault))
 
 
 @value
 class YamlDocument:
-    """One YAML document: its value, and the position of each part.
+    """One YAML document: its value, and where each part is."""
 
-    The position of a mapping's entry is that of its key; the position of a list's item is that of the item.
-    """
-
-    file: str
     value: Value
-    positions: Mapping[Path, Position]
-
-    def where(self, path: Path) -> Position:
-        """Return the position of a part; if the part is missing, that of what should contain it."""
-        while path not in self.positions:
-            path = path[:-1]
-        return self.positions[path]
+    origin: Origin
 
 
 def load(content: bytes, file: str = "<bytes>") -> YamlDocument:
@@ -72,7 +79,7 @@ def load(content: bytes, file: str = "<bytes>") -> YamlDocument:
     return _Loading(file).run(text)
 
 
-def name_of(path: Path) -> str:
+def name_of(path: Steps) -> str:
     """Format a path for messages: `flags.orch_x.values[2]`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")
@@ -83,7 +90,7 @@ class _Loading:
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._positions: dict[Path, Position] = {(): Position(1, 1)}
+        self._positions: dict[Steps, Position] = {(): Position(1, 1)}
         self._events: Iterator[yaml.Event] = iter(())
         self._resolver = yaml.resolver.Resolver()
 
@@ -91,7 +98,7 @@ class _Loading:
         """Read the document and ensure that it is the only one."""
         try:
             self._events = yaml.parse(text, Loader=yaml.SafeLoader)
-            return YamlDocument(self._file, self._document(), self._positions)
+            return YamlDocument(self._document(), Origin(self._file, self._positions))
         except yaml.MarkedYAMLError as error:
             place = _position_at(error.problem_mark)
             raise YamlError(f"not YAML: {error.problem}", self._file, place) from None
@@ -112,7 +119,7 @@ class _Loading:
             self._refuse("the file holds more than one document", extra, ())
         return value
 
-    def _value(self, event: yaml.Event, path: Path) -> Value:
+    def _value(self, event: yaml.Event, path: Steps) -> Value:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
             self._refuse("anchors and aliases are not allowed; write the value out", event, path)
         if getattr(event, "tag", None) is not None:
@@ -125,7 +132,7 @@ class _Loading:
             return self._mapping(path)
         return self._sequence(path)
 
-    def _mapping(self, path: Path) -> dict[str, Value]:
+    def _mapping(self, path: Steps) -> dict[str, Value]:
         members: dict[str, Value] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
@@ -141,7 +148,7 @@ class _Loading:
             members[key] = self._value(next(self._events), inner)
         return members
 
-    def _sequence(self, path: Path) -> list[Value]:
+    def _sequence(self, path: Steps) -> list[Value]:
         items: list[Value] = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
             inner = (*path, len(items))
@@ -149,7 +156,7 @@ class _Loading:
             items.append(self._value(event, inner))
         return items
 
-    def _scalar(self, event: yaml.ScalarEvent, path: Path) -> Value:
+    def _scalar(self, event: yaml.ScalarEvent, path: Steps) -> Value:
         text = event.value
         if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
             self._refuse("the text holds half a surrogate pair", event, path)
@@ -165,7 +172,7 @@ class _Loading:
             self._refuse(f'{text} means different things to different tools; write "{text}" for text', event, path)
         return text
 
-    def _integer(self, text: str, event: yaml.Event, path: Path) -> int:
+    def _integer(self, text: str, event: yaml.Event, path: Steps) -> int:
         if len(text) > 17 or abs(int(text)) > MAX_INTEGER:
             self._refuse(f"the number is too large; {MAX_INTEGER} is the most", event, path)
         return int(text)
@@ -176,7 +183,7 @@ class _Loading:
         tag: str = self._resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
         return tag != _TEXT_TAG
 
-    def _refuse(self, message: str, event: yaml.Event, path: Path) -> NoReturn:
+    def _refuse(self, message: str, event: yaml.Event, path: Steps) -> NoReturn:
         raise YamlError(message, self._file, _start(event), path)
 
 

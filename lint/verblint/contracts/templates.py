@@ -8,17 +8,16 @@
 A backslash is special only before `${`, where it makes the two characters plain text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from verblint.contracts.syntax import DATA_FIELD
 from verblint.startup.pattern import pattern
 from verblint.startup.value import value
 
 VARIABLES = ("process_instance_id", "process_run_id", "step_id", "step_instance_id")
 STATE = "state."
 
-_PATH = pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 _PIECE = pattern(r"\\\$\{|\$\{([^}]*)\}|\$\{")
-Scalar = str | int | bool
 State = Mapping[str, object]
 
 
@@ -95,7 +94,17 @@ def parse(text: str) -> Template:
 
 def is_path(text: str) -> bool:
     """Return whether a text is identifiers joined by dots."""
-    return _PATH.fullmatch(text) is not None
+    return DATA_FIELD.fits(text)
+
+
+def text_at(state: State, path: Iterable[str]) -> str | None:
+    """Return the value at a path as a part of a key; None if it is missing, or is not a text, a number or a truth."""
+    found: object = state
+    for step in path:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    return str(found) if isinstance(found, str | int) else None
 
 
 def _is_known(name: str) -> bool:
@@ -107,11 +116,7 @@ def _read(placeholder: Placeholder, state: State, variables: Mapping[str, str]) 
         if placeholder.name not in variables:
             raise TemplateMissingPath(f"{placeholder.name} is not known here")
         return variables[placeholder.name]
-    found: object = state
-    for step in placeholder.path:
-        found = found.get(step) if isinstance(found, Mapping) else None
-    if isinstance(found, bool):
-        return "true" if found else "false"
-    if isinstance(found, str | int):
-        return str(found)
-    raise TemplateMissingPath(f"{placeholder.name} is missing, or is not a text, a number or a truth")
+    found = text_at(state, placeholder.path)
+    if found is None:
+        raise TemplateMissingPath(f"{placeholder.name} is missing, or is not a text, a number or a truth")
+    return found

@@ -5,16 +5,16 @@ from functools import reduce
 from itertools import product
 from operator import mul
 
-from verblint.contracts.contract import FlagField, FlagType
+from verblint.contracts.contract import Flag, FlagType
 from verblint.feel.condition import Bare, Comparison, Membership, Test, Value, walk
 
-MAX_ASSIGNMENTS = 4096
+MAX_ASSIGNMENTS = 4096  # twelve booleans; beyond it the checks that need all of them are skipped
 
 # No enum value or literal can equal this: the grammar allows only printable ASCII.
 _ANOTHER_TEXT = "\0"
 
 
-def assignments(tests: Iterable[Test], flags: Mapping[str, FlagField]) -> list[dict[str, Value]] | None:
+def assignments(tests: Iterable[Test], flags: Mapping[str, Flag]) -> list[dict[str, Value]] | None:
     """Return every distinct case of the tests, or None if there are too many.
 
     A flag that is not in `flags` may have a value of any type, or none.
@@ -41,7 +41,7 @@ def _collect_values(tests: Iterable[Test]) -> dict[str, set[Value]]:
     return mentioned
 
 
-def _domain(literals: set[Value], flag: FlagField | None) -> Iterator[Value]:
+def _domain(literals: set[Value], flag: Flag | None) -> Iterator[Value]:
     """Yield one value for each class of values that comparisons with the literals cannot distinguish."""
     integers = sorted(value for value in literals if type(value) is int)
     texts = sorted(value for value in literals if isinstance(value, str))

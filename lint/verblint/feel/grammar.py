@@ -4,6 +4,7 @@ Nearly every condition compares one flag with one literal, which one pattern rec
 only for the others.
 """
 
+from verblint.contracts.syntax import FLAG_NAME
 from verblint.feel.condition import Comparison, FlagRead, Literal, Test, Value
 from verblint.startup import TYPE_CHECKING
 from verblint.startup.pattern import pattern
@@ -11,14 +12,12 @@ from verblint.startup.pattern import pattern
 if TYPE_CHECKING:
     from verblint.feel.syntax_errors import Reason
 
-MAX_LENGTH = 1000
-MAX_DEPTH = 16
-MAX_INTEGER = 2**53 - 1
+MAX_LENGTH = 1000  # characters; a condition that people can read is far shorter
+MAX_DEPTH = 16  # parentheses; bounds the recursion
+MAX_INTEGER = 2**53 - 1  # beyond it FEEL's numbers and JSON's differ
 LITERAL_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
-_FLAG_NAME = "orch_[a-z0-9]+(?:_[a-z0-9]+)*"
-_FLAG = pattern(_FLAG_NAME)
-_PLAIN = pattern(rf'= *({_FLAG_NAME}) *(!?=) *("[a-zA-Z0-9_.-]*"|true|false|null|0|[1-9][0-9]{{0,14}}) *')
+_PLAIN = pattern(rf'= *({FLAG_NAME.expression}) *(!?=) *("[a-zA-Z0-9_.-]*"|true|false|null|0|[1-9][0-9]{{0,14}}) *')
 
 
 class ConditionError(Exception):
@@ -35,7 +34,7 @@ class ConditionError(Exception):
 
 def is_flag(name: str) -> bool:
     """Return whether a name is a valid flag name."""
-    return _FLAG.fullmatch(name) is not None
+    return FLAG_NAME.fits(name)
 
 
 def parse(text: str) -> Test:

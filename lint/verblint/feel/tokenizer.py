@@ -64,7 +64,7 @@ _ASCII_LETTERS = r"[A-Za-z_$\x00-\x08\x0e-\x1b\x7f]"
 _LETTERS = rf"(?:{_ASCII_LETTERS}|(?![{BLANKS}])[^\x00-\x7f])"
 
 
-_LONGEST_VARIABLE = 256
+_LONGEST_VARIABLE = 256  # characters; see the slices below
 _INVISIBLE_ASCII = dict.fromkeys((*range(33), 127))
 
 

@@ -14,7 +14,7 @@ from verblint.startup.value import value
 _SYNCHRONISING = (NodeKind.PARALLEL_GATEWAY, NodeKind.INCLUSIVE_GATEWAY)
 _CHOOSING = (NodeKind.EXCLUSIVE_GATEWAY, NodeKind.EVENT_BASED_GATEWAY, NodeKind.COMPLEX_GATEWAY)
 
-MAX_STEPS = 500_000
+MAX_STEPS = 500_000  # far more than drawings made by people need
 
 
 class TooEntangled(Exception):

@@ -6,12 +6,11 @@ from verblint.bpmn.event_cause import MessageEvent
 from verblint.bpmn.expression import Expression
 from verblint.bpmn.model import FlowNode, MessageDeclaration, NodeKind, Process, Scope
 from verblint.contracts.contract import WorkflowVerbFields
+from verblint.contracts.syntax import KEY_NAME
 from verblint.feel.tokenizer import single_name
 from verblint.rule import Context
-from verblint.startup.pattern import pattern
 from verblint.startup.value import value
 
-_KEY = pattern(r"corr_[a-z0-9]+(?:_[a-z0-9]+)*")
 _CATCHING = (NodeKind.CATCH_EVENT, NodeKind.BOUNDARY_EVENT, NodeKind.START_EVENT)
 
 
@@ -41,7 +40,7 @@ def waits(context: Context) -> Iterator[MessageWaitPoint]:
 def correlation_name(key: Expression) -> str | None:
     """Return the variable in a correlation key if it is a single valid name, otherwise None."""
     name = single_name(key.feel) if key.is_feel else None
-    return name if name is not None and _KEY.fullmatch(name) else None
+    return name if name is not None and KEY_NAME.fits(name) else None
 
 
 def _message_refs(node: FlowNode) -> Iterator[str]:

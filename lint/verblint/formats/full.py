@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from verblint.bpmn.source import Source
 from verblint.report import Finding, Report, Severity, printable, subject
 
-_WIDTH = 100
-_BEFORE = 40
+_WIDTH = 100  # columns of the excerpt
+_BEFORE = 40  # columns kept before the place
 _RESET = "\x1b[0m"
 _BOLD = "\x1b[1m"
 _COLOURS = {Severity.ERROR: "\x1b[1;31m", Severity.WARNING: "\x1b[1;33m"}

@@ -5,7 +5,7 @@ from json import dumps
 
 from verblint.report import Finding, Fix, Report, version
 
-LAYOUT = 1
+LAYOUT = 1  # raised when the output's form changes
 
 
 def render(report: Report) -> str:

@@ -186,7 +186,7 @@ _TYPES = {
     FlagType.STRING: (str, '= "text"'),
     FlagType.ENUM: (str, '= "value"'),
 }
-_SHOWN = 3
+_SHOWN = 3  # examples suffice; there may be thousands
 
 
 @rule("HB204", on=(CONTRACTS,))

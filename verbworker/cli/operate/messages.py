@@ -142,8 +142,8 @@ def ingress(
     settings = config.load(dsn=dsn, engine_id=engine_id)
     log.set_up(as_json=settings.log_format == "json", level=settings.log_level)
     try:
-        from verbworker.http.ingress.server import serve
-        from verbworker.http.ingress.settings import load
+        from verbworker.ingress.server import serve
+        from verbworker.ingress.settings import load
     except ModuleNotFoundError as error:
         raise CannotRun("the ingress is not installed; run: pip install 'verbworker[ingress]'") from error
     from verbworker.app.wiring import choose_engine, load_app

@@ -15,7 +15,6 @@ from starlette.responses import RedirectResponse, Response
 from verbworker.console.access.headers import Addresses
 from verbworker.console.access.session import LoginSession, Signer, fits
 from verbworker.console.pages.page_tools import PageTools, PageVisit
-from verbworker.console.pages.rendering import Rendering
 from verbworker.errors import (
     CannotRun,
     EngineError,
@@ -25,7 +24,9 @@ from verbworker.errors import (
     StoreConflict,
     StoreError,
     StoreUnavailable,
+    VerbworkerError,
 )
+from verbworker.http.answers import content_type
 from verbworker.http.body import read_body
 
 _log = logging.getLogger(__name__)
@@ -35,7 +36,23 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 FORM: Final = "application/x-www-form-urlencoded"
 TOKEN: Final = "csrf"
-_MOST_FIELDS = 40
+_MOST_FIELDS = 40  # our largest form has fewer than ten
+OLD_FORM: Final = "This form has expired. Go back, reload the page and send it again."
+BUG: Final = "This page failed with an unexpected error. See the console's log."
+
+_NO_DATABASE = "The database does not answer. Try again in a moment."
+# The first that fits; without words of ours, the error's own are shown.
+_ERRORS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
+    (NotFound, 404, ""),
+    (RequestConflict, 409, ""),
+    (Refused, 422, ""),
+    (CannotRun, 503, ""),
+    (StoreUnavailable, 503, _NO_DATABASE),
+    (StoreConflict, 503, _NO_DATABASE),
+    (EngineError, 503, "The engine does not answer. Try again in a moment."),
+    (StoreError, 500, "The database rejected this request."),
+    (VerbworkerError, 500, BUG),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +60,6 @@ class Authentication:
     """Admits logged-in users. Where no login is needed, every visitor still gets a session, for the form token."""
 
     tools: PageTools
-    rendering: Rendering
     signer: Signer
     addresses: Addresses
     is_open: bool
@@ -65,26 +81,21 @@ class Authentication:
         """Wrap a form that changes something: only from our own pages, only with the session's token."""
 
         async def endpoint(request: Request) -> Response:
-            session = self.session(request)
-            try:
-                form = await self.form(request)
-            except HTTPException as error:
-                return self.refusal(error.status_code, error.detail, session)
+            session, form = self.session(request), await self.form(request)
             if session is None:
-                return self.refusal(401, "You are not logged in any more; log in and send the form again.", None)
+                return self.refusal(401, "You are logged out. Log in and send the form again.", None)
             if not fits(session, form.get(TOKEN)):
-                return self.refusal(403, "This form is too old: go back, load the page again and repeat it.", session)
+                return self.refusal(403, OLD_FORM, session)
             return await self._serve(page, PageVisit(request, session, form))
 
         return endpoint
 
     async def form(self, request: Request) -> dict[str, str]:
-        """Return the fields of a form that came from one of our own pages."""
+        """Return the fields of a form that came from one of our own pages; raises `HTTPException` for any other."""
         if not self.addresses.may_post(request.headers):
-            raise HTTPException(403, "This form was sent by another site, so it was not taken.")
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != FORM:
-            raise HTTPException(415, "This is not a form of this console.")
+            raise HTTPException(403, "This form was sent from another site and is not accepted.")
+        if content_type(request) != FORM:
+            raise HTTPException(415, "Only forms of this console are accepted.")
         body = await read_body(request, self.tools.settings.body_limit)
         try:
             return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
@@ -96,7 +107,7 @@ class Authentication:
         found = self.signer.session(request.cookies.get(self.cookie), now=self.now())
         if found is not None or not self.is_open:
             return found
-        return LoginSession.of(_me(), self.tools.tenant, now=self.now(), lasts=self.lasts)
+        return LoginSession.of(local_user(), self.tools.tenant, now=self.now(), lasts=self.lasts)
 
     @property
     def lasts(self) -> float:
@@ -125,7 +136,9 @@ class Authentication:
 
     def refusal(self, status: int, sentence: str, session: LoginSession | None) -> Response:
         """Render an error page with one sentence."""
-        response = self.rendering.page("refusal", session, status=status, code=status, sentence=_sentence(sentence))
+        response = self.tools.rendering.page(
+            "refusal", session, status=status, code=status, sentence=_sentence(sentence)
+        )
         if status == 503:
             response.headers["Retry-After"] = "5"
         return response
@@ -142,30 +155,18 @@ class Authentication:
             return await page(self.tools, visit)
         except HTTPException as error:
             return self.refusal(error.status_code, error.detail, session)
-        except NotFound as error:
-            return self.refusal(404, str(error), session)
-        except RequestConflict as error:
-            return self.refusal(409, str(error), session)
-        except Refused as error:
-            return self.refusal(422, str(error), session)
-        except (StoreUnavailable, StoreConflict) as error:
-            _log.warning("a page was not made", extra={"reason": str(error)})
-            return self.refusal(503, "The database does not answer just now; try again in a moment.", session)
-        except CannotRun as error:
-            return self.refusal(503, str(error), session)
-        except EngineError as error:
-            _log.warning("the engine was not asked", extra={"reason": str(error)})
-            return self.refusal(503, "The engine does not answer just now; try again in a moment.", session)
-        except StoreError as error:
-            _log.error("the database refused a page", extra={"reason": str(error)})
-            return self.refusal(500, "The database refused this.", session)
+        except VerbworkerError as error:
+            status, sentence = next((code, words) for kind, code, words in _ERRORS if isinstance(error, kind))
+            if sentence:
+                _log.warning("page not rendered", extra={"error": type(error).__name__, "reason": str(error)})
+            return self.refusal(status, sentence or str(error), session)
         except Exception:
-            _log.exception("a page met a bug")
-            return self.refusal(500, "This page has a bug; the log of the console says where.", session)
+            _log.exception("page failed with an unexpected error")
+            return self.refusal(500, BUG, session)
 
     def _to_login(self, request: Request) -> Response:
         if request.headers.get("accept", "").startswith("text/event-stream"):
-            return self.refusal(401, "You are not logged in any more.", None)
+            return self.refusal(401, "You are logged out.", None)
         here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/login?next={quote(here, safe='')}", 303)
 
@@ -174,8 +175,9 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:] + ("" if words.endswith((".", "!", "?")) else ".")
 
 
-def _me() -> str:
+def local_user() -> str:
+    """Return the name of the user who runs the console."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        return "somebody on this machine"
+        return "local user"

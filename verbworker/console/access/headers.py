@@ -1,14 +1,15 @@
 """Security headers, the host names that are ours, and the origins that forms may come from."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from verbworker.http.server import is_loopback
+from verbworker.http.address import is_loopback
 
 CONTENT_SECURITY_POLICY: Final = "; ".join(
     (
@@ -56,9 +57,7 @@ class Addresses:
 
     def has_host(self, host: str) -> bool:
         """Return whether a Host header names us. Any other name may be DNS rebinding."""
-        return host.lower() in {_authority(origin) for origin in self.origins} | {
-            urlsplit(origin).netloc for origin in self.origins
-        }
+        return any(_plain(f"{scheme}://{host}") in self.origins for scheme in ("http", "https"))
 
     def may_post(self, headers: Mapping[str, str]) -> bool:
         """Return whether a request that changes something was made by one of our own pages."""
@@ -80,43 +79,31 @@ def _plain(origin: str) -> str:
     return lower
 
 
-def _authority(origin: str) -> str:
-    """Return the host with its port, for a Host header that includes the default port."""
-    parts = urlsplit(origin)
-    return parts.netloc if parts.port else f"{parts.netloc}:{443 if parts.scheme == 'https' else 80}"
-
-
 class Safe:
     """Adds the headers to every response, and answers only requests for its own host names."""
 
     def __init__(self, app: ASGIApp, addresses: Addresses) -> None:
         self._app = app
         self._addresses = addresses
-        self._headers = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
+        self._headers = dict(HEADERS)
         if addresses.is_secure:
-            self._headers.append((b"strict-transport-security", b"max-age=31536000"))
+            self._headers["Strict-Transport-Security"] = "max-age=31536000"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = _with(message.get("headers", ()), self._headers)
+                headers = MutableHeaders(scope=message)
+                headers.update(self._headers)
+                headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         if scope["type"] != "http":
             return
         host = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
         if not self._addresses.has_host(host) and scope["path"] not in ("/live", "/ready"):
-            refusal = PlainTextResponse("This console does not answer to that name.", 421)
+            refusal = PlainTextResponse("This host name is not configured for the console.", 421)
             await refusal(scope, receive, sending)
             return
         await self._app(scope, receive, sending)
-
-
-def _with(given: Iterable[tuple[bytes, bytes]], ours: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    names = {name for name, _ in ours}
-    kept = [(name, value) for name, value in given if name.lower() not in names]
-    if not any(name.lower() == b"cache-control" for name, _ in kept):
-        kept.append((b"cache-control", b"no-store"))
-    return [*kept, *ours]

@@ -6,34 +6,34 @@ import re
 import time
 from typing import Final
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from verbworker.console.access.authentication import Authentication
-from verbworker.console.access.oidc import Attempt, LoginFailed, OidcClient
+from verbworker.console.access.authentication import OLD_FORM, Authentication
+from verbworker.console.access.oidc import Attempt, OidcClient
 from verbworker.console.access.session import LoginSession, fits
 from verbworker.console.pages.page_tools import see_other
 from verbworker.console.settings import Logins
-from verbworker.http.ingress.rate import Rates
 from verbworker.http.keys import holder_of
+from verbworker.http.oidc import IssuerError
+from verbworker.ingress.rate import Rates
 
 _log = logging.getLogger(__name__)
 
 _OURS: Final = re.compile(r"/(?![/\\])[A-Za-z0-9_/?=&.,:%~+-]*")
-_ATTEMPT_S: Final = 600.0
-_PER_SECOND, _AT_ONCE = 0.5, 20
+_ATTEMPT_S: Final = 600.0  # time to find a password and a second factor
+_PER_SECOND, _BURST = 0.5, 20  # logins by key from one address: an office may share it, a guesser gains nothing
 
 
 class Login:
     """The pages for people who are not logged in yet."""
 
-    def __init__(self, door: Authentication, logins: Logins, client: OidcClient | None) -> None:
-        self._door = door
+    def __init__(self, auth: Authentication, logins: Logins, client: OidcClient | None) -> None:
+        self._auth = auth
         self._keys = [(bytes.fromhex(key.sha256), key) for key in logins.api_keys]
         self._client = client
-        self._rates = Rates(_PER_SECOND, _AT_ONCE)
-        self._attempt_cookie = f"{door.cookie}_login"
+        self._rates = Rates(_PER_SECOND, _BURST)
+        self._attempt_cookie = f"{auth.cookie}_login"
 
     async def page(self, request: Request) -> Response:
         """Render the login page."""
@@ -41,88 +41,81 @@ class Login:
 
     async def by_key(self, request: Request) -> Response:
         """Log in by API key. Guessing is rate-limited."""
-        door = self._door
+        auth = self._auth
         who = request.client.host if request.client else ""
         if (seconds := self._rates.wait(who, time.monotonic())) > 0:
-            refusal = door.refusal(429, "Too many logins from there; try again in a moment.", None)
+            refusal = auth.refusal(429, "Too many login attempts. Try again in a moment.", None)
             refusal.headers["Retry-After"] = str(math.ceil(seconds))
             return refusal
-        try:
-            form = await door.form(request)
-        except HTTPException as error:
-            return door.refusal(error.status_code, error.detail, None)
+        form = await auth.form(request)
         key = holder_of(form.get("key", ""), self._keys)
         if key is None:
-            _log.warning("a login was refused", extra={"client": who})
-            return self._page(_next(form.get("next", "")), "Nobody has that key.", status=401)
+            _log.warning("login refused: unknown key", extra={"client": who})
+            return self._page(_next(form.get("next", "")), "This key is not valid.", status=401)
         return self._logged_in(key.name, key.tenant, _next(form.get("next", "")))
 
     async def to_issuer(self, request: Request) -> Response:
         """Redirect the browser to the issuer, with an attempt that only this browser can finish."""
-        door = self._door
+        auth = self._auth
         if self._client is None:
-            return door.refusal(404, "There is no login service.", None)
+            return auth.refusal(404, "No login service is configured.", None)
         attempt = Attempt.new()
         try:
             response = RedirectResponse(await self._client.address(attempt), 303)
-        except LoginFailed as error:
+        except IssuerError as error:
             return self._fail(error, 503)
         kept = {
             "s": attempt.state,
             "n": attempt.nonce,
             "v": attempt.verifier,
             "to": _next(request.query_params.get("next", "")),
-            "e": door.now() + _ATTEMPT_S,
+            "e": auth.now() + _ATTEMPT_S,
         }
-        door.put(response, self._attempt_cookie, door.signer.sign("login", kept), _ATTEMPT_S)
+        auth.put(response, self._attempt_cookie, auth.signer.sign("login", kept), _ATTEMPT_S)
         return response
 
     async def from_issuer(self, request: Request) -> Response:
         """Handle the redirect back, with the code that identifies the user."""
-        door, asked = self._door, request.query_params
-        kept = door.signer.read("login", request.cookies.get(self._attempt_cookie))
-        if self._client is None or kept is None or kept["e"] <= door.now():
-            return door.refusal(403, "This login took too long, or began elsewhere; begin again.", None)
+        auth, asked = self._auth, request.query_params
+        kept = auth.signer.read("login", request.cookies.get(self._attempt_cookie))
+        if self._client is None or kept is None or kept["e"] <= auth.now():
+            return auth.refusal(403, "This login has expired or was started in another browser. Log in again.", None)
         attempt = Attempt(kept["s"], kept["n"], kept["v"])
         if not attempt.fits(asked.get("state", "")):
-            return door.refusal(403, "This answer belongs to another login; begin again.", None)
+            return auth.refusal(403, "This answer belongs to another login. Log in again.", None)
         if "code" not in asked:
-            return door.refusal(403, "The login service let nobody in.", None)
+            return auth.refusal(403, "The login service rejected the login.", None)
         try:
             found = await self._client.identify(attempt, asked["code"])
-        except LoginFailed as error:
+        except IssuerError as error:
             return self._fail(error, 403)
         response = self._logged_in(found.name, found.tenant, kept["to"])
-        door.drop(response, self._attempt_cookie)
+        auth.drop(response, self._attempt_cookie)
         return response
 
     async def out(self, request: Request) -> Response:
         """Log out."""
-        door = self._door
-        session = door.session(request)
-        try:
-            form = await door.form(request)
-        except HTTPException as error:
-            return door.refusal(error.status_code, error.detail, session)
+        auth = self._auth
+        session, form = auth.session(request), await auth.form(request)
         if session is not None and not fits(session, form.get("csrf")):
-            return door.refusal(403, "This form is too old: go back, load the page again and repeat it.", session)
+            return auth.refusal(403, OLD_FORM, session)
         response = see_other("/login")
-        door.drop(response, door.cookie)
+        auth.drop(response, auth.cookie)
         return response
 
     def _logged_in(self, name: str, tenant: str, to: str) -> Response:
-        door = self._door
+        auth = self._auth
         _log.info("logged in", extra={"who": name, "tenant": tenant})
         response = see_other(to)
-        door.remember(response, LoginSession.of(name, tenant, now=door.now(), lasts=door.lasts))
+        auth.remember(response, LoginSession.of(name, tenant, now=auth.now(), lasts=auth.lasts))
         return response
 
-    def _fail(self, error: LoginFailed, status: int) -> Response:
-        _log.warning("a login failed", extra={"reason": str(error)})
-        return self._door.refusal(status, str(error), None)
+    def _fail(self, error: IssuerError, status: int) -> Response:
+        _log.warning("login failed", extra={"reason": str(error)})
+        return self._auth.refusal(status, str(error), None)
 
     def _page(self, to: str, trouble: str = "", status: int = 200) -> Response:
-        return self._door.rendering.page(
+        return self._auth.tools.rendering.page(
             "login",
             None,
             status=status,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-_LONGEST = 4096
+_LONGEST = 4096  # browsers need not store longer cookies (RFC 6265)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Gates in the browser: what waits for a person, and the forms to claim, release or decide."""
+"""Tasks in the browser: the open gates, and the forms to claim, release or decide one."""
 
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from verbworker.console.live_updates import GATES
 from verbworker.console.pages.page_tools import PageTools, PageVisit, see_other
 from verbworker.work.gates.decide import Gates
 
-_ON_A_PAGE = 100
+_ON_A_PAGE = 100  # the oldest come first
 
 
 async def inbox(tools: PageTools, visit: PageVisit) -> Response:
@@ -22,7 +22,7 @@ async def claim(tools: PageTools, visit: PageVisit) -> Response:
     """Claim a gate."""
     session = visit.session
     await Gates(tools.database).claim(_token(visit), session.name, session.tenant)
-    tools.hub.tell(GATES)
+    tools.updates.tell(GATES)
     return see_other("/gates?done=claimed")
 
 
@@ -30,8 +30,8 @@ async def release(tools: PageTools, visit: PageVisit) -> Response:
     """Release a gate, no matter who claimed it."""
     session = visit.session
     await Gates(tools.database).release(_token(visit), session.name, session.tenant)
-    tools.hub.tell(GATES)
-    return see_other("/gates?done=given-back")
+    tools.updates.tell(GATES)
+    return see_other("/gates?done=released")
 
 
 async def decide(tools: PageTools, visit: PageVisit) -> Response:

@@ -16,8 +16,8 @@ from verbworker.stores.jobs.histories import Histories
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.work.upkeep.releases import Release, ReleaseAnswer, Releases
 
-_MOST_RETRIES = 1000
-_LARGEST_KEY = 2**63 - 1
+_MOST_RETRIES = 1000  # a typing mistake must not grant millions
+_LARGEST_KEY = 2**63 - 1  # a bigint
 
 
 async def letters(tools: PageTools, visit: PageVisit) -> Response:
@@ -81,7 +81,7 @@ async def release(tools: PageTools, visit: PageVisit) -> Response:
     if not answer.done:
         raise RequestConflict(answer.sentence)
     is_all = tools.resolves and trouble.engine_id.removesuffix(UNDO) == tools.engine_id
-    sentence = "the job is released and runs with its next delivery" if is_all else answer.sentence
+    sentence = "the job runs again with its next delivery" if is_all else answer.sentence
     return visit.page(tools, "said", here="/incidents", sentence=sentence, back="/incidents")
 
 
@@ -95,12 +95,12 @@ async def _release_job(tools: PageTools, trouble: Trouble, wanted: Release) -> R
             # This job never got a frame: only the engine has something to release.
             if engine is None:
                 return ReleaseAnswer(
-                    False, f"the job belongs to the engine {cluster}, and this console speaks to another"
+                    False, f"the job belongs to the engine {cluster}, and this console uses another one"
                 )
             try:
                 await engine.release(wanted.job_key, retries=wanted.retries, incident_key=wanted.incident_key)
             except EngineError as error:
-                return ReleaseAnswer(False, f"the engine was not told: {error}; try again when that is mended")
+                return ReleaseAnswer(False, f"the engine does not accept it: {error}; fix that and try again")
             return ReleaseAnswer(True, f"the job has {wanted.retries} retries and runs with its next delivery")
         records = Compensations(tools.database, engine_id=cluster) if trouble.engine_id.endswith(UNDO) else None
         frames = Frames(tools.database, engine_id=trouble.engine_id, owner=uuid4())
@@ -114,11 +114,11 @@ async def _trouble(tools: PageTools, visit: PageVisit, engine_id: str, job: str)
     strangers = tools.sees_strangers(session)
     trouble = await tools.overview.trouble(session.tenant, engine_id, job_key, strangers=strangers)
     if trouble is None:
-        raise NotFound(f"the job {job_key} does not wait for an operator, or no more")
+        raise NotFound(f"the job {job_key} is not waiting for an operator")
     return trouble
 
 
 def _number(text: str, name: str, largest: int) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 19 or not 1 <= int(text) <= largest:
-        raise InvocationInvalid(f"{name} is a whole number from 1 to {largest}")
+        raise InvocationInvalid(f"{name} must be a whole number from 1 to {largest}")
     return int(text)

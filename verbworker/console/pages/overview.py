@@ -27,14 +27,14 @@ async def load(tools: PageTools, visit: PageVisit) -> Response:
 async def events(tools: PageTools, visit: PageVisit) -> Response:
     """Stream an event to one page whenever what it shows has changed."""
     topic = visit.query_value("topic")
-    if tools.hub.is_full:
-        raise HTTPException(503, "too many pages are live; this one stays as it is")
+    if tools.updates.is_full:
+        raise HTTPException(503, "too many pages are open for live updates; reload this one to update it")
     if topic in _TOPICS:
-        return Stream(tools.hub, topic)
+        return Stream(tools.updates, topic)
     try:
         entry_id = UUID(topic)
     except ValueError:
-        raise HTTPException(404, "there is nothing to hear of that") from None
+        raise HTTPException(404, "there is no such topic") from None
     if await Runbook(tools.database).entry(entry_id, tenant_id=visit.session.tenant) is None:
-        raise HTTPException(404, "there is nothing to hear of that")
-    return Stream(tools.hub, entry_id)
+        raise HTTPException(404, "there is no such topic")
+    return Stream(tools.updates, entry_id)

@@ -19,12 +19,12 @@ from verbworker.stores.database import Database
 
 _LONGEST = 4000
 DONE: Mapping[str, str] = {
-    "decided": "Your decision is kept; the work goes on.",
-    "claimed": "The gate is in your hand: nobody else decides there.",
-    "given-back": "The gate is in nobody's hand.",
-    "cancelled": "The end is asked for; what was done stays done.",
-    "redelivered": "The message is on its way again.",
-    "discarded": "The message is given up.",
+    "decided": "Your decision is stored. The case continues.",
+    "claimed": "You claimed this task. Nobody else can decide it until it is released.",
+    "released": "You released this task.",
+    "cancelled": "Cancellation is requested. Completed steps are not undone.",
+    "redelivered": "The message is being redelivered.",
+    "discarded": "The message is discarded.",
 }
 
 
@@ -35,7 +35,7 @@ class PageTools:
     database: Database
     overview: Overview
     rendering: Rendering
-    hub: LiveUpdates
+    updates: LiveUpdates
     settings: ConsoleSettings
     tenant: str
     engine_id: str | None

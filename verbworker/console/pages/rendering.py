@@ -10,8 +10,8 @@ from starlette.responses import HTMLResponse
 from verbworker.console.access.session import LoginSession
 
 _MENU = (
-    ("/", "Runbook"),
-    ("/gates", "Gates"),
+    ("/", "Cases"),
+    ("/gates", "Tasks"),
     ("/incidents", "Incidents"),
     ("/dead-letters", "Dead letters"),
     ("/verbs", "Verbs"),

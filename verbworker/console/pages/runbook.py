@@ -22,9 +22,9 @@ from verbworker.stores.cases.runbook import Runbook
 from verbworker.work.gates.decide import Gates
 from verbworker.work.starts.cancel import Cancellation
 
-_ON_A_PAGE = 50
-_MOST_EVENTS = 500
-_SILENCE = timedelta(minutes=10)
+_ON_A_PAGE = 50  # a screen or two
+_MOST_EVENTS = 500  # a long case; the CLI shows all
+_SILENCE = timedelta(minutes=10)  # a case without news for so long is listed as silent
 
 
 async def listing(tools: PageTools, visit: PageVisit) -> Response:
@@ -101,7 +101,7 @@ async def _payload(tools: PageTools, entry: Entry, carrier: Carrier) -> dict[str
     except StoreUnavailable:
         raise
     except StoreError:
-        return {"trouble": "it has none"}
+        return {"trouble": "There is no payload."}
     envelope = parse(head.content, limit=HARD_LIMIT)
     paths = tools.settings.visible_fields(entry.verb, envelope.get("schema"))
     fields = pick(envelope.get("data", {}), paths) | pick({"outcome": entry.outcome or {}}, paths)

@@ -1,11 +1,11 @@
 """A new project: verbs, a model, tests and CI, written all together or not at all."""
 
 import os
-import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
+from verblint.contracts.syntax import PROJECT_NAME
 from verbworker.errors import Refused
 from verbworker.profile.verify.atomic_write import full, require_place, write_together
 
@@ -28,7 +28,6 @@ FILES = (
 )
 """The files of a new project."""
 
-_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST_NAME = 64
 _TAKEN = ("verbworker", "verbworker-lint")
 
@@ -36,7 +35,7 @@ _TAKEN = ("verbworker", "verbworker-lint")
 def project_name(directory: Path, given: str | None) -> str:
     """Return the project's name: the given one, else the directory's; `Refused` describes a valid name."""
     name = full(directory).name if given is None else given
-    if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+    if not PROJECT_NAME.fits(name) or len(name) > _LONGEST_NAME:
         raise Refused(
             f"{name!a} is not a valid project name: use lower-case letters, digits and single hyphens, as in my-app,"
             f" at most {_LONGEST_NAME} characters; choose another directory or pass --name"

@@ -24,10 +24,10 @@ from verbworker.stores.embedded.tokens import Activation, Tokens, Wish
 _log = logging.getLogger(__name__)
 
 CHANNEL = "verbworker_jobs"
-_LOOK = 0.25
-_LISTEN_AGAIN = 1.0
-_GATHER = 0.02
-_LONGEST = 7000
+_LOOK = 0.25  # how long a lost notification delays a job
+_LISTEN_AGAIN = 1.0  # after the connection broke
+_GATHER = 0.02  # one notification for all types of a burst
+_LONGEST = 7000  # bytes; Postgres takes 8000 in a notification
 
 
 @dataclass(slots=True, eq=False)

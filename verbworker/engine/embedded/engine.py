@@ -47,7 +47,7 @@ from verbworker.stores.database import Connection, Database
 from verbworker.stores.embedded.subscriptions import StoredMessage, Subscriptions
 from verbworker.stores.embedded.tokens import Change, IncidentRow, Kept, Tokens, instance_of
 
-_STREAM_WAIT_MS: Final = 60_000
+_STREAM_WAIT_MS: Final = 60_000  # then it asks again; a stream never ends by itself
 
 _log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from verbworker.engine.embedded.kernel.definition import Definition
 from verbworker.engine.embedded.kernel.state import State
 from verbworker.stores.embedded.tokens import Kept
 
-_MOST = 4096
-_MOST_BYTES = 64 * 1024 * 1024
+_MOST = 4096  # instances; the least recently used go first
+_MOST_BYTES = 64 * 1024 * 1024  # of their payloads, in every worker
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from verbworker.stores.embedded.tokens import (
     new_instance,
 )
 
-LONGEST_MESSAGE = 10_000
+LONGEST_MESSAGE = 10_000  # characters of an error; incidents and the console hold it
 DEFAULT_TENANT: Final = "<default>"
 
 

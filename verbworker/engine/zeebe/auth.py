@@ -10,13 +10,13 @@ from typing import Final, Protocol
 
 from verbworker.engine.zeebe.connection import Basic, GatewayAddress, OAuth
 from verbworker.engine.zeebe.oauth import AccessToken, fetch
-from verbworker.errors import EngineError, EngineUnavailable
+from verbworker.errors import EngineError
 
 Header = tuple[str, str]
 
-_MARGIN_S: Final = 30.0
-_YOUNG_S: Final = 5.0
-_FETCH_S: Final = 10.0
+_MARGIN_S: Final = 30.0  # longer than a call may take, so that no token expires on the way
+_YOUNG_S: Final = 5.0  # a token rejected sooner is not expired: a new one would be rejected as well
+_FETCH_S: Final = 10.0  # every call waits for it, so an issuer that hangs must not hold them long
 
 
 class Access(Protocol):
@@ -107,7 +107,7 @@ class TokenAccess:
 
     async def _fetch(self) -> Header:
         try:
-            token = await self._ask()
+            token = await fetch(self._oauth, self._ca, _FETCH_S)
         except EngineError as error:
             self._failure = error
             self._fetches += 1
@@ -116,14 +116,6 @@ class TokenAccess:
         self._fetches += 1
         self._held = self._hold(token)
         return self._held.header
-
-    async def _ask(self) -> AccessToken:
-        try:
-            # The outer timeout is for what urllib's own cannot stop, such as a hanging name server.
-            async with asyncio.timeout(_FETCH_S + 2):
-                return await asyncio.to_thread(fetch, self._oauth, self._ca, _FETCH_S)
-        except TimeoutError as error:
-            raise EngineUnavailable("the token server did not answer in time") from error
 
     def _hold(self, token: AccessToken) -> _Held:
         now = self._now()

@@ -20,8 +20,8 @@ from verbworker.engine.zeebe.status import REPEATED, Rpc
 from verbworker.errors import ContractInvalid, EngineError, JobGone
 from verbworker.job.job import Job
 
-_POLL_GRACE_S: Final = 5.0
-_GIVE_BACK_S: Final = 2.0
+_POLL_GRACE_S: Final = 5.0  # for a slow gateway to answer after the wait that it was asked for
+_GIVE_BACK_S: Final = 2.0  # a stopping worker does not wait longer for a courtesy
 
 
 class ZeebeEngine:

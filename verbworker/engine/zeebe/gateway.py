@@ -16,7 +16,7 @@ from verbworker.engine.zeebe.job_stream import JobStream, linger
 from verbworker.engine.zeebe.status import Rpc, translate
 from verbworker.errors import EngineUnavailable
 
-_LAST_WORDS_S: Final = 0.25
+_LAST_WORDS_S: Final = 0.25  # for jobs that are on the wire when a poll is cancelled
 # By then the stream has been read and closed, unless this process is suspended.
 _STREAM_GRACE_S: Final = 2.0
 

@@ -9,7 +9,7 @@ import grpc
 
 # A busy gateway, or one in a Java garbage collection, delays what the broker pushed.
 _QUIET_S: Final = 0.25
-_DRAIN_S: Final = 1.0
+_DRAIN_S: Final = 1.0  # the gateway may push for ever; a reader must end
 # What is in this process already is read without a wait.
 _ARRIVED_S: Final = 0.02
 

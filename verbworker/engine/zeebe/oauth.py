@@ -1,21 +1,15 @@
-"""A blocking token request: OAuth client credentials over HTTP."""
+"""A token request: OAuth client credentials over HTTP."""
 
-import http.client
-import ssl
-import urllib.error
-import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlencode
-
-import orjson
 
 from verbworker.engine.zeebe.connection import OAuth
 from verbworker.errors import AccessDenied, EngineUnavailable
+from verbworker.http.http_client import HttpClient, Reply
 
-_LARGEST_ANSWER: Final = 64 * 1024
-_LIFETIME_UNSAID_S: Final = 300.0
+_LARGEST_ANSWER: Final = 64 * 1024  # a token with many claims has a few kilobytes
+_DEFAULT_LIFETIME_S: Final = 300.0  # without expires_in: short, so that an expired token is soon replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,33 +20,19 @@ class AccessToken:
     lifetime_s: float
 
 
-def fetch(oauth: OAuth, ca: Path | None, timeout_s: float) -> AccessToken:
-    """Request a token once; blocks, so call it in a thread."""
-    request = urllib.request.Request(
-        oauth.token_url,
-        data=urlencode(_form(oauth)).encode(),
-        headers={"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"},
-    )
+async def fetch(oauth: OAuth, ca: Path | None, timeout_s: float) -> AccessToken:
+    """Request a token once. In a private cluster a private `ca` signs both; the public CAs stay trusted."""
     try:
-        opener = urllib.request.build_opener(_NoRedirect, *_secure(oauth.token_url, ca))
-        with opener.open(request, timeout=timeout_s) as answer:
-            return _token(answer.read(_LARGEST_ANSWER))
-    except urllib.error.HTTPError as error:
-        with error:
-            raise _refusal(error.code, error.read(_LARGEST_ANSWER)) from error
-    except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, "reason", error)
-        raise EngineUnavailable(f"the token server cannot be reached: {reason}") from error
+        reply = await HttpClient(timeout_s, _LARGEST_ANSWER, ca=ca).send("POST", oauth.token_url, form=_form(oauth))
+    except TimeoutError as error:
+        raise EngineUnavailable("the token server did not answer in time") from error
+    except OSError as error:
+        raise EngineUnavailable(f"the token server cannot be reached: {error}") from error
     except ValueError as error:
-        # urllib raises this for an invalid address, such as a host name that DNS does not allow.
         raise AccessDenied("the token URL cannot be used: check its host name") from error
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirects: the secret is sent only to the configured address."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Return None, so that the redirect becomes an error."""
+    if reply.status >= 300:
+        raise _refusal(reply)
+    return _token(_object(reply))
 
 
 def _form(oauth: OAuth) -> dict[str, str]:
@@ -60,37 +40,24 @@ def _form(oauth: OAuth) -> dict[str, str]:
         "grant_type": "client_credentials",
         "client_id": oauth.client_id,
         "client_secret": oauth.client_secret,
+        "audience": oauth.audience,
+        "scope": oauth.scope,
     }
-    if oauth.audience:
-        form["audience"] = oauth.audience
-    if oauth.scope:
-        form["scope"] = oauth.scope
-    return form
+    return {name: value for name, value in form.items() if value}
 
 
-def _secure(url: str, ca: Path | None) -> list[urllib.request.HTTPSHandler]:
-    if not url.lower().startswith("https:"):
-        return []
-    context = ssl.create_default_context()
-    if ca is not None:
-        # In a private cluster a private CA signs both; the public CAs stay trusted.
-        context.load_verify_locations(cafile=ca)
-    return [urllib.request.HTTPSHandler(context=context)]
-
-
-def _token(body: bytes) -> AccessToken:
-    answer = _object(body)
-    value, lifetime = answer.get("access_token"), answer.get("expires_in", _LIFETIME_UNSAID_S)
+def _token(answer: dict[str, object]) -> AccessToken:
+    value, lifetime = answer.get("access_token"), answer.get("expires_in", _DEFAULT_LIFETIME_S)
     if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable():
         raise AccessDenied("the token server answered without an access_token: check the token URL")
     try:
         return AccessToken(value, max(1.0, float(str(lifetime))))
     except ValueError:
-        return AccessToken(value, _LIFETIME_UNSAID_S)
+        return AccessToken(value, _DEFAULT_LIFETIME_S)
 
 
-def _refusal(status: int, body: bytes) -> AccessDenied | EngineUnavailable:
-    said = _object(body).get("error")
+def _refusal(reply: Reply) -> AccessDenied | EngineUnavailable:
+    status, said = reply.status, _object(reply).get("error")
     reason = f"{status} {said[:100]}" if isinstance(said, str) else str(status)
     if status == 429 or status >= 500:
         return EngineUnavailable(f"the token server could not answer ({reason})")
@@ -101,9 +68,6 @@ def _refusal(status: int, body: bytes) -> AccessDenied | EngineUnavailable:
     return AccessDenied(f"the token server answered {reason}: check the token URL")
 
 
-def _object(body: bytes) -> dict[str, object]:
-    try:
-        answer = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return {}
+def _object(reply: Reply) -> dict[str, object]:
+    answer = reply.json()
     return answer if isinstance(answer, dict) else {}

@@ -1,23 +1,18 @@
 """The calls that Zeebe offers only over REST: each with a header and a deadline, errors translated."""
 
-import asyncio
-import http.client
-import ssl
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import orjson
 
 from verbworker.engine.zeebe.auth import Access, Header
 from verbworker.engine.zeebe.connection import GatewayAddress, Tls
 from verbworker.errors import AccessDenied, Backpressure, CommandInvalid, EngineError, EngineUnavailable
+from verbworker.http.http_client import HttpClient, Reply
 
-_LARGEST_ANSWER: Final = 1024 * 1024
-_LONGEST_REASON: Final = 2_000
+_LARGEST_ANSWER: Final = 1024 * 1024  # bytes; far more than the answers we ask for
+_LONGEST_REASON: Final = 2_000  # characters; it goes into logs and sentences
 _PREFIX: Final = "/v2"
 
 
@@ -25,7 +20,16 @@ class Rest:
     """REST v2 of a cluster. Nothing is sent twice, except a call rejected for an expired token."""
 
     def __init__(self, connection: GatewayAddress, access: Access) -> None:
-        self._connection = connection
+        tls = connection.tls or Tls()
+        self._http = HttpClient(
+            connection.call_timeout_s,
+            _LARGEST_ANSWER,
+            ca=tls.ca,
+            certificate=tls.certificate,
+            key=tls.key,
+            uses_proxy=False,  # a gateway is inside the network, or has an address of its own
+        )
+        self._url = connection.rest_url
         self._access = access
 
     async def correlate(self, name: str, correlation_key: str, variables: object, tenant_id: str) -> int | None:
@@ -33,7 +37,8 @@ class Rest:
         body = {"name": name, "correlationKey": correlation_key, "variables": variables}
         if tenant_id:
             body["tenantId"] = tenant_id
-        status, answer = await self._post("/messages/correlation", body)
+        reply = await self._post("/messages/correlation", body)
+        status, answer = reply.status, reply.json()
         if status == 404 and isinstance(answer, dict) and answer.get("title") == "NOT_FOUND":
             return None  # any other 404 is an address that does not offer this call
         if status != 200:
@@ -45,96 +50,40 @@ class Rest:
 
     async def date(self) -> datetime | None:
         """Return the gateway's clock, to the second; None without an address or a date in its answer."""
-        url, timeout = self._connection.rest_url, self._connection.call_timeout_s
-        if url is None:
+        if self._url is None:
             return None
-        header = await self._access.header()
-        with _in_our_words():
-            async with asyncio.timeout(timeout + 2):
-                return await asyncio.to_thread(_fetch_date, url, header, self._connection.tls, timeout)
+        reply = await self._send("GET", "/topology", await self._access.header())
+        try:
+            return parsedate_to_datetime(reply.headers["date"])
+        except (KeyError, ValueError):
+            return None
 
-    async def _post(self, path: str, body: object) -> tuple[int, Any]:
+    async def _post(self, path: str, body: object) -> Reply:
         try:
             content = orjson.dumps(body)
         except TypeError as error:
             raise CommandInvalid(f"variables cannot be written as JSON: {error}") from error
         header = await self._access.header()
-        status, answer = await self._send(path, content, header)
-        if status == 401 and self._access.reject(header):
-            status, answer = await self._send(path, content, await self._access.header())
-        return status, answer
+        reply = await self._send("POST", path, header, content)
+        if reply.status == 401 and self._access.reject(header):
+            reply = await self._send("POST", path, await self._access.header(), content)
+        return reply
 
-    async def _send(self, path: str, content: bytes, header: Header | None) -> tuple[int, Any]:
-        url, timeout = self._connection.rest_url, self._connection.call_timeout_s
-        if url is None:
+    async def _send(self, method: str, path: str, header: Header | None, content: bytes | None = None) -> Reply:
+        if self._url is None:
             raise CommandInvalid("this needs Zeebe's REST address: set ZEEBE_REST_ADDRESS")
-        with _in_our_words():
-            # The outer timeout is for what a socket's own cannot stop, such as a hanging name server.
-            async with asyncio.timeout(timeout + 2):
-                return await asyncio.to_thread(
-                    _exchange, url, _PREFIX + path, content, header, self._connection.tls, timeout
-                )
-
-
-@contextmanager
-def _in_our_words() -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError as error:
-        raise EngineUnavailable("Zeebe's REST gateway did not answer in time") from error
-    except (OSError, http.client.HTTPException) as error:
-        raise EngineUnavailable(f"Zeebe's REST gateway cannot be reached: {error or type(error).__name__}") from error
-
-
-def _exchange(
-    url: str, path: str, content: bytes, header: Header | None, tls: Tls | None, timeout: float
-) -> tuple[int, Any]:
-    """Send one request; blocks, so call it in a thread."""
-    headers = {"Content-Type": "application/json", "Accept": "application/json", **_headers(header)}
-    with closing(_connect(url, tls, timeout)) as connection:
-        connection.request("POST", _path(url, path), content, headers)
-        response = connection.getresponse()
-        answer = response.read(_LARGEST_ANSWER)
-    try:
-        return response.status, orjson.loads(answer)
-    except orjson.JSONDecodeError:
-        return response.status, None
-
-
-def _fetch_date(url: str, header: Header | None, tls: Tls | None, timeout: float) -> datetime | None:
-    """Return the date of an answer with any status; blocks, so call it in a thread."""
-    with closing(_connect(url, tls, timeout)) as connection:
-        connection.request("GET", _path(url, f"{_PREFIX}/topology"), headers=_headers(header))
-        told = connection.getresponse().headers["Date"]
-    try:
-        return None if told is None else parsedate_to_datetime(told)
-    except ValueError:
-        return None
-
-
-def _connect(url: str, tls: Tls | None, timeout: float) -> http.client.HTTPConnection:
-    parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port
-    if parts.scheme == "https":
-        return http.client.HTTPSConnection(host, port, timeout=timeout, context=_context(tls or Tls()))
-    return http.client.HTTPConnection(host, port, timeout=timeout)
-
-
-def _path(url: str, path: str) -> str:
-    return urlsplit(url).path.rstrip("/") + path
-
-
-def _headers(header: Header | None) -> dict[str, str]:
-    return {} if header is None else {header[0]: header[1]}
-
-
-def _context(tls: Tls) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    if tls.ca is not None:
-        context.load_verify_locations(cafile=tls.ca)
-    if tls.certificate is not None and tls.key is not None:
-        context.load_cert_chain(tls.certificate, tls.key)
-    return context
+        headers = {"Content-Type": "application/json"} if content is not None else {}
+        try:
+            return await self._http.send(
+                method,
+                f"{self._url}{_PREFIX}{path}",
+                headers=headers | dict([header] if header else []),
+                content=content,
+            )
+        except TimeoutError as error:
+            raise EngineUnavailable("Zeebe's REST gateway did not answer in time") from error
+        except (OSError, ValueError) as error:
+            raise EngineUnavailable(f"Zeebe's REST gateway cannot be reached: {error}") from error
 
 
 def _refusal(status: int, answer: Any, what: str) -> EngineError:

@@ -122,7 +122,7 @@ TABLE: Final[tuple[Row, ...]] = (
 REPEATED: Final = frozenset({StatusCode.ALREADY_EXISTS})
 """The answer for a message still buffered under its id: it counts as published."""
 
-_LONGEST_REASON: Final = 8_000
+_LONGEST_REASON: Final = 8_000  # characters; it goes into logs and sentences
 _ECHO: Final = "Invalid JSON value:"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from verblint.bpmn.ameide_schema import extensions
 from verblint.bpmn.model import NodeKind, Process
+from verblint.contracts.syntax import KEY_PLACE
 from verblint.flow.job_nodes import jobs
 from verblint.report import Finding
 from verbworker.contract.workflow import WorkflowVerb
@@ -12,7 +13,7 @@ from verbworker.profile.verify.model_tree import ModelTree
 from verbworker.profile.verify.policy_files import PolicyFiles
 from verbworker.profile.verify.rules import BUSINESS_KEY_DIFFERS, CORRELATION_DIFFERS, GATE_NAME_DIFFERS, RETRIES_DIFFER
 
-_ARGUMENT = re.compile(r"\$\{args\.([A-Za-z0-9_.]+)\}")
+_PLACE = re.compile(KEY_PLACE)
 
 
 def disagreements(
@@ -43,12 +44,12 @@ def _business_key(drawn: ModelTree, process: Process, workflow: WorkflowVerb) ->
 
 def _of_state(template: str, workflow: WorkflowVerb) -> str:
     """Return a template with every argument replaced by the data field it is stored in."""
-    fields = {source.removeprefix("args.").replace("-", "_"): target for target, source in workflow.initial.items()}
+    fields = {source.replace("-", "_"): target for target, source in workflow.initial.items()}
 
     def substitute(place: re.Match[str]) -> str:
         return f"${{state.{fields[place[1]]}}}" if place[1] in fields else place[0]
 
-    return _ARGUMENT.sub(substitute, template)
+    return _PLACE.sub(substitute, template)
 
 
 def _keys(drawn: ModelTree, process: Process, workflow: WorkflowVerb) -> Iterator[Finding]:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
+from verblint.contracts.contract import DirectVerb
 from verblint.names import nearest
 from verblint.report import Finding
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Mode, Verb
 from verbworker.contract.workflow import WorkflowVerb
-from verbworker.contract.workflow_fields import DirectContract
 from verbworker.model.outline import Use, verbs_in
 from verbworker.profile.verify.location import Location, display_path
 from verbworker.profile.verify.policy_files import PolicyFiles
@@ -79,7 +79,7 @@ def _find_missing(registry: Registry, asked: Iterable[_Asked]) -> Iterator[Findi
 
 def _find_unused_verbs(registry: Registry, sources: Sources, called: set[str]) -> Iterator[Finding]:
     for verb in registry:
-        contract = sources.directs.get(verb.name)
+        contract = sources.contracts.directs.get(verb.name)
         if verb.name in called or (contract is not None and (contract.sentences is not None or contract.args)):
             continue
         words = f"{verb.name} is registered, and no model and no contract uses it"
@@ -89,7 +89,7 @@ def _find_unused_verbs(registry: Registry, sources: Sources, called: set[str]) -
 
 
 def _differing(registry: Registry, sources: Sources) -> Iterator[Finding]:
-    for name, contract in sources.directs.items():
+    for name, contract in sources.contracts.directs.items():
         verb = registry.find(name)
         for field, written, registered in _direct_differences(contract, verb) if verb is not None else ():
             words = f"{field} of {name} is {written} in its contract and {registered} where it is registered"
@@ -100,7 +100,7 @@ def _differing(registry: Registry, sources: Sources) -> Iterator[Finding]:
         yield from _workflow_differences(registry, sources, workflow)
 
 
-def _direct_differences(contract: DirectContract, verb: Verb) -> Iterator[tuple[str, object, object]]:
+def _direct_differences(contract: DirectVerb, verb: Verb) -> Iterator[tuple[str, object, object]]:
     if contract.mode is not None and contract.mode != verb.mode.value:
         yield "mode", contract.mode, verb.mode.value
     if contract.writes is not None and set(contract.writes) != set(verb.writes or ()):
@@ -162,7 +162,7 @@ def _values(part: Any, path: str) -> dict[str, Any]:
 
 def _contract_spot(sources: Sources, verb: str) -> Location:
     found = sources.contracts.workflows.get(verb) or sources.contracts.directs.get(verb)
-    assert found is not None, "the linter and the runtime read the same contracts"
+    assert found is not None, "the verb was read from these contracts"
     return Location.origin(found.origin)
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from verblint.bpmn.element import Element, Place
 from verblint.contracts.contract import Origin
-from verblint.contracts.strict_yaml import Path as Steps
-from verblint.contracts.strict_yaml import YamlDocument
 from verblint.report import Finding
 from verblint.rule import Rule
 
@@ -38,14 +36,10 @@ class Location:
 
     @classmethod
     def origin(cls, origin: Origin) -> "Location":
-        """Return where a contract was declared."""
-        return cls.at(origin.file, origin.line, origin.column)
-
-    @classmethod
-    def of_yaml(cls, document: YamlDocument, steps: Steps) -> "Location":
-        """Return where a part of a YAML file was declared."""
-        last = steps[-1] if steps in document.positions else ""
-        return cls.at(document.file, *document.where(steps), len(last) if isinstance(last, str) else 0)
+        """Return where a part of a contract file is, as wide as its key."""
+        last = origin.path[-1] if origin.path and origin.path in origin.positions else ""
+        line, column = origin.position
+        return cls.at(origin.file, line, column, len(last) if isinstance(last, str) else 0)
 
     def finding(self, rule: Rule, message: str, *, hint: str = WRITE, process: str = "", detail: str = "") -> Finding:
         """Return a finding at this location, as the linter reports it. `detail` distinguishes findings of one rule."""

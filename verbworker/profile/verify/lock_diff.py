@@ -44,8 +44,7 @@ class Origins:
     def _flag_spot(self, name: str) -> Location | None:
         process = self.drawn.process
         verb = None if process is None else self.contracts.of_process(process.id)
-        flag = None if verb is None else verb.flags.get(name)
-        return None if flag is None else Location.origin(flag.origin)
+        return None if verb is None or name not in verb.flags else Location.origin(verb.origin.at("flags", name))
 
 
 def compare_lock(content: bytes | None, path: str, now: Lock, origins: Origins) -> Iterator[Finding]:

@@ -5,24 +5,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from verblint.contracts.contract import Origin
-from verblint.contracts.contract import PolicyFields as LintedPolicy
-from verblint.contracts.contract_files import POLICY_FILE
-from verblint.contracts.strict_yaml import Path as Steps
-from verblint.contracts.strict_yaml import YamlDocument
+from verblint.contracts.contract import PolicyFields
+from verblint.contracts.contract_files import POLICY_FILE, read_policies
 from verblint.settings import Project
-from verbworker.contract import contract_file
-from verbworker.contract.policy import Policy, load_policies
-from verbworker.errors import ContractInvalid
+from verbworker.contract.policy import Policy
 from verbworker.profile.verify.location import Location
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyFiles:
-    """Policies, each with its file and its index in it."""
+    """Policies, and how each is written in its file."""
 
     policies: Mapping[str, Policy] = field(default_factory=dict)
-    written: Mapping[str, tuple[YamlDocument, int]] = field(default_factory=dict)
+    written: Mapping[str, PolicyFields] = field(default_factory=dict)
 
     def over(self, other: "PolicyFiles") -> "PolicyFiles":
         """Merge both; on equal names this one's policy wins."""
@@ -35,36 +30,14 @@ class PolicyFiles:
         if not fitting:
             return None
         name = max(fitting, key=len)
-        document, number = self.written[name]
-        steps: Steps = tuple(path[len(name) + 1 :].split(".")) if path != name else ("name",)
-        return Location.of_yaml(document, ("policies", number, *steps))
-
-    def to_lint_form(self) -> dict[str, LintedPolicy]:
-        """Return the policies in the linter's form."""
-        return {
-            name: LintedPolicy(name, policy.retry.maximum_attempts, self._origin(name))
-            for name, policy in self.policies.items()
-        }
-
-    def _origin(self, name: str) -> Origin:
-        document, number = self.written[name]
-        return Origin(document.file, *document.where(("policies", number)))
+        steps = path[len(name) + 1 :].split(".") if path != name else ("name",)
+        return Location.origin(self.written[name].origin.at(*steps))
 
 
 def read_catalogue(files: Iterable[str]) -> PolicyFiles:
-    """Read the policies of some files; raises `ContractInvalid` if one is wrong or a name is in two of them."""
-    policies: dict[str, Policy] = {}
-    written: dict[str, tuple[YamlDocument, int]] = {}
-    for file in files:
-        found = load_policies(Path(file))
-        document, _ = contract_file.read(Path(file))
-        assert document is not None, "it was read a moment ago"
-        for number, (name, policy) in enumerate(found.items()):
-            if name in policies:
-                first = written[name][0].file
-                raise ContractInvalid(f"{file}: the policy {name} is declared twice, here and in {first}")
-            policies[name], written[name] = policy, (document, number)
-    return PolicyFiles(policies, written)
+    """Read the policies of some files; raises `ContractError` if one is wrong or a name is in two of them."""
+    written = read_policies(map(Path, files))
+    return PolicyFiles({name: Policy.model_validate(read) for name, read in written.items()}, written)
 
 
 def project_files(project: Project) -> list[str]:

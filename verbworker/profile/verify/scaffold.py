@@ -5,7 +5,6 @@ User files are written once. Compiled files are rewritten on request.
 
 import keyword
 import os
-import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import chdir
@@ -13,16 +12,16 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from verblint.contracts.syntax import PROJECT_NAME
 from verblint.settings import SettingError, find_project
 from verbworker.contract.policy import load_policies
-from verbworker.contract.workflow import WorkflowVerb, load_verbs
+from verbworker.contract.workflow import WorkflowVerb, load_workflow_verbs
 from verbworker.errors import CannotRun, Refused
 from verbworker.profile.compile import compile_model
 from verbworker.profile.lock import FILE, lock_of
 from verbworker.profile.verify.atomic_write import full, write_together
 from verbworker.profile.verify.generate import generate_module, module_name
 
-_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST_NAME = 40
 _TAKEN = ("verbworker", "verblint", "verbs", "tests")
 _PLUGIN = "verbworker.testing.plugin"
@@ -57,7 +56,7 @@ class Scaffolded:
 
 def check_name(name: str) -> None:
     """Check that a process may have this name; raises `Refused` with the rules for names."""
-    if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+    if not PROJECT_NAME.fits(name) or len(name) > _LONGEST_NAME:
         raise Refused(
             f"{name!a} is not a valid process name: use lower-case letters, digits and single hyphens, as in"
             f" parcel-return, at most {_LONGEST_NAME} characters"
@@ -131,7 +130,7 @@ def _refuse_rivals(name: str) -> None:
     """Refuse a name that is already declared in a file the scaffold would not have written."""
     if not Path("verbs").is_dir():
         return
-    for workflow in load_verbs(Path("verbs")).workflows:
+    for workflow in load_workflow_verbs(Path("verbs")):
         if workflow.process == name or workflow.name.startswith(f"{name}."):
             raise Refused(
                 f"the verb {workflow.name} and its process {workflow.process} exist already; nothing was written"
@@ -169,7 +168,7 @@ def _knows_verbs() -> bool:
 
 
 def _workflow(folder: Path, name: str) -> WorkflowVerb:
-    found = next((verb for verb in load_verbs(folder).workflows if verb.process == name), None)
+    found = next((verb for verb in load_workflow_verbs(folder) if verb.process == name), None)
     if found is None:
         raise CannotRun(f"the contract of {name} declares no process of that name")
     return found

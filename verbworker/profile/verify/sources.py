@@ -12,8 +12,7 @@ from verblint.linter import Linter
 from verblint.report import Report
 from verblint.settings import Project, SettingError, find_project
 from verblint.startup.value import replace
-from verbworker.contract.workflow import WorkflowVerb, load_verbs
-from verbworker.contract.workflow_fields import DirectContract
+from verbworker.contract.workflow import WorkflowVerb, workflow_verbs
 from verbworker.engine.protocol import Resource
 from verbworker.errors import CannotRun
 from verbworker.profile.verify.policy_files import PolicyFiles, own_file, project_files, read_catalogue
@@ -26,7 +25,6 @@ class Sources:
     project: Project
     contracts: Contracts
     workflows: tuple[WorkflowVerb, ...]
-    directs: Mapping[str, DirectContract]
     shared: PolicyFiles
     own: Mapping[str, PolicyFiles]
     known: Baseline | None
@@ -40,7 +38,7 @@ class Sources:
         """Return the contracts with a model's policies."""
         if model not in self.own:
             return self.contracts
-        return replace(self.contracts, policies={**self.contracts.policies, **self.own[model].to_lint_form()})
+        return replace(self.contracts, policies={**self.contracts.policies, **self.own[model].written})
 
     def lint(self, model: Resource) -> Report:
         """Lint a model and apply the baseline."""
@@ -59,11 +57,10 @@ def open_sources(models: Sequence[Resource], verbs: str = "") -> Sources:
         shared_files = project_files(project)
         shared = read_catalogue(shared_files)
         own = _own(models, shared_files)
-        loaded = load_verbs(Path(project.path(project.verbs)))
         contracts = _contracts(project, own.values())
         Linter(project, contracts)
         known = read_baseline(project.path(project.baseline)) if project.baseline else None
-        return Sources(project, contracts, tuple(loaded.workflows), loaded.directs, shared, own, known)
+        return Sources(project, contracts, tuple(workflow_verbs(contracts)), shared, own, known)
     except ContractError as error:
         raise CannotRun(f"the verb contracts have {len(error.faults)} fault(s):\n{error}") from error
     except SettingError as error:
@@ -99,6 +96,6 @@ def _own(models: Iterable[Resource], shared: Iterable[str]) -> dict[str, PolicyF
 
 def _contracts(project: Project, own: Iterable[PolicyFiles]) -> Contracts:
     # Every policy that a contract names must be known, including those beside a model.
-    known = {name: policy for catalogue in own for name, policy in catalogue.to_lint_form().items()}
+    known = {name: policy for catalogue in own for name, policy in catalogue.written.items()}
     files = [Path(project.path(file)) for file in project.policies]
     return read_contracts(Path(project.path(project.verbs)), files, known)

@@ -28,8 +28,8 @@ from verbworker.stores.jobs.frame_rows import (
 )
 from verbworker.stores.sql import query
 
-MAX_INFRASTRUCTURE_RUNS = 100
-_ACK_INTERVAL = 0.1
+MAX_INFRASTRUCTURE_RUNS = 100  # outages cost no retry, but not for ever
+_ACK_INTERVAL = 0.1  # acknowledgements wait for each other: one statement for many
 # Longer than any statement may run: no snapshot from before the copy is left after this. `open` relies on it.
 _SETTLED = timedelta(minutes=1)
 

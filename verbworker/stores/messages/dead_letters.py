@@ -13,7 +13,7 @@ from verbworker.stores.database import Connection, Database
 from verbworker.stores.messages.inbox import Claimed, Inbox
 from verbworker.stores.sql import query
 
-_MOST_OF_A_BODY: Final = 64 * 1024
+_MOST_OF_A_BODY: Final = 64 * 1024  # bytes kept of a message that could not be read
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from verbworker.errors import MessageInvalid, PermanentContract
 from verbworker.payload.canonical import encode
 from verbworker.stores.sql import query
 
-DEFAULT_TTL = timedelta(hours=1)
+DEFAULT_TTL = timedelta(hours=1)  # as the ingress has it
 
 
 async def hand_off(

@@ -41,7 +41,7 @@ _RENEW_AFTER = 9.0
 # Zeebe's streams end by themselves after 10 s and drain within 1.3 s more; until then both bring jobs. Closing one
 # sooner would return what the gateway still pushes to it, and such a job is redelivered some tenths of a second later.
 _OVERLAP = 2.5
-_CLOSE_WITHIN = 1.0
+_CLOSE_WITHIN = 1.0  # a stream that is never quiet is cut off then, and its unread jobs are given back
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ FIRST_TIMEOUT_MS = 5_000
 
 # Two of five seconds: quick jobs are done by then, and three seconds remain for a slow loop and a slow engine.
 _EXTEND_AFTER = 0.4
-_LOOK_EVERY = 0.25
+_LOOK_EVERY = 0.25  # a small part of the three seconds that remain to extend
 # One UpdateJobTimeout takes Zeebe 2-5 ms: with sixteen concurrent calls, 500 jobs take less than 200 ms.
 _CONCURRENT_EXTENSIONS = 16
 # With the jitter of a tick, two beats are never more than a third of a lease apart.

@@ -18,8 +18,8 @@ from verbworker import metrics
 
 _log = logging.getLogger(__name__)
 
-_LOOKS_PER_PATIENCE = 4
-_JOIN_WITHIN = 1.0
+_LOOKS_PER_PATIENCE = 4  # a standstill is noticed at most a quarter too late
+_JOIN_WITHIN = 1.0  # the thread holds nothing; the process may end without it
 
 
 class Watchdog:

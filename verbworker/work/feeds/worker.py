@@ -33,9 +33,9 @@ _log = logging.getLogger(__name__)
 
 _Do = Callable[[Job], Coroutine[Any, Any, None]]
 
-_LAST_WORDS = 5.0
-_TICK = 0.25
-_LEAST_PATIENCE = 1.0
+_LAST_WORDS = 5.0  # for jobs that were stopped to store how they ended
+_TICK = 0.25  # how exactly the lag of the loop is known
+_LEAST_PATIENCE = 1.0  # a loop that lags less is busy, not blocked
 
 
 @dataclass(frozen=True, slots=True)

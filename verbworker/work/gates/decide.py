@@ -27,11 +27,11 @@ _log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
-_LONGEST_WORD = 200
-_LONGEST_REASON = 4000
-_AT_ONCE = 16
-_PROBED = 200
-_PATIENCE = timedelta(seconds=30)
+_LONGEST_WORD = 200  # characters of a decision or a name
+_LONGEST_REASON = 4000  # characters; people write them
+_CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
+_PROBED = 200  # gates per round; the others come next
+_CLAIMED_FOR = timedelta(seconds=30)  # what a process that died had claimed is claimed again after that
 _CLOSED = {
     "fired": "its time was up",
     "ended": "the entry has ended",
@@ -62,7 +62,7 @@ class Teller:
 
     async def again(self, token_id: UUID, job_key: int) -> str | None:
         """Resend a decision, because an earlier attempt may have been lost."""
-        await self._book.count_telling(token_id, patience=_PATIENCE)
+        await self._book.count_telling(token_id, patience=_CLAIMED_FOR)
         return await self.tell(Untold(token_id, job_key, attempts=2))
 
     async def tell(self, untold: Untold) -> str | None:
@@ -141,14 +141,14 @@ class GateRelay:
 
     async def drain(self) -> int:
         """Send each due decision to the engine once; return how many there were."""
-        due = await self._book.due(self._teller.engine_id, _AT_ONCE, patience=_PATIENCE)
-        await self.service.for_each(due, _AT_ONCE, self._teller.tell)
+        due = await self._book.due(self._teller.engine_id, _CONCURRENT_CALLS, patience=_CLAIMED_FOR)
+        await self.service.for_each(due, _CONCURRENT_CALLS, self._teller.tell)
         return len(due)
 
     async def probe(self) -> int:
         """Check the gates whose task was not redelivered in time; return how many of them are gone."""
         silent = await self._book.silent(self._teller.engine_id, longer_than=self._timeout * 2, limit=_PROBED)
-        alive = await self.service.for_each(silent, _AT_ONCE, self._probe)
+        alive = await self.service.for_each(silent, _CONCURRENT_CALLS, self._probe)
         return alive.count(False)
 
     async def _probe(self, gate: Silent) -> bool:
@@ -224,7 +224,7 @@ class Gates:
         async def decide(connection: Connection, held: HumanGate) -> None:
             if held.decisions and decision not in held.decisions:
                 raise InvocationInvalid(f"{held.gate} takes {', '.join(held.decisions)}, and not {decision!a}")
-            telling = _PATIENCE if tells else None
+            telling = _CLAIMED_FOR if tells else None
             kept = await self._book.decide_in(connection, held.token_id, decision, reason, by, telling=telling)
             if kept is None or not await self._book.close_in(connection, held.token_id, closed_as="decided"):
                 raise RequestConflict(f"{held.gate} was decided before")

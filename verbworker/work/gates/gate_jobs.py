@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID
 
+from verblint.contracts.contract import Gate
 from verbworker.contract.registry import Registry
-from verbworker.contract.workflow import Gate, WorkflowVerb
+from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Engine
 from verbworker.errors import (
     PermanentContract,

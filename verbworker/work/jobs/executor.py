@@ -272,7 +272,7 @@ class Executor:
             return outcome
         failed = outcome
         if not await self._persist(life.claim, lambda: self._write(life.claim, failed)):
-            return await self._pop(life, Incident("TransientInfrastructure", failed.code, "given back too often"))
+            return await self._pop(life, Incident(Yielded.kind, failed.code, "given back too often"))
         return failed
 
     async def _write(self, claim: Claim, failed: Failed) -> bool:

@@ -17,7 +17,6 @@ from verbworker.errors import (
     JobNotActive,
     PermanentContract,
     StoreError,
-    TransientInfrastructure,
 )
 from verbworker.job.frame import Claim, Delivery, Frame, FrameState, FrameStep, decide, incident_of, is_same_job
 from verbworker.job.job import Job
@@ -129,9 +128,10 @@ class JobResults:
     async def failure(self, life: RunningJob, failed: Retry | Yielded | Incident) -> None:
         """Report a failed job, but only while its lease is certain: a late report could stop another worker's run."""
         job, claim = life.job, life.claim
-        kind = TransientInfrastructure.kind if isinstance(failed, Yielded) else failed.kind
         entry_id = claim.instance.entry_id if claim.instance else None
-        message = describe_failure(kind, failed.code, failed.message, verb=job.type, entry_id=entry_id, job_key=job.key)
+        message = describe_failure(
+            failed.kind, failed.code, failed.message, verb=job.type, entry_id=entry_id, job_key=job.key
+        )
         match failed:
             case Retry(delay=delay):
                 retries = claim.retries_left - 1
@@ -297,8 +297,8 @@ def verdict_of(frame: Frame | Unacknowledged) -> Verdict:
     return Completed(frame.output or b"", frame.output_seal or "", frame.flags, frame.correlation)
 
 
-_CONCURRENT_CALLS = 8
-_BATCH = 200
+_CONCURRENT_CALLS = 8  # the relay leaves room for the workers' own answers
+_BATCH = 200  # verdicts per round; the others come next
 
 
 class Relay:

@@ -42,8 +42,8 @@ from verbworker.work.starts.duplicate_instances import InstanceIdentity
 
 _log = logging.getLogger(__name__)
 
-_CONCURRENT_EXTENSIONS = 16
-_PATIENCE = 30.0
+_CONCURRENT_EXTENSIONS = 16  # calls of the engine; more would only queue there
+_INSIST_S = 30.0  # then the job is redelivered and answered from its record
 # With the jitter of a tick, two beats are never more than a third of the engine's timeout apart.
 _BEATS_PER_TIMEOUT = 4
 
@@ -164,7 +164,7 @@ class CompensationJobs:
 
     async def _complete(self, job: Job, variables: Variables) -> bool:
         try:
-            await ENGINE.run(partial(self._engine.complete, job.key, variables), within=_PATIENCE)
+            await ENGINE.run(partial(self._engine.complete, job.key, variables), within=_INSIST_S)
         except JobGone:
             return True  # our twin was first, or the instance was cancelled
         except EngineUnavailable as error:
@@ -192,16 +192,17 @@ class CompensationJobs:
         return 0
 
     async def _keep(self, walk: _Walk) -> None:
-        walk.is_gone = False
+        is_gone = False
         try:
             await self._engine.extend(walk.job.key, int(self.timeout / timedelta(milliseconds=1)))
         except JobGone:
-            walk.is_gone = True
+            is_gone = True
         except EngineUnavailable as error:
             self._beating.report(error)
         except EngineError as error:
             # A walk that is delivered twice does no harm.
             _log.info("engine timeout not moved", extra={"job_key": walk.job.key, "reason": str(error)})
+        walk.is_gone = is_gone
 
 
 def judge(

@@ -231,13 +231,15 @@ class InternalJobs:
         try:
             try:
                 return await act()
+            except DuplicateInstance:
+                return True  # its instance was cancelled
             except PermanentContract as error:
                 return await refuse(error)
             except TransientInfrastructure as error:
                 if retry is None:
                     raise
                 return await retry(error)
-        except (JobGone, DuplicateInstance):
+        except JobGone:
             return True  # our twin was first, or the instance was cancelled
         except (StoreUnavailable, StoreConflict, EngineError, TransientInfrastructure) as error:
             _log.warning("job is delivered again", extra={**_about(job), "reason": str(error)})

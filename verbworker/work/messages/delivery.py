@@ -15,11 +15,11 @@ from verbworker.stores.messages.inbox import SLACK, Claimed, Inbox
 
 _log = logging.getLogger(__name__)
 
-_AT_ONCE = 16
-_PATIENCE = timedelta(seconds=30)
-_STRAND_EVERY = 10.0
-_SLOWEST_LOOK = 10.0
-_SLOWEST_SEND = 30.0
+_CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
+_CLAIMED_FOR = timedelta(seconds=30)  # what a process that died had claimed is claimed again after that
+_STRAND_EVERY = 10.0  # seconds; expired messages are in no hurry
+_SLOWEST_LOOK = 10.0  # how long a case may wait for a message that came before it
+_SLOWEST_SEND = 30.0  # how long after an outage of the engine
 _EXPIRED = Undeliverable(Burial.EXPIRED, "its time was over before anybody read it")
 _ENDED = Undeliverable(Burial.ENDED, "its case ended before it was read")
 _NOBODY = Undeliverable(Burial.NO_CASE, "no case waits for it")
@@ -74,17 +74,16 @@ class MessageDelivery:
     async def tidy(self) -> None:
         """Find messages whose case has ended or whose wait the engine forgot to end, and count the waiting ones."""
         await self._inbox.strand()
-        await self.service.for_each(
-            await self._inbox.claim_forgotten(_AT_ONCE, patience=_PATIENCE), _AT_ONCE, self._send_again
-        )
+        forgotten = await self._inbox.claim_forgotten(_CONCURRENT_CALLS, patience=_CLAIMED_FOR)
+        await self.service.for_each(forgotten, _CONCURRENT_CALLS, self._send_again)
         waiting, oldest = await self._inbox.backlog()
         metrics.INBOX.set(waiting)
         metrics.INBOX_AGE.set(oldest)
 
     async def drain(self) -> int:
         """Try once to deliver each due message; return how many there were."""
-        due = await self._inbox.claim(_AT_ONCE, patience=_PATIENCE)
-        await self.service.for_each(due, _AT_ONCE, self._deliver)
+        due = await self._inbox.claim(_CONCURRENT_CALLS, patience=_CLAIMED_FOR)
+        await self.service.for_each(due, _CONCURRENT_CALLS, self._deliver)
         return len(due)
 
     async def _deliver(self, claimed: Claimed) -> None:

@@ -15,8 +15,8 @@ from verbworker.work.messages.delivery import Addressing, MessageDelivery
 
 _log = logging.getLogger(__name__)
 
-DEFAULT_TTL = timedelta(hours=1)
-_PATIENCE = timedelta(seconds=30)
+DEFAULT_TTL = timedelta(hours=1)  # for senders who do not say how long their message is of use
+_CLAIMED_FOR = timedelta(seconds=30)  # what a process that died had claimed is claimed again after that
 
 
 class Ingress:
@@ -97,12 +97,12 @@ class MessageCounter:
 
         If the engine's answer is lost the message is kept, and `MessageDelivery` sends it unless a case reads it.
         """
-        receipt = await self._inbox.receive(message, sent_by=sent_by, ttl=self._ttl, keep_for=_PATIENCE)
+        receipt = await self._inbox.receive(message, sent_by=sent_by, ttl=self._ttl, keep_for=_CLAIMED_FOR)
         if receipt.state in ("published", "consumed"):
             return _DELIVERED
         if receipt.state == "dead":
             await self._send_again(message, sent_by)
-        claimed = await self._inbox.seize(message.tenant_id, message.message_id, patience=_PATIENCE)
+        claimed = await self._inbox.seize(message.tenant_id, message.message_id, patience=_CLAIMED_FOR)
         if claimed is not None:
             return await self._deliver(claimed)
         if receipt.state != "discarded":
@@ -133,7 +133,7 @@ class MessageCounter:
         except EngineError as error:
             # No id protects it: leave the case time to report that it read the message before it is sent again.
             _log.warning("whether a message was handed over is unknown", extra={"reason": str(error)})
-            await self._inbox.postpone(claimed, by=_PATIENCE, reason=str(error))
+            await self._inbox.postpone(claimed, by=_CLAIMED_FOR, reason=str(error))
             return _KEPT
         if key is None:
             why = Undeliverable(Burial.NO_CASE, "its case does not wait for it now", found.entry_id)

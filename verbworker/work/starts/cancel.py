@@ -14,9 +14,9 @@ from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
 
-_BATCH = 50
-_CONCURRENT_CALLS = 16
-_LATER = timedelta(seconds=5)
+_BATCH = 50  # entries per round; the others come next
+_CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
+_LATER = timedelta(seconds=5)  # the process that was asked to cancel tries first
 _OUTSIDE = "ended outside"
 
 

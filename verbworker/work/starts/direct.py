@@ -3,10 +3,8 @@
 import asyncio
 import logging
 import random
-from base64 import b32encode
 from collections.abc import Mapping
 from datetime import timedelta
-from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -14,9 +12,9 @@ from pydantic import BaseModel, ValidationError
 
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Call, Mode, OnUnknown, Result, Verb
-from verbworker.errors import Fenced, InvocationInvalid, PermanentContract, StoreUnavailable
+from verbworker.errors import Fenced, InvocationInvalid, PermanentBusiness, PermanentContract, StoreUnavailable
 from verbworker.job.classify import classify
-from verbworker.job.outcome import Yielded
+from verbworker.job.frame import derive_key
 from verbworker.payload.canonical import canonical
 from verbworker.retrying import COLLISION
 from verbworker.runbook.event import Kind
@@ -26,7 +24,7 @@ from verbworker.stores.guarded_connection import GuardedConnection
 from verbworker.work.jobs.perform import VerbRun
 
 _log = logging.getLogger("verbworker.verb")
-_MARGIN = timedelta(seconds=30)
+_MARGIN = timedelta(seconds=30)  # beyond the verb's own timeout, to store its result
 
 
 class Direct:
@@ -119,9 +117,7 @@ class Direct:
     async def _record_failure(self, verb: Verb, taken: DirectRun, error: Exception) -> None:
         policy = self._registry.policy_of(verb)
         failed = classify(error, verb, policy, attempt=1, retries_left=1, jitter=random.random())
-        kind = (
-            "TransientInfrastructure" if isinstance(failed, Yielded) else getattr(failed, "kind", "PermanentBusiness")
-        )
+        kind = getattr(failed, "kind", PermanentBusiness.kind)
         detail = {"result": "err", "verb": verb.name, "class": kind, "code": failed.code, "text": failed.message}
         async with self._control.transaction() as connection:
             if await self._runbook.holds_in(connection, taken):
@@ -132,12 +128,11 @@ def _call(
     verb: Verb, taken: DirectRun, tenant_id: str, limit: timedelta, *, connection: GuardedConnection | None = None
 ) -> Call:
     fields = {"verb": verb.name, "entry_id": str(taken.entry_id), "attempt": taken.epoch}
-    digest = sha256(f"direct|{taken.entry_id}|{verb.name}".encode()).digest()
     return Call(
         verb=verb.name,
         entry_id=taken.entry_id,
         tenant_id=tenant_id,
-        idempotency_key="vw1-" + b32encode(digest).decode().rstrip("=").lower(),
+        idempotency_key=derive_key("direct", taken.entry_id, verb.name),
         attempt=taken.epoch,
         epoch=taken.epoch,
         deadline=taken.now + limit,

@@ -25,9 +25,9 @@ from verbworker.stores.database import Connection
 
 _log = logging.getLogger(__name__)
 
-_AT_ONCE = 16
-_PATIENCE = timedelta(seconds=30)
-_COUNT_EVERY = 10.0
+_CONCURRENT_CALLS = 16  # calls of the engine; more would only queue there
+_CLAIMED_FOR = timedelta(seconds=30)  # what a process that died had claimed is claimed again after that
+_COUNT_EVERY = 10.0  # seconds between two looks at the gauge
 _SURE = (Backpressure, CommandInvalid, AccessDenied)
 """Refusals that certainly started nothing; after any other failure an instance may exist."""
 
@@ -63,9 +63,9 @@ class Dispatcher:
 
     async def drain(self) -> int:
         """Send each due request to the engine once; return how many there were."""
-        due = await self._dispatches.claim(_AT_ONCE, patience=_PATIENCE)
+        due = await self._dispatches.claim(_CONCURRENT_CALLS, patience=_CLAIMED_FOR)
         if len(due) < 2 or not await self._start_together(due):
-            await self.service.for_each(due, _AT_ONCE, self.start)
+            await self.service.for_each(due, _CONCURRENT_CALLS, self.start)
         return len(due)
 
     async def start(self, dispatch: Dispatch) -> None:

@@ -25,8 +25,8 @@ from verbworker.stores.database import Database
 from verbworker.work.starts.direct import Direct
 from verbworker.work.starts.dispatcher import Dispatcher
 
-_POLL = 0.05
-_SLOWEST_POLL = 1.0
+_POLL = 0.05  # a short case is seen to end soon
+_SLOWEST_POLL = 1.0  # a long one costs a statement a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,8 @@ class Router:
         verb = self._registry.find(asked.verb)
         if verb is not None:
             case = self._direct.case_of(verb, asked.args)
-            entry_id = await self._open(_direct_request(self._registry.say(verb.name, asked.args), asked, caller))
+            sentence = self._registry.say(verb.name, asked.args)
+            entry_id = await self._open(_request(asked, caller, version="1", mode=EntryMode.SYNC, sentence=sentence))
             await self._direct.perform(verb, entry_id, case, caller.tenant_id)
             return await self._entry(entry_id)
         workflow = self._workflow(asked)
@@ -180,10 +181,6 @@ class Router:
         entry = await self._runbook.entry(entry_id)
         assert entry is not None, "entries are never deleted"
         return entry
-
-
-def _direct_request(sentence: str, asked: Invocation, caller: Caller) -> Request:
-    return _request(asked, caller, version="1", mode=EntryMode.SYNC, sentence=sentence)
 
 
 def _workflow_request(workflow: WorkflowVerb, asked: Invocation, caller: Caller) -> Request:

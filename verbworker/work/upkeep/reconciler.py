@@ -22,8 +22,8 @@ from verbworker.work.starts.cancel import Cancellation
 
 _log = logging.getLogger(__name__)
 
-_BATCH = 50
-_CONCURRENT_CALLS = 8
+_BATCH = 50  # entries per round; the others come next
+_CONCURRENT_CALLS = 8  # calls of the engine; more would only queue there
 
 
 class Reconciler:

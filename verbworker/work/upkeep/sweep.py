@@ -28,16 +28,16 @@ _log = logging.getLogger(__name__)
 
 # One batch is reported well within the lease that protects it: an engine answers in milliseconds, sixteen at a time.
 _BATCH = 100
-_CONCURRENT_REPORTS = 16
+_CONCURRENT_REPORTS = 16  # calls of the engine; more would only queue there
 # More than any set of workers has in progress; beyond it the oldest leases come first.
 _MOST_OPEN = 10_000
-_ASK_EVERY_S = 60.0
-_ENGINE_AWAY = timedelta(seconds=5)
+_ASK_EVERY_S = 60.0  # what it asks about stands still anyway
+_ENGINE_AWAY = timedelta(seconds=5)  # long enough not to press an engine that restarts
 # The engine has such a job in an incident or a backoff, so a person or the engine itself moves it on.
 _NOT_ACTIVE = timedelta(minutes=5)
-_ENDED_EVERY = timedelta(minutes=1)
-_HELD_EVERY = timedelta(minutes=10)
-_ASKED_TIMEOUT_MS = 60_000
+_ENDED_EVERY = timedelta(minutes=1)  # its entry has ended, so the job should be gone
+_HELD_EVERY = timedelta(minutes=10)  # a person has it; only a cancel in the engine is news
+_ASKED_TIMEOUT_MS = 60_000  # of no effect on a job that is not active
 _NOT_HEARD_OF = "its worker was not heard of any more"
 
 

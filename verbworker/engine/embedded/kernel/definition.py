@@ -27,7 +27,7 @@ from verbworker.engine.embedded.kernel.user_task_headers import read_headers
 from verbworker.errors import CommandInvalid
 
 USER_TASK = "io.camunda.zeebe:userTask"
-_RETRIES = 3
+_RETRIES = 3  # as Zeebe has it
 
 
 class Action(StrEnum):

@@ -12,7 +12,7 @@ from verbworker.engine.embedded.kernel.state import InstanceStatus, Phase, State
 from verbworker.engine.embedded.kernel.user_task_headers import resolve_headers
 from verbworker.model import schedule
 
-_MOST_MOVES = 10_000
+_MOST_MOVES = 10_000  # a loop of gateways would move for ever inside one transaction
 
 
 def step(definition: Definition, state: State, command: Command, now: datetime) -> tuple[State, list[Effect]]:

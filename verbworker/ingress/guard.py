@@ -3,14 +3,12 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
-from verbworker.http.ingress.settings import Credentials
-from verbworker.http.ingress.webhook import Signed, parse_signature, secret_of
 from verbworker.http.keys import holder_of
-
-if TYPE_CHECKING:
-    from verbworker.http.ingress.oidc import Issuer
+from verbworker.http.oidc import Issuer
+from verbworker.ingress.settings import Credentials
+from verbworker.ingress.webhook import Signed, parse_signature, secret_of
 
 API_KEY: Final = "x-api-key"
 
@@ -31,7 +29,7 @@ class Guard:
         credentials: Credentials,
         *,
         tolerance: float,
-        issuer: "Issuer | None" = None,
+        issuer: Issuer | None = None,
         open_to_all: bool = False,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -41,6 +39,7 @@ class Guard:
             for one in credentials.webhooks
         ]
         self._issuer = issuer
+        self._tenant_claim = credentials.oidc.tenant_claim if credentials.oidc else ""
         self._tolerance = tolerance
         self._open_to_all = open_to_all
         self._now = now
@@ -52,11 +51,10 @@ class Guard:
         if self._webhooks and "webhook-signature" in headers:
             return parse_signature(headers, now=self._now(), tolerance=self._tolerance)
         if API_KEY in headers:
-            return self._holder(headers[API_KEY])
+            return holder_of(headers[API_KEY], self._keys)
         kind, _, token = headers.get("authorization", "").partition(" ")
         if self._issuer is not None and kind.lower() == "bearer":
-            bearer = await self._issuer.verify(token.strip())
-            return None if bearer is None else Sender(f"oidc:{bearer.subject}", bearer.tenant_id)
+            return self._bearer(await self._issuer.claims(token.strip()))
         return None
 
     def signer(self, claim: Signed, body: bytes) -> Sender | None:
@@ -67,5 +65,6 @@ class Guard:
                 found = sender
         return found
 
-    def _holder(self, key: str) -> Sender | None:
-        return holder_of(key, self._keys)
+    def _bearer(self, claims: Mapping[str, Any] | None) -> Sender | None:
+        tenant = None if claims is None else claims.get(self._tenant_claim)
+        return Sender(f"oidc:{claims['sub']}", tenant) if claims and isinstance(tenant, str) and tenant else None

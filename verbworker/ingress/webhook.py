@@ -10,8 +10,8 @@ from hashlib import sha256
 from verbworker.errors import ContractInvalid
 
 _PREFIX = "whsec_"
-_SHORTEST_SECRET = 24
-_MOST_SIGNATURES = 16
+_SHORTEST_SECRET = 24  # as Standard Webhooks demands
+_MOST_SIGNATURES = 16  # one per secret during a rotation; each is compared with every secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def secret_of(text: str) -> bytes:
     secret = _bytes(text.removeprefix(_PREFIX))
     if secret is None or len(secret) < _SHORTEST_SECRET:
         raise ContractInvalid(
-            f"a webhook secret is {_PREFIX} and Base64 of at least {_SHORTEST_SECRET} random bytes; one of yours is not"
+            f"a webhook secret is invalid: write {_PREFIX} and the Base64 of at least {_SHORTEST_SECRET} random bytes"
         )
     return secret
 

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from dataclasses import dataclass
 
-_MOST_SENDERS = 10_000
+_MOST_SENDERS = 10_000  # names of senders come from tokens too, so their number is not ours to choose
 
 
 @dataclass(slots=True)

@@ -1,33 +1,30 @@
 """The ingress server: builds the application, listens, and shuts down without losing an answer."""
 
 import asyncio
-import socket
 from contextlib import AsyncExitStack, closing
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from verbworker.app import selfcheck
 from verbworker.app.settings import Settings
 from verbworker.background.poll_loop import running
 from verbworker.contract.registry import Registry
 from verbworker.engine.protocol import Engine
 from verbworker.errors import ContractInvalid
-from verbworker.http.ingress.guard import Guard
-from verbworker.http.ingress.rate import Rates
-from verbworker.http.ingress.routes import Routes
-from verbworker.http.ingress.settings import Credentials, IngressSettings
-from verbworker.http.server import Habits, bound, is_loopback, listen
-from verbworker.stores import migrations
+from verbworker.http.address import is_loopback
+from verbworker.http.oidc import Issuer
+from verbworker.http.server import ServerOptions, bind, open_server
+from verbworker.ingress.guard import Guard
+from verbworker.ingress.rate import Rates
+from verbworker.ingress.routes import Routes
+from verbworker.ingress.settings import IngressSettings
+from verbworker.stores import durability, migrations
 from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.messages.delivery import MessageDelivery
 from verbworker.work.messages.ingress import Ingress, MessageCounter
 
-if TYPE_CHECKING:
-    from verbworker.http.ingress.oidc import Issuer
-
-_AT_ONCE = 256
+# A message takes a few milliseconds; more senders than this wait for each other's database connections.
+_MOST_CONNECTIONS = 256
 
 
 async def serve(
@@ -41,24 +38,12 @@ async def serve(
 ) -> None:
     """Accept messages until `stop` is set, then finish the requests under way."""
     guard = make_guard(ingress, is_open=is_open)
-    advice = "choose another by VERBWORKER_INGRESS_PORT"
-    with closing(bound(ingress.host, ingress.port, advice=advice)) as listener:
-        await _serve(settings, ingress, registry, engine, guard, listener, stop)
-
-
-async def _serve(
-    settings: Settings,
-    ingress: IngressSettings,
-    registry: Registry,
-    engine: Engine,
-    guard: Guard,
-    listener: socket.socket,
-    stop: asyncio.Event,
-) -> None:
-    await migrations.require(settings.database())
+    advice = "choose another with --port or VERBWORKER_INGRESS_PORT"
     async with AsyncExitStack() as stack:
+        listener = stack.enter_context(closing(bind(ingress.host, ingress.port, advice=advice)))
+        await migrations.require(settings.database())
         database = await stack.enter_async_context(Database(settings.database(), size=settings.control_connections))
-        await selfcheck.require_writable(database)
+        await durability.require_writable(database)
         await stack.enter_async_context(engine)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
         letters = DeadLetters(database)
@@ -71,10 +56,12 @@ async def _serve(
             MessageCounter(registry, inbox, letters, engine, ttl=ingress.message_ttl, tenant=tenant),
             database,
             limit=ingress.body_limit,
-            tenant_of_anybody=settings.tenant,
+            default_tenant=settings.tenant,
         )
-        async with running([messenger.service], stop):
-            await listen(routes.app(), listener, _habits(ingress), stop, leaving=routes.leave)
+        options = ServerOptions(_MOST_CONNECTIONS, ingress.drain, ingress.tls_certificate, ingress.tls_key)
+        async with running([messenger.service], stop), open_server(routes.app(), listener, options):
+            await stop.wait()
+            routes.leave()
 
 
 def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
@@ -82,25 +69,13 @@ def make_guard(settings: IngressSettings, *, is_open: bool) -> Guard:
     credentials = settings.load_credentials()
     if is_open:
         if credentials:
-            raise ContractInvalid("--insecure-no-auth and credentials exclude each other: leave one of them out")
+            raise ContractInvalid("--insecure-no-auth cannot be combined with credentials: remove one of them")
         if not is_loopback(settings.host):
-            raise ContractInvalid("--insecure-no-auth is for this machine alone: listen on 127.0.0.1")
+            raise ContractInvalid("--insecure-no-auth may only listen on this machine: use 127.0.0.1")
     elif not credentials:
         raise ContractInvalid(
-            "nobody may send: set VERBWORKER_INGRESS_CREDENTIALS_FILE, or pass --insecure-no-auth to try it out"
+            "no senders are configured: set VERBWORKER_INGRESS_CREDENTIALS_FILE (or try it out by --insecure-no-auth)"
         )
-    tolerance = settings.tolerance.total_seconds()
-    return Guard(credentials, tolerance=tolerance, issuer=_issuer(credentials), open_to_all=is_open)
-
-
-def _issuer(credentials: Credentials) -> "Issuer | None":
-    if credentials.oidc is None:
-        return None
-    # Imported here: its cryptography takes a moment to import, and most senders sign or present a key.
-    from verbworker.http.ingress.oidc import Issuer
-
-    return Issuer(credentials.oidc)
-
-
-def _habits(settings: IngressSettings) -> Habits:
-    return Habits(_AT_ONCE, settings.drain, settings.tls_certificate, settings.tls_key)
+    tolerance, oidc = settings.tolerance.total_seconds(), credentials.oidc
+    issuer = None if oidc is None else Issuer(oidc.issuer, oidc.audience, oidc.jwks)
+    return Guard(credentials, tolerance=tolerance, issuer=issuer, open_to_all=is_open)

@@ -1,0 +1,57 @@
+"""The syntax of every name and text in contracts, models and invocations. Each pattern is written here only."""
+
+from re import fullmatch
+
+from verblint.startup.value import value
+
+INTEGER = r"-?(?:0|[1-9][0-9]*)"
+# A place in the template of a correlation key.
+KEY_PLACE = r"\$\{((?:state|args)\.[A-Za-z0-9_.]+)\}"
+# The place of an argument in a sentence for people.
+SENTENCE_PLACE = r"\{([^{}]*)\}"
+# The schema of a payload. Looser than SCHEMA_NAME: cases may run under names that only Python code declared.
+PAYLOAD_SCHEMA = r"(?P<verb>[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*)/v(?P<version>[1-9][0-9]{0,8})"
+# An engine cuts a longer error code, which makes it another code.
+MAX_ERROR_CODE = 200
+
+_IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
+_WORD = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"
+_VERB = rf"{_WORD}(?:\.{_WORD})+"
+_ARGUMENT = r"[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*"
+_VARIABLE = r"[a-z0-9]+(?:_[a-z0-9]+)*"
+
+
+@value
+class Syntax:
+    """The syntax of a text: a regular expression, and a description for messages."""
+
+    expression: str
+    description: str
+
+    def fits(self, text: str) -> bool:
+        """Return whether the whole text matches."""
+        return fullmatch(self.expression, text) is not None
+
+
+TEXT = Syntax(r"(?s:.{1,1000})", "a text of 1 to 1000 characters")
+# What a condition can have between its quotes.
+PLAIN_TEXT = Syntax(r"[ !#-\[\]-~]{1,200}", "1 to 200 characters of plain ASCII without quotes and backslashes")
+PROJECT_NAME = Syntax(_WORD, "a name in lower case, like parcel-return")
+VERB_NAME = Syntax(_VERB, "a verb's name, like kyc.open-case")
+SCHEMA_NAME = Syntax(rf"{_VERB}/v[1-9][0-9]{{0,8}}", "a schema with its version, like kyc.open-case/v1")
+FLAG_NAME = Syntax(f"orch_{_VARIABLE}", "a flag's name, like orch_docs_received")
+KEY_NAME = Syntax(f"corr_{_VARIABLE}", "a correlation key's name, like corr_documents")
+ARGUMENT_NAME = Syntax(_ARGUMENT, "an argument's name, like case-type")
+POLICY_NAME = Syntax(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", "a policy's name, like standard")
+ELEMENT_ID = Syntax(r"[A-Za-z_][A-Za-z0-9_.-]*", "an element id of BPMN")
+DATA_FIELD = Syntax(rf"{_IDENTIFIER}(?:\.{_IDENTIFIER})*", "a payload field, like entity_ref")
+FROM_ARGUMENT = Syntax(rf"args\.{_ARGUMENT}", "an argument, like args.entity")
+FROM_DATA = Syntax(rf"data(?:\.{_IDENTIFIER})+", "a field of the data, like data.review_decision")
+KEY_TEMPLATE = Syntax(
+    rf"(?:[^$]|\$\{{(?:state|args)(?:\.{_IDENTIFIER})+\}}){{1,200}}", "a text with places like ${state.entity_ref}"
+)
+ERROR_CODE = Syntax(
+    rf"[!-~](?:[ -~]{{0,{MAX_ERROR_CODE - 2}}}[!-~])?",
+    f"an error code: 1 to {MAX_ERROR_CODE} printable ASCII characters",
+)
+ERROR_TYPE = Syntax(r"[A-Za-z_][A-Za-z0-9_.]*", "the name of an exception")
