@@ -8,7 +8,7 @@ ARGS ?=
 # Tests start hundreds of Python processes: each would compile everything anew where the shell forbids keeping it.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: test full check format lint types imports models demo bench chaos recovery faults simulate versions fuzz requirements lock clean
+.PHONY: test full check format lint types imports models shape coverage demo bench chaos recovery faults simulate versions fuzz requirements lock clean
 
 # The gate. Most tests wait for a server, so three wait together.
 test: $(VENV)/ready
@@ -19,10 +19,16 @@ full: export VERBWORKER_FRAME_EXAMPLES ?= 300
 full: $(VENV)/ready
 	$(BIN)/pytest --full -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/chaos $(ARGS)
 	$(BIN)/pytest --full tests/chaos $(ARGS)
+	@$(MAKE) --no-print-directory coverage
+
+# The branches of the pure packages and of the linter; pyproject.toml has the list and the limit.
+coverage: $(VENV)/ready
+	$(BIN)/coverage run -m pytest -p no:cacheprovider tests/unit tests/lint
+	$(BIN)/coverage report
 
 # Two at a time, each part's words in one piece.
 check: $(VENV)/ready
-	@$(MAKE) --no-print-directory -j 2 --output-sync=target types imports models format lint
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target types imports models shape format lint
 
 format: $(VENV)/ready
 	$(BIN)/ruff format --check .
@@ -38,6 +44,10 @@ imports: $(VENV)/ready
 
 models: $(VENV)/ready
 	$(BIN)/verbworker verify --app verbs:registry
+
+# Modules per folder, lines per module and function, repeated names, odd words: the limits are in the script.
+shape: $(VENV)/ready
+	$(BIN)/python -m tests.shape
 
 # One case of the example, on a database of its own; ENGINE=zeebe plays it on a real broker.
 ENGINE ?= embedded

@@ -170,7 +170,7 @@ def test_a_setting_nobody_knows_is_named(tmp_path: Path) -> None:
     said = verbworker("db", "status", directory=tmp_path)
 
     assert said.code == 2
-    assert "verbworker.toml has no setting 'dns'" in said.sentence()
+    assert "verbworker.toml: unknown setting 'dns'" in said.sentence()
     assert SECRET not in said.err + said.out
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -343,7 +344,7 @@ def test_a_terminal_gets_the_doctor_as_a_table_and_is_told_what_is_looked_at(ter
     shown = terminal("doctor")
 
     assert "┃" in shown
-    assert "looking at " in shown
+    assert "checking " in shown
     assert "→ pass --app module:attribute" in shown
 
 
@@ -460,9 +461,39 @@ def test_the_first_help_waits_for_nobody(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "LOADED []"
 
 
+@pytest.mark.parametrize("command", ["demo", "dev"])
+def test_a_help_shows_the_brackets_of_an_extra(
+    command: str, call: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(command, "--help")
+
+    assert "pip install 'verbworker[dev]'" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize("command", ["deploy", "dev", "verify"])
 def test_a_help_shows_the_brackets_of_a_settings_table(command: str, tmp_path: Path) -> None:
     assert "[tool.verblint]" in verbworker(command, "--help", directory=tmp_path, COLUMNS="200").out
+
+
+@pytest.mark.parametrize("words", [("--status", "parked"), ("--verb", "kyc.open-case")], ids=lambda words: words[0])
+def test_filters_that_stuck_would_ignore_are_refused(
+    words: tuple[str, ...], call: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = call("runbook", "list", "--stuck", "3600", *words)
+
+    assert code == 2
+    assert capsys.readouterr().err == "verbworker: --stuck cannot be combined with --status or --verb\n"
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--version", "no-such-command")], ids=len)
+def test_the_versions_of_both_packages_are_one_line(
+    words: tuple[str, ...], call: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = call(*words)
+
+    said = capsys.readouterr()
+    assert (code, said.err) == (0, "")
+    assert said.out == f"verbworker {version('verbworker')}, verblint {version('verbworker-lint')}\n"
 
 
 @pytest.mark.parametrize(

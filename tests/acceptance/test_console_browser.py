@@ -133,7 +133,7 @@ def test_a_case_is_seen_decided_and_finished_by_clicking(browser: Browser, livin
         verbs = page.locator("main").inner_text()
 
     assert stayed is True
-    assert "It ended well" in told
+    assert "Completed" in told
     assert "decided approve at review: all is in order" in told
     assert "Open KYC case for {entity}" in verbs
     assert "Traceback" not in living.session.said

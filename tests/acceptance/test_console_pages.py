@@ -39,7 +39,7 @@ def test_an_entry_tells_what_it_waits_for_what_happened_and_where_to_look_furthe
 
     assert "<h1>Open a case</h1>" in text
     assert '<span id="progress">0 steps, awaiting reviewer</span>' in text
-    for words in ("Awaiting reviewer", "The work began", "sha256:", "instance key", "definition key", ENGINE):
+    for words in ("Awaiting reviewer", "Started", "sha256:", "instance key", "definition key", ENGINE):
         assert words in text
 
 
@@ -214,7 +214,7 @@ def test_an_entry_is_cancelled_with_a_reason_and_says_so(opened: Site, shared: s
     late = ann.send(f"{page}/cancel", {"reason": "another", "csrf": ann.get("/").csrf})
 
     assert (bare.status, done.status, again.status, late.status) == (422, 303, 303, 409)
-    assert ("is-cancelled" in text, "ann asked to cancel: a mistake" in text) == (True, True)
+    assert ("is-cancelled" in text, "ann requested cancellation: a mistake" in text) == (True, True)
     assert late.sentence.startswith("The entry has ended before: it is cancelled at ")
 
 

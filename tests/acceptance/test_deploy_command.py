@@ -166,7 +166,7 @@ def test_a_dry_run_writes_the_woven_model_and_needs_neither_engine_nor_database(
     written = (shop.folder / "out" / f"{shop.process}.bpmn").read_bytes()
 
     assert (said.code, said.err) == (0, "")
-    assert said.out == f"{shop.process}: woven into out/{shop.process}.bpmn, nothing is deployed\n"
+    assert said.out == f"{shop.process}: written to out/{shop.process}.bpmn, not deployed\n"
     assert b"verbworker.complete" in written
     assert stripped(written) == opened(authored)
 
@@ -212,7 +212,7 @@ def test_a_process_that_the_registry_does_not_own_is_refused(shop: Shop) -> None
     (shop.folder / "bare.py").write_text("from verbworker import Registry\nregistry = Registry()\n")
     said = verbworker("deploy", "processes", "--app", "bare:registry", "--dry-run", directory=shop.folder)
 
-    assert (said.code, "so nobody could start it" in said.sentence()) == (1, True)
+    assert (said.code, "so it cannot be started" in said.sentence()) == (1, True)
 
 
 CANNOT: dict[str, tuple[list[str], str, str]] = {
@@ -224,7 +224,7 @@ CANNOT: dict[str, tuple[list[str], str, str]] = {
     "no baseline": ([], '[tool.verblint]\nverbs = "contracts"\nbaseline = "no.json"\n', "cannot be read"),
     "a folder for nothing": (["processes", "--out", "out"], "", "pass --dry-run too"),
     "a folder that is a file": (["processes", "--dry-run", "--out", "shop.py"], "", "--out shop.py: File exists"),
-    "no place for JSON": (["processes", "--dry-run", "--json"], "", "say by --out"),
+    "no place for JSON": (["processes", "--dry-run", "--json"], "", "pass --out with a folder"),
     "no engine id": ([], "", "no engine id is set"),
 }
 

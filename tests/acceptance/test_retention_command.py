@@ -111,7 +111,7 @@ def test_entries_that_are_due_and_exported_nowhere_are_an_answer_of_no(
     said = run(dsn, tmp_path, **KEEP)
 
     assert (said.code, entries(dsn)) == (1, 3)
-    assert "1 ended entries are due, but are exported nowhere; set VERBWORKER_EXPORT_DIR" in said.err
+    assert "1 ended entries are due, but no export directory is set; set VERBWORKER_EXPORT_DIR" in said.err
 
 
 def test_a_directory_that_cannot_be_written_to_keeps_the_entries(dsn: str, cases: list[str], tmp_path: Path) -> None:

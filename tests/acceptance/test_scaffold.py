@@ -61,7 +61,7 @@ def test_an_empty_folder_gets_a_whole_project(tmp_path: Path) -> None:
     assert (said.code, said.err) == (0, "")
     assert project.tree().keys() == {*contents(NAME), *AROUND, LOCK, MODULE}
     assert f"wrote {MODEL}\n" in said.out
-    assert "parcel-return is ready; processes/parcel-return/README.md says how to test and run it" in said.out
+    assert "parcel-return is ready; processes/parcel-return/README.md explains how to test and run it" in said.out
 
 
 def test_no_place_is_left_unnamed(untouched: Project) -> None:
@@ -87,7 +87,7 @@ def test_what_is_scaffolded_verifies_until_a_number_is_changed_and_again_when_it
     written = project.verify(*APP, "--write")
     at_last = project.verify(*APP)
 
-    words = "policies.parcel-return.standard.retry.maximum_attempts is 4, and compile.lock.json says 3"
+    words = "policies.parcel-return.standard.retry.maximum_attempts is 4, and compile.lock.json has 3"
     assert (at_first.code, at_first.err) == (0, "")
     assert changed.code == 1
     assert f"{POLICIES}:8:7: VF802 {words}\n" in changed.out
@@ -105,7 +105,7 @@ def test_what_people_own_is_never_written_over(project: Project) -> None:
     after = project.tree()
     assert (said.code, said.err) == (0, "")
     assert {name for name in after if after[name] != before.get(name)} == {LOCK, MODULE}
-    assert f"left {VERBS} as it is\n" in said.out
+    assert f"kept {VERBS}\n" in said.out
     assert project.verify(*APP).code == 0
 
 
@@ -194,7 +194,7 @@ def test_another_directory_can_be_named(tmp_path: Path, untouched: Project) -> N
     ["Parcel", "parcel_return", "1parcel", "parcel--return", "parcel-", "a b", "päckchen", "a" * 41, "x\n", "../x"],
 )
 def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Refused, match="is no name for a process"):
+    with pytest.raises(Refused, match="is not a valid process name"):
         write(tmp_path, name)
 
     assert os.listdir(tmp_path) == []
@@ -202,7 +202,7 @@ def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["class", "tests", "verbs", "verbworker", "lambda"])
 def test_a_name_that_is_taken_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Refused, match=f"{name} is a name that Python or verbworker has taken; choose another"):
+    with pytest.raises(Refused, match=f"{name} is reserved by Python or verbworker; choose another name"):
         write(tmp_path, name)
 
     assert os.listdir(tmp_path) == []
@@ -212,7 +212,7 @@ def test_a_refusal_is_one_sentence(tmp_path: Path) -> None:
     said = Project(tmp_path).scaffold("Parcel")
 
     assert (said.code, said.out) == (1, "")
-    assert said.sentence().startswith("verbworker: 'Parcel' is no name for a process: lower-case letters")
+    assert said.sentence().startswith("verbworker: 'Parcel' is not a valid process name: use lower-case letters")
 
 
 @pytest.mark.req("CPL-05")
@@ -221,7 +221,7 @@ def test_a_file_that_is_there_without_its_model_is_kept_and_nothing_is_written(t
     project = Project(tmp_path)
     project.write(there, "mine")
 
-    with pytest.raises(Refused, match=f"there is a {there} already"):
+    with pytest.raises(Refused, match=f"{there} exists"):
         write(tmp_path, NAME)
 
     assert project.tree().keys() == {there}
@@ -238,7 +238,7 @@ def test_a_verb_of_the_same_name_in_another_file_is_told(project: Project) -> No
     said = project.scaffold(NAME)
 
     assert said.code == 1
-    assert "the verb parcel-return.open and its process parcel-return are there already" in said.sentence()
+    assert "the verb parcel-return.open and its process parcel-return exist already" in said.sentence()
     assert project.tree() == before
 
 
@@ -268,7 +268,7 @@ def test_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
     said = verbworker("scaffold", NAME, "--directory", "nowhere", directory=tmp_path)
 
     assert said.code == 1
-    assert said.sentence() == "verbworker: there is no directory nowhere; make the project's directory first"
+    assert said.sentence() == "verbworker: nowhere does not exist; create the project's directory first"
 
 
 def test_what_goes_wrong_halfway_leaves_nothing(tmp_path: Path) -> None:

@@ -101,8 +101,8 @@ def test_a_direct_verb_that_ends_badly_is_a_no(terminal: Terminal, shop: Shop) -
 
     entry = said.out.rpartition("(entry ")[2].strip().removesuffix(")")
     assert said.code == 1
-    assert said.sentence() == f"verbworker: it ended as failed; see: verbworker runbook show {entry}"
-    assert "It ended badly: NoCustomer" in terminal.say("runbook", "events", entry).out
+    assert said.sentence() == f"verbworker: the entry ended as failed; run: verbworker runbook show {entry}"
+    assert "Failed: NoCustomer" in terminal.say("runbook", "events", entry).out
 
 
 def test_the_same_request_key_is_the_same_entry(terminal: Terminal) -> None:
@@ -176,7 +176,7 @@ def test_what_has_not_begun_is_cancelled_at_once_and_only_once(terminal: Termina
     assert second.code == 1
     assert second.sentence().startswith("verbworker: ")
     assert terminal.json("runbook", "show", entry)["status"] == "cancelled"
-    assert "ann asked to cancel: ordered twice" in terminal.say("runbook", "events", entry).out
+    assert "ann requested cancellation: ordered twice" in terminal.say("runbook", "events", entry).out
 
 
 def test_an_entry_says_how_far_it_is(terminal: Terminal) -> None:

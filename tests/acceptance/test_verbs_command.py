@@ -170,7 +170,7 @@ def test_check_tells_a_file_that_is_not_what_the_registry_says(folder: Path) -> 
     other = verbs("templates", "--out", str(folder), "--check")
 
     assert (missing.code, same.code, other.code) == (1, 0, 1)
-    assert "is not what the registry says; run: verbworker verbs templates" in other.sentence()
+    assert "does not match the registry; run: verbworker verbs templates" in other.sentence()
     assert "kyc.eskalate" in (folder / FILE).read_text()
 
 

@@ -83,7 +83,7 @@ def test_a_policy_number_that_changed_is_named_until_it_is_written(loan: Project
     written = loan.verify("--write", *APP)
     again = loan.verify(*APP)
 
-    words = "policies.standard.retry.maximum_attempts is 5, and compile.lock.json says 3"
+    words = "policies.standard.retry.maximum_attempts is 5, and compile.lock.json has 3"
     assert changed.code == 1
     assert f"verbs/policies.yaml:7:7: VF802 {words}\n" in changed.out
     assert (written.code, again.code) == (0, 0)
@@ -139,7 +139,7 @@ def test_a_verb_that_nobody_registered_is_told_at_the_task_that_calls_it(loan: P
 
     assert said.code == 1
     assert f"{MODEL}:37:1: VF811 record calls loan.record, and no verb of that name is registered" in said.out
-    assert "VF812 loan.recrod is registered, and no model and no contract asks for it" in said.out
+    assert "VF812 loan.recrod is registered, and no model and no contract uses it" in said.out
 
 
 @pytest.mark.req("CPL-06")
@@ -295,7 +295,7 @@ def outdated(loan: Project) -> Project:
     return loan
 
 
-SENTENCE = "policies.standard.start_to_close_timeout_seconds is 31, and compile.lock.json says 30"
+SENTENCE = "policies.standard.start_to_close_timeout_seconds is 31, and compile.lock.json has 30"
 
 
 def test_json_has_every_finding(outdated: Project) -> None:

@@ -220,7 +220,7 @@ async def test_a_held_job_is_listed_explained_released_and_runs(
 
     assert [(row["job_key"], row["fail_code"]) for row in listed] == [(held["job_key"], "NoCustomer")]
     assert "was stopped for a person (PermanentContract NoCustomer: no such customer)." in before
-    assert "told the engine, which raised an incident" in before
+    assert "reported it to the engine, which raised an incident" in before
     assert (
         released
         == "the frame is released and the job has 3 retries; resolve its incident in the engine to let it run\n"

@@ -41,7 +41,7 @@ REFUSALS = {
     "no engine id": ([], {"VERBWORKER_ENGINE_ID": ""}, "no engine id is set"),
     "no database": ([], {"VERBWORKER_DSN": ""}, "no database is set"),
     "a database that is away": ([], {"VERBWORKER_DSN": "postgresql://u:secret@127.0.0.1:1/x"}, "cannot be reached"),
-    "a setting nobody knows": ([], {"file": "leaze = 3\n"}, "verbworker.toml has no setting 'leaze'"),
+    "a setting nobody knows": ([], {"file": "leaze = 3\n"}, "verbworker.toml: unknown setting 'leaze'"),
     "a wrong number": (["--http-port", "99999"], {}, "setting http_port"),
     "an unknown engine": (["--engine", "other"], {}, "setting engine"),
     "a tenant of a cluster without tenants": ([], {"VERBWORKER_TENANT_IDS": "acme"}, "the engine refuses this worker"),

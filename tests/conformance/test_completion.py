@@ -202,7 +202,7 @@ async def told_progress(book: Casebook, entry_id: UUID) -> tuple[str, str]:
     assert deployment is not None
     events, waits = await book.events(entry_id), await book.waits(entry_id)
     found = progress(entry, events, waits, steps=deployment.steps)
-    return found.coarse, found.render(detailed=True)
+    return found.coarse, found.detailed
 
 
 async def set_variables(book: Casebook, instance_key: int, variables: dict[str, Any]) -> None:

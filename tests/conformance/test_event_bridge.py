@@ -111,7 +111,7 @@ async def test_a_timer_parks_fires_and_resumes(book: Casebook, gateway: Gateway)
     assert (wait.kind, wait.reason, parked) == (Wait.TIMER, "Awaiting documents", "parked")
     assert (await book.kinds(entry_id))[-2:] == ["TimerFired", "Resumed"]
     (fired,) = await book.events(entry_id, Kind.TIMER_FIRED)
-    assert sentence(fired) == "Its time was up: documents"
+    assert sentence(fired) == "Timer expired: documents"
     assert await book.status(entry_id) == "executing"
 
 

@@ -394,7 +394,7 @@ async def test_a_long_undo_asks_the_engine_for_time(place: House, agency: Agency
     await place.worker.desk.beat()
     place.engine.advance(50)
 
-    assert known.until_ms > place.engine._now_ms
+    assert known.until_ms > place.engine.clock.now_ms
     agency.may_go_on.set()
     await serving
 
@@ -455,7 +455,7 @@ async def test_a_database_that_goes_away_on_the_way_costs_one_more_delivery(
         await place.undo()
 
         assert (proxy.cuts, known.state) == (1, JobState.ACTIVATED)
-        assert known.until_ms <= place.engine._now_ms + 2_000
+        assert known.until_ms <= place.engine.clock.now_ms + 2_000
         place.engine.advance(3)
         await place.undo()
         assert state(known) is JobState.COMPLETED

@@ -86,7 +86,7 @@ async def test_a_task_that_was_handed_out_for_seconds_comes_again_after_the_time
     variables = {} if what == "foreign" else task.variables
     await hall.desk.serve(replace(task, timeout_ms=300_000, variables=variables))
 
-    assert engine.jobs[task.key].until_ms == engine._now_ms + 300_000
+    assert engine.jobs[task.key].until_ms == engine.clock.now_ms + 300_000
 
 
 @pytest.mark.req("COR-08", "EVT-03")

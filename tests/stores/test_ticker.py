@@ -32,10 +32,10 @@ async def test_each_thing_is_told_once_with_the_entrys_own_sentence(database: Da
     second = await ticker.news()
 
     assert [(line.sentence, line.words) for line in first] == [
-        ("Ann's case", "Its time was up: a day"),
-        ("Bob's case", "Its time was up: a week"),
+        ("Ann's case", "Timer expired: a day"),
+        ("Bob's case", "Timer expired: a week"),
     ]
-    assert [line.words for line in second] == ["Its time was up: a month"]
+    assert [line.words for line in second] == ["Timer expired: a month"]
     assert await ticker.news() == []
 
 
@@ -46,7 +46,7 @@ async def test_what_happened_before_is_skipped_and_what_happens_to_it_then_is_to
     await ticker.skip()
     await fire(book, "after")
 
-    assert [line.words for line in await ticker.news()] == ["Its time was up: after"]
+    assert [line.words for line in await ticker.news()] == ["Timer expired: after"]
 
 
 async def test_a_thing_that_is_committed_late_is_told_all_the_same(database: Database) -> None:
@@ -58,7 +58,7 @@ async def test_a_thing_that_is_committed_late_is_told_all_the_same(database: Dat
         before = await ticker.news()
     after = await ticker.news()
 
-    assert [line.words for line in before + after] == ["Its time was up: quick", "Its time was up: slow"]
+    assert [line.words for line in before + after] == ["Timer expired: quick", "Timer expired: slow"]
 
 
 async def test_another_tenants_runbook_is_not_told(database: Database) -> None:

@@ -15,7 +15,7 @@ from tests.support.kyc_people import Grown, grown, set_variables
 from tests.support.kyc_provider import Provider
 from verbs import registry
 from verbworker.app import wiring as app
-from verbworker.app.client import Client, opened_office
+from verbworker.app.client import Client, open_client
 from verbworker.app.settings import Settings
 from verbworker.contract.message import Message
 from verbworker.engine.protocol import Engine
@@ -248,7 +248,7 @@ async def opened_world(
     """
     given = {"engine_id": f"kyc-{uuid4().hex[:8]}", "tenant": TENANT, "http_port": 0, "poll_wait": 1, **settings}
     settled = Settings.model_validate({"dsn": dsn, **given})
-    async with Database(dsn, size=4) as database, opened_office(settled, registry) as office:
+    async with Database(dsn, size=4) as database, open_client(settled, registry) as office:
         await database.execute(TABLES.read_text())
         letters = DeadLetters(database)
         ingress = Ingress(Inbox(database, engine_id=settled.cluster(), owner=uuid4()), letters)

@@ -17,7 +17,7 @@ from tests.support.eventually import PATIENCE, eventually
 from tests.support.lost_answers import Losses
 from tests.support.sweeping import sweeper
 from verblint.contracts.contract import Argument, Gate
-from verbworker.app.client import Client, opened_office
+from verbworker.app.client import Client, open_client
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import App, open_app
 from verbworker.background.poll_loop import PollLoop
@@ -362,7 +362,7 @@ async def lost_world(
     stop = asyncio.Event()
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(Database(dsn, size=4))
-        office = await stack.enter_async_context(opened_office(own, registry))
+        office = await stack.enter_async_context(open_client(own, registry))
         await database.execute("CREATE TABLE effect (verb text NOT NULL)")
         apps = [await stack.enter_async_context(open_app(settings, registry, engine)) for engine in engines]
         await _deploy(engines[0], database, registry, domain)

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from tests.support.drawing import Drawing
 from tests.support.eventually import eventually
 from verblint.contracts.contract import Argument, Gate
-from verbworker.app.client import Client, opened_office
+from verbworker.app.client import Client, open_client
 from verbworker.app.settings import Settings
 from verbworker.app.wiring import App, choose_engine, open_app
 from verbworker.background.poll_loop import PollLoop, RunsServices, Service
@@ -191,7 +191,7 @@ async def workshop(dsn: str, worker_dsn: str | None = None, **given: Any) -> Asy
     common = {"engine": "embedded", "tenant": TENANT, "http_port": 0, "poll_wait": 1, "verb_connections": 4}
     settings = Settings.model_validate({"dsn": worker_dsn or dsn, **common, **given})
     own = Settings.model_validate({"dsn": dsn, **common, **given})
-    async with Database(dsn, size=4) as database, opened_office(own, registry) as office:
+    async with Database(dsn, size=4) as database, open_client(own, registry) as office:
         await database.execute("CREATE TABLE effect (name text NOT NULL)")
         await deploy(dsn, database, own.cluster(), registry)
         engine = choose_engine(settings)

@@ -63,14 +63,14 @@ def test_tenants_in_the_file_are_a_list(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("lease = 0\n", "setting lease: it must be more than 0 seconds"),
-        ('lease = "soon"\n', "setting lease: write it as a number of seconds"),
-        ("laese = 3\n", "verbworker.toml has no setting 'laese'"),
-        ("[worker]\nlease = 3\n", "verbworker.toml has no setting 'worker'"),
-        ("lease = = 3\n", "verbworker.toml is no TOML"),
+        ('lease = "soon"\n', "setting lease: use a number of seconds"),
+        ("laese = 3\n", "verbworker.toml: unknown setting 'laese'"),
+        ("[worker]\nlease = 3\n", "verbworker.toml: unknown setting 'worker'"),
+        ("lease = = 3\n", "verbworker.toml is not valid TOML"),
         ("http_port = 70000\n", "setting http_port"),
         ('log_format = "xml"\n', "setting log_format"),
         ('engine = "other"\n', "setting engine"),
-        (f'integrity_keys = {{k1 = "{SECRET}"}}\n', "secrets belong into VERBWORKER_INTEGRITY_KEYS"),
+        (f'integrity_keys = {{k1 = "{SECRET}"}}\n', "put secrets into VERBWORKER_INTEGRITY_KEYS"),
     ],
 )
 def test_a_wrong_file_is_told_by_its_setting_and_without_the_value(text: str, words: str, tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_how_long_something_is_kept(given: str, read: timedelta | None, monkeypa
 def test_how_long_something_is_kept_is_said_in_one_way(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VERBWORKER_KEEP_MESSAGES", given)
 
-    with pytest.raises(ContractInvalid, match="setting keep_messages: write it as days, hours or seconds above 0"):
+    with pytest.raises(ContractInvalid, match="setting keep_messages: use days, hours or seconds above 0"):
         config.load()
 
 

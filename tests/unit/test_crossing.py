@@ -24,13 +24,17 @@ from tests.support.crossings import (
     sealed,
 )
 from tests.support.frames import make_job
+from verblint.contracts.templates import parse
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Result
 from verbworker.errors import Failure, PayloadIntegrityError, PermanentContract
 from verbworker.job.job import ENTRY_ID, INSTANCE_UID, PAYLOAD, PAYLOAD_HASH, TENANT_ID
 from verbworker.job.outcome import Completed
+from verbworker.model.start_variables import begin
 from verbworker.payload.boundary import JobVariables, afresh, leave, overtaken, variables_of
 from verbworker.payload.signature import KeyRing, Seal
+from verbworker.profile.mapping import IoMapping
+from verbworker.profile.task_profile import TaskProfile
 
 RING = KeyRing("k1", {"k1": b"s" * 32})
 SECRET = "iban DE89 3704"
@@ -507,3 +511,34 @@ def test_a_key_is_written_by_the_step_that_brings_its_last_part() -> None:
     completed = leave(replace(job, workflow=workflow), Result(job.case.model_copy(update={"amount": 9})))
 
     assert completed.correlation == {"corr_amount": "case/9"}
+
+
+def test_a_profile_maps_the_answer_and_writes_the_keys_of_the_next_waits() -> None:
+    job = entered()
+    steps = [("input", "state.amount", "request.amount"), ("output", "result.amount", "state.total")]
+    terms = TaskProfile(mapping=IoMapping.of(steps), keys={"corr_other": parse("o-${state.total}")})
+
+    completed = leave(replace(job, terms=terms), Result(job.case.model_copy(update={"amount": 9})))
+
+    assert data_of(completed) == {**DATA, "total": 9}
+    assert completed.correlation == {"corr_other": "o-9"}
+
+
+def test_a_case_begins_with_its_payload_its_flags_and_the_keys_it_has() -> None:
+    workflow = make_registry().workflows["kyc.open-case"]
+    data = {"case_id": "c-1"}
+
+    ready = begin(workflow, data, instance_uid=UID, entry_id=ENTRY, tenant_id="t1", at=NOW)
+
+    assert (dict(ready.correlation), ready.business_key) == ({"corr_case": "c-1"}, None)
+    assert {PAYLOAD: make_content(data, workflow.schema).decode()}.keys() < ready.variables.keys()
+    assert (ready.variables["corr_case"], ready.variables["orch_done"]) == ("c-1", False)
+
+
+def test_signed_payloads_need_a_key() -> None:
+    workflow = make_registry(integrity="signed").workflows["kyc.open-case"]
+
+    with pytest.raises(PermanentContract) as caught:
+        begin(workflow, {}, instance_uid=UID, entry_id=ENTRY, tenant_id="t1", at=NOW)
+
+    assert caught.value.code == "KeyRingMissing"

@@ -77,7 +77,7 @@ async def look(said: str) -> Sequence[CheckResult]:
         ("8.9.17", "ok", "execution listeners yes"),
         ("8.10.0-alpha4", "ok", "cancel listeners yes"),
         ("9.0.0", "ok", "cancel listeners yes"),
-        ("development", "warn", "says nothing"),
+        ("development", "warn", "unknown version"),
     ],
 )
 async def test_an_engine_is_judged_by_its_version(said: str, verdict: str, words: str) -> None:

@@ -34,7 +34,7 @@ TABLE = {
     "retry": (
         make_event("retry", owner=BOB, epoch=2, run=2, **LEFT),
         f"The engine delivered the job again; {B} claimed it as epoch 2 and began run 2: its last run had failed and"
-        " the pause was over.",
+        " the delay was over.",
     ),
     "release": (
         make_event("release", owner=BOB, epoch=2, run=1, **LEFT),
@@ -48,7 +48,7 @@ TABLE = {
     ),
     "yielded": (
         make_event("yielded", retries_left=1, **FAILURE),
-        "Worker ann (host a, pid 11) gave the run back (Timeout: no answer): our own side got in the way, so it costs"
+        "Worker ann (host a, pid 11) gave the run back (Timeout: no answer): our own infrastructure failed, so it costs"
         " no retry; 1 retry is left and the next run may begin at 12:00:09.000.",
     ),
     "incident": (
@@ -62,11 +62,11 @@ TABLE = {
     ),
     "reported failure": (
         make_event("reported", state="failed"),
-        "Worker ann (host a, pid 11) told the engine, which will deliver the job again when the pause is over.",
+        "Worker ann (host a, pid 11) reported it to the engine, which will deliver the job again after the delay.",
     ),
     "reported incident": (
         make_event("reported", state="incident"),
-        "Worker ann (host a, pid 11) told the engine, which raised an incident: the job waits for a person.",
+        "Worker ann (host a, pid 11) reported it to the engine, which raised an incident: the job waits for a person.",
     ),
     "swept to run again": (
         make_event("swept", owner=BOB, epoch=2, decision="claim again", **LEFT),
@@ -85,7 +85,7 @@ TABLE = {
     ),
     "closed": (
         FrameEvent(at(1), "closed", 2, BOB, ""),
-        f"W{B[1:]} heard from the engine that it has no such job any more, and closed the frame.",
+        f"W{B[1:]} learned from the engine that the job no longer exists, and closed the frame.",
     ),
     "released": (
         make_event("released", owner=None, by="eve", reason="provider is back", retries_left=3, as_new=False),
@@ -97,8 +97,7 @@ TABLE = {
     ),
     "refused verdict": (
         FrameEvent(at(1), "verdict refused", None, ANN, "too large"),
-        "Worker ann (host a, pid 11) told the verdict, but the engine refuses its words; a person must look"
-        " (too large).",
+        "Worker ann (host a, pid 11) sent the verdict, but the engine rejects it; a person must look (too large).",
     ),
     "fenced": (
         FrameEvent(at(1), "fenced", None, ANN, "another worker owns the frame"),
@@ -185,15 +184,18 @@ def test_a_bpmn_error_is_a_verdict_too() -> None:
 
 @pytest.mark.req("FAIL-07")
 def test_an_engine_that_knows_no_such_job_has_the_last_word() -> None:
-    assert "no such job" in told(frame=make_told(ack_result="gone"))[2]
+    assert "the job does not exist" in told(frame=make_told(ack_result="gone"))[2]
 
 
 NOW = {
-    "finished and archived": (make_told(archived=True, deliveries=2), "after 2 deliveries and lies in the archive."),
-    "not acknowledged": (make_told(acked_at=None, ack_result=None), "again and again until that acknowledges it."),
+    "finished and archived": (make_told(archived=True, deliveries=2), "after 2 deliveries and archived."),
+    "not acknowledged": (
+        make_told(acked_at=None, ack_result=None),
+        "it is sent to the engine until the engine acknowledges it.",
+    ),
     "waiting for a retry": (
         unfinished(FrameState.FAILED, next_retry_at=at(90), retries_left=1),
-        "it may run from 12:01:30.000 on, 1 retry is left.",
+        "it may run from 12:01:30.000, 1 retry is left.",
     ),
     "held": (
         unfinished(
@@ -205,8 +207,8 @@ NOW = {
         unfinished(FrameState.FAILED, next_retry_at=at(3), acked_at=at(3), ack_result="gone"),
         "The job is gone from the engine after 1 delivery; nothing is left to do.",
     ),
-    "held and not reported": (unfinished(FrameState.INCIDENT), "The engine has not been told yet"),
-    "running": (unfinished(FrameState.STARTED, lease_until=at(80)), "its lease runs until 12:01:20.000."),
+    "held and not reported": (unfinished(FrameState.INCIDENT), "The engine does not know yet"),
+    "running": (unfinished(FrameState.STARTED, lease_until=at(80)), "its lease ends at 12:01:20.000."),
     "silent": (unfinished(FrameState.STARTED), "Another worker takes the job over: a few seconds after its lease"),
     "silent too often": (
         unfinished(FrameState.STARTED, runs=5),
@@ -214,7 +216,7 @@ NOW = {
     ),
     "silent and not to be repeated": (
         unfinished(FrameState.STARTED, on_unknown="hold"),
-        "must not be repeated, so it is held for a person next.",
+        "must not be repeated, so the job is held for a person next.",
     ),
 }
 

@@ -16,10 +16,10 @@ from verbworker.payload.envelope import (
     instant,
     pack,
     payload_bytes,
-    require_schema,
     unpack,
 )
 from verbworker.payload.signature import digest
+from verbworker.payload.upgrade import Upgrades
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
@@ -201,10 +201,10 @@ def test_the_text_the_engine_carried_is_the_bytes_we_wrote() -> None:
 @pytest.mark.req("PAY-16")
 def test_an_unknown_schema_version_is_refused_by_name() -> None:
     payload = make_payload()
-    require_schema(payload, {"kyc.open-case/v1"})
+    assert Upgrades().bring(payload, "kyc.open-case/v1") is payload
 
-    with pytest.raises(PermanentContract, match=r"kyc\.open-case/v1.*knows kyc\.open-case/v2") as caught:
-        require_schema(payload, {"kyc.open-case/v2"})
+    with pytest.raises(PermanentContract, match=r"kyc\.open-case/v1.*knows kyc\.close-case/v1") as caught:
+        Upgrades().bring(payload, "kyc.close-case/v1")
     assert caught.value.code == "SchemaUnknown"
 
 

@@ -62,7 +62,7 @@ def wait(reason: str) -> Open:
     ],
 )
 def test_progress_is_one_word_for_who_wants_no_more(status: Status, word: str) -> None:
-    assert progress(entry(status), [], [], steps=5).render(detailed=False) == word
+    assert progress(entry(status), [], [], steps=5).coarse == word
 
 
 @pytest.mark.req("EVT-12", "EVT-13", "EVT-18")
@@ -71,7 +71,7 @@ def test_progress_counts_the_steps_and_says_who_is_awaited() -> None:
 
     found = progress(entry(Status.PARKED), events, [wait("Awaiting reviewer")], steps=5)
 
-    assert found.render(detailed=True) == "3 of 5, awaiting reviewer"
+    assert found.detailed == "3 of 5, awaiting reviewer"
 
 
 def test_a_step_that_came_back_in_a_loop_counts_once() -> None:

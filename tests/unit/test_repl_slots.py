@@ -71,7 +71,7 @@ def test_an_answer_becomes_a_value_of_its_type(shape: VerbShape, name: str, text
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("entity", "  ", "entity is needed; write cancel to leave"),
+        ("entity", "  ", "entity is required; type cancel to leave"),
         ("case-type", "other", "case-type must be one of onboarding, periodic-review, two words"),
         ("pages", "many", "pages must be a whole number, like 12"),
         ("pages", "1.5", "pages must be of type integer"),
@@ -106,5 +106,5 @@ def test_what_is_no_number_of_this_session_is_told(text: str) -> None:
     numbers = ShortIds()
     numbers(uuid4())
 
-    with pytest.raises(NotFound, match="runbook and gates show the numbers"):
+    with pytest.raises(NotFound, match="for the numbers: runbook or gates"):
         numbers.find(text)

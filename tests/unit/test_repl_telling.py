@@ -92,7 +92,7 @@ def make_found(entry: Entry, *events: Event, trouble: str | None = None, stalls:
 def test_an_entry_is_told_with_what_it_waits_for_and_who_decided() -> None:
     decided = make_event(Kind.GATE_DECIDED, by="ada", decision="approve", gate="review", reason="all is well")
 
-    said = telling.tell_entry(make_found(make_entry(outcome={"case": "C-1", "closed": False}), decided), ShortIds())
+    said = telling.format_entry(make_found(make_entry(outcome={"case": "C-1", "closed": False}), decided), ShortIds())
 
     assert said[:2] == ["1: Open a case for Acme", "  parked, 3 of 5, awaiting reviewer"]
     assert any(line.endswith(": Awaiting reviewer") for line in said)
@@ -104,16 +104,18 @@ def test_an_entry_is_told_with_what_it_waits_for_and_who_decided() -> None:
 def test_a_message_that_was_not_delivered_asks_for_a_person() -> None:
     failed = make_event(Kind.CORRELATION_FAILED, message_name="kyc.documents-received", reason="no instance waits")
 
-    said = telling.tell_events([failed])
+    said = telling.format_events([failed])
 
     assert said[0].endswith("Message delivery failed, manual resolution required: kyc.documents-received")
 
 
 @pytest.mark.req("NOT-02")
 def test_why_something_has_not_begun_is_left_to_operators() -> None:
-    said = telling.tell_entry(make_found(make_entry(), trouble="NOT_FOUND: no process definition deployed"), ShortIds())
+    said = telling.format_entry(
+        make_found(make_entry(), trouble="NOT_FOUND: no process definition deployed"), ShortIds()
+    )
 
-    assert "  has not begun yet, and will be tried again; an operator can find out why" in said
+    assert "  not started yet; it will be tried again, and an operator can find out why" in said
 
 
 @pytest.mark.req("NOT-02")
@@ -121,9 +123,9 @@ def test_why_something_stands_still_is_left_to_operators() -> None:
     stall = Stall(StallKind.JOB, NOW, "Zeebe 8.6.0 hands out no job of it", "restart the broker")
     event = make_event(Kind.STALLED, reason=stall.reason)
 
-    said = telling.tell_entry(make_found(make_entry(), stalls=[stall]), ShortIds()) + telling.tell_events([event])
+    said = telling.format_entry(make_found(make_entry(), stalls=[stall]), ShortIds()) + telling.format_events([event])
 
-    assert any(line.startswith("  stands still since ") for line in said)
+    assert any(line.startswith("  no progress since ") for line in said)
     assert "Zeebe" not in " ".join(said)
 
 
@@ -135,9 +137,9 @@ def test_gates_are_called_by_the_number_of_their_entry() -> None:
         make_gate(two, "finance", sentence=None),
     ]
 
-    assert telling.tell_gates(gates, numbers) == [
+    assert telling.format_gates(telling.names_of(gates, numbers)) == [
         "1          Open a case for Acme  Awaiting reviewer  takes approve | reject",
-        "2/legal    Open a case for Acme  Awaiting reviewer  takes any word  in the hand of ada",
+        "2/legal    Open a case for Acme  Awaiting reviewer  takes any word  claimed by ada",
         "2/finance  finance               Awaiting reviewer  takes approve | reject",
     ]
 
@@ -150,7 +152,7 @@ def test_two_gates_of_one_name_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "end"), [(None, "; it goes on."), ("gone", ", but too late: nobody waited for it.")]
+    ("answer", "end"), [(None, "; it continues."), ("gone", ", but too late: it was no longer needed.")]
 )
 def test_a_decision_is_told_with_what_came_of_it(answer: str | None, end: str) -> None:
     gate = replace(make_gate(uuid4()), verdict=GateVerdict("approve", "", "ada", NOW, answer))
@@ -161,9 +163,9 @@ def test_a_decision_is_told_with_what_came_of_it(answer: str | None, end: str) -
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (Status.EXECUTING, "1 is under way: Open a case for Acme"),
+        (Status.EXECUTING, "1 is running: Open a case for Acme"),
         (Status.COMPLETED, "1 is done: Open a case for Acme"),
-        (Status.FAILED, "1 ended as failed: Open a case for Acme; events 1 says why"),
+        (Status.FAILED, "1 ended as failed: Open a case for Acme; for the reason: events 1"),
     ],
 )
 def test_what_was_asked_for_is_told_as_it_stands(status: Status, said: str) -> None:
@@ -172,17 +174,17 @@ def test_what_was_asked_for_is_told_as_it_stands(status: Status, said: str) -> N
 
 def test_nothing_is_told_as_nothing() -> None:
     empty = [
-        telling.tell_gates([], ShortIds()),
-        telling.tell_entries([], ShortIds()),
-        telling.tell_events([]),
-        telling.tell_verbs({}),
+        telling.format_gates({}),
+        telling.format_entries([], ShortIds()),
+        telling.format_events([]),
+        telling.format_verbs({}),
     ]
 
     assert empty == [
         ["Nothing waits for a person."],
-        ["Nothing was asked for yet."],
-        ["Nothing happened yet."],
-        ["There is no verb."],
+        ["There are no entries yet."],
+        ["There are no events yet."],
+        ["There are no verbs."],
     ]
 
 
@@ -224,8 +226,8 @@ def test_no_sentence_of_the_repl_has_a_word_of_the_model(tmp_path: Path) -> None
     place = Path(str(repl.__file__)).parent
     written = [text for path in sorted(place.glob("*.py")) for text in literals(path)]
     shapes = make_shapes(tmp_path / "contracts")
-    said = [*telling.tell_help(), *telling.tell_verbs(shapes)]
-    said += [line for shape in shapes.values() for line in (*telling.tell_verb(shape), shape.hint)]
+    said = [*telling.format_help(), *telling.format_verbs(shapes)]
+    said += [line for shape in shapes.values() for line in (*telling.format_verb(shape), shape.hint)]
 
     found = [(word, text) for text in (*written, *said) for word in words_of_the_model(text)]
 
@@ -237,7 +239,9 @@ def test_no_sentence_of_the_repl_has_a_word_of_the_model(tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", Kind)
 def test_no_event_is_told_with_a_word_of_the_model(kind: Kind) -> None:
     detail = {"verb": "kyc.screen", "by": "ada", "gate": "review", "decision": "approve", "reason": "it waits"}
-    said = telling.tell_event(make_event(kind, **detail, code="NoCustomer", name="the deadline", message_name="papers"))
+    said = telling.format_event(
+        make_event(kind, **detail, code="NoCustomer", name="the deadline", message_name="papers")
+    )
 
     assert said
     assert words_of_the_model(said) == []

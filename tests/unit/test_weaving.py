@@ -1,5 +1,7 @@
 """Weaving: what is put into a model, where, and that nothing else changes."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,11 +23,13 @@ from tests.support.weaving import (
     woven,
 )
 from verblint.bpmn.element import BPMN, ZEEBE
+from verbs import registry
 from verbworker.contract.policy import Policy, RetryPolicy
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.errors import Refused
 from verbworker.model.weave import COMPENSATE_RETRIES, LISTENER_RETRIES, weave
+from verbworker.profile.task_profile import HEADER
 
 PARK = ("start", "verbworker.park")
 UNPARK = ("end", "verbworker.unpark")
@@ -244,7 +248,7 @@ def test_a_woven_model_is_not_woven_again() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (document(process(key="other")), "no workflow verb has the process other, so nobody could start it"),
+        (document(process(key="other")), "no workflow verb has the process other, so it cannot be started"),
         (document(process(), process(key="other")), "this one has case, other"),
         (document('<process id="case"/>'), "this one has none"),
         (b"<definitions", "the model cannot be read"),
@@ -324,3 +328,20 @@ def test_without_what_was_woven_in_a_model_is_what_its_author_wrote(authored: by
     assert {node.id: node.kind for _, node in the_process(content).walk()} == before
     assert listeners(content).keys() == {"case", *(key for key, kind in before.items() if kind != "serviceTask")}
     assert model_of(content).messages == {}
+
+
+def test_a_header_of_ours_in_an_authored_model_is_refused() -> None:
+    header = '<zeebe:taskHeaders><zeebe:header key="verbworker.terms" value="x"/></zeebe:taskHeaders>'
+    definition = '<zeebe:taskDefinition type="kyc.screen"/>'
+
+    with pytest.raises(Refused, match=r"has the header verbworker\.terms, .*; deploy the authored file"):
+        woven(f'<serviceTask id="work"><extensionElements>{definition}{header}</extensionElements></serviceTask>')
+
+
+def test_every_job_of_a_model_with_a_profile_names_its_profile() -> None:
+    content = (Path(__file__).parents[2] / "processes" / "kyc-open-case" / "process.bpmn").read_bytes()
+
+    made = weave(content, registry)
+
+    jobs = content.count(b"<zeebe:taskDefinition") - content.count(b'type="verbworker.')
+    assert made.content.count(HEADER.encode()) == jobs

@@ -39,17 +39,18 @@ class EntryView:
         entry = await self._runbook.entry(entry_id, tenant_id=tenant)
         if entry is None:
             raise NotFound(f"the tenant {tenant} has no entry {entry_id}")
-        events, waits = await self._runbook.events(entry_id), await self._runbook.waits(entry_id)
-        stalls = await self._stalls.of_entry(entry_id)
         trouble = await Dispatches(self._database, engine_id="", owner=uuid4()).trouble(entry_id)
-        far = progress(entry, events, waits, stalls, steps=await self._steps(entry))
-        return FoundEntry(entry, events, waits, far, trouble, stalls)
+        return await self._read(entry, trouble)
 
     async def progress(self, entry: Entry) -> Progress:
         """Return how far an entry has come."""
+        return (await self._read(entry)).progress
+
+    async def _read(self, entry: Entry, trouble: str | None = None) -> FoundEntry:
         events, waits = await self._runbook.events(entry.entry_id), await self._runbook.waits(entry.entry_id)
         stalls = await self._stalls.of_entry(entry.entry_id)
-        return progress(entry, events, waits, stalls, steps=await self._steps(entry))
+        far = progress(entry, events, waits, stalls, steps=await self._steps(entry))
+        return FoundEntry(entry, events, waits, far, trouble, stalls)
 
     async def _steps(self, entry: Entry) -> int:
         carrier = await Instances(self._database).of_entry(entry.entry_id)

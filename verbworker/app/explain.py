@@ -28,10 +28,10 @@ def headline(frame: Told) -> str:
 
 def explain(history: History) -> list[StoryLine]:
     """Return the whole history, oldest first; the last line describes the current state."""
-    tellers = _Tellers(history)
-    lines = [*tellers.beginning(), *tellers.middle(), *tellers.verdict()]
-    told = [*sorted(lines, key=lambda line: line.at), StoryLine(history.frame.now, standing(history))]
-    return [StoryLine(line.at, line.text[:1].upper() + line.text[1:]) for line in told]
+    story = _Story(history)
+    lines = [*story.beginning(), *story.middle(), *story.verdict()]
+    story_lines = [*sorted(lines, key=lambda line: line.at), StoryLine(history.frame.now, standing(history))]
+    return [StoryLine(line.at, line.text[:1].upper() + line.text[1:]) for line in story_lines]
 
 
 def moment(at: object) -> str:
@@ -41,8 +41,8 @@ def moment(at: object) -> str:
     return at.strftime("%H:%M:%S.%f")[:-3] if isinstance(at, datetime) else "an unknown time"
 
 
-class _Tellers:
-    """Turns the history of one job into lines."""
+class _Story:
+    """The lines of one job's history."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -92,9 +92,9 @@ class _Tellers:
             case "failed" | "yielded" | "incident" | "held":
                 return self._failure(event)
             case "reported" if facts.get("state") == "incident":
-                return f"{who} told the engine, which raised an incident: the job waits for a person."
+                return f"{who} reported it to the engine, which raised an incident: the job waits for a person."
             case "reported":
-                return f"{who} told the engine, which will deliver the job again when the pause is over."
+                return f"{who} reported it to the engine, which will deliver the job again after the delay."
             case "released":
                 return _release(facts)
             case "swept":
@@ -115,7 +115,7 @@ class _Tellers:
                 f"The engine delivered the job although it was held; {who} claimed it {begun}: it came long after the"
                 " incident was reported, so a person resolved it in the engine."
             )
-        why = "a person had released it" if released else "its last run had failed and the pause was over"
+        why = "a person had released it" if released else "its last run had failed and the delay was over"
         return f"The engine delivered the job again; {who} claimed it {begun}: {why}."
 
     def _sweep(self, event: FrameEvent) -> str:
@@ -143,7 +143,7 @@ class _Tellers:
                 )
             case "yielded":
                 return (
-                    f"{who} gave the run back ({text}): our own side got in the way, so it costs no retry;"
+                    f"{who} gave the run back ({text}): our own infrastructure failed, so it costs no retry;"
                     f" {_retries(facts)} left and the next run may begin at {moment(facts.get('next'))}."
                 )
             case "incident":
@@ -155,29 +155,29 @@ class _Tellers:
 
 
 _PLAIN: Mapping[str, str] = {
-    "abandoned": "shut down while an external call may have been under way; the frame was left as it is",
+    "abandoned": "shut down while an external call may have been in progress; the frame was left unchanged",
     "busy": "got another delivery while the owner's lease was alive, so it dropped it",
-    "closed": "heard from the engine that it has no such job any more, and closed the frame",
+    "closed": "learned from the engine that the job no longer exists, and closed the frame",
     "continue": "got its own claim again, whose answer had been lost on the way, and went on with it",
-    "failure gone": "could not report the failure: the engine had no such job any more",
+    "failure gone": "could not report the failure: the job no longer exists in the engine",
     "fenced": "found that another worker owns the frame, so it wrote and sent nothing more",
-    "input drift": "saw that the variables had changed since; the verdict stands, because its effect happened once",
+    "input drift": "found that the variables had changed; the verdict is kept, because its effect happened once",
     "outpaced": "lost every race for the frame to other deliveries, so it left the job to them",
     "relay": "sent the stored verdict again, because the engine had not acknowledged it",
     "replay": "got another delivery of the finished job and answered with the stored verdict; nothing ran again",
     "report repeated": "got another delivery before the failure was reported: reported it now instead of running",
-    "superseded": "got an older delivery after a later one had been claimed, so it dropped it and said nothing",
-    "verdict not active": "told the verdict, but the engine holds the job in an incident; it is sent again after that",
-    "verdict refused": "told the verdict, but the engine refuses its words; a person must look",
-    "verdict unavailable": "told the verdict, but the engine did not answer; the relay sends it again",
+    "superseded": "got an older delivery after a later one had been claimed, so it dropped it",
+    "verdict not active": "sent the verdict, but the engine holds the job in an incident; it is sent again after that",
+    "verdict refused": "sent the verdict, but the engine rejects it; a person must look",
+    "verdict unavailable": "sent the verdict, but the engine did not answer; the relay sends it again",
     "wait": "got another delivery right after the incident was reported, too soon for a person, so it dropped it",
 }
 """What a worker did, by event kind, for events without facts of their own."""
 
 
 def _reason(event: FrameEvent) -> str:
-    is_told = event.kind in _PLAIN and not event.kind.startswith("verdict ")
-    return "" if is_told or not event.detail else f" ({event.detail})"
+    is_complete = event.kind in _PLAIN and not event.kind.startswith("verdict ")
+    return "" if is_complete or not event.detail else f" ({event.detail})"
 
 
 def _first_owner(history: History) -> UUID | str | None:
@@ -196,7 +196,7 @@ def _retries(facts: Mapping[str, object]) -> str:
 
 
 def _release(facts: Mapping[str, object]) -> str:
-    by, reason = facts.get("by") or "somebody", facts.get("reason") or "no reason given"
+    by, reason = facts.get("by") or "a person", facts.get("reason") or "no reason given"
     how = "as new, under a new idempotency key" if facts.get("as_new") else "under the same idempotency key"
     return f"{by} released the job {how} ({reason}); {_retries(facts)} left."
 
@@ -210,11 +210,11 @@ def _said(frame: Told) -> str:
 
 def _explain_answer(frame: Told) -> str:
     if frame.state is FrameState.FAILED:
-        return "The engine has no such job any more: it was cancelled, or the process went on without it."
+        return "The job no longer exists in the engine: it was cancelled, or the process continued without it."
     if frame.ack_result == "gone":
         return (
-            "The engine answered the verdict with: no such job. It had been completed by an earlier answer that got"
-            " lost, or its instance was cancelled; either way nothing is left to do."
+            "The engine answered that the job does not exist: an earlier answer that got lost had completed it, or its"
+            " instance was cancelled. Nothing is left to do."
         )
     return "The engine acknowledged the verdict."
 
@@ -225,35 +225,33 @@ def standing(history: History) -> str:
     times = f"{frame.deliveries} {'delivery' if frame.deliveries == 1 else 'deliveries'}"
     match frame.state:
         case FrameState.COMPLETED if frame.acked_at is not None:
-            place = " and lies in the archive" if frame.archived else ""
+            place = " and archived" if frame.archived else ""
             return f"The job is finished after {times}{place}."
         case FrameState.COMPLETED:
-            return "The verdict is final; it is sent to the engine again and again until that acknowledges it."
+            return "The verdict is final; it is sent to the engine until the engine acknowledges it."
         case FrameState.FAILED if frame.acked_at is not None:
             return f"The job is gone from the engine after {times}; nothing is left to do."
         case FrameState.FAILED:
             due = moment(frame.next_retry_at)
             left = _retries({"retries_left": frame.retries_left})
-            return f"The job waits for the engine to deliver it again; it may run from {due} on, {left} left."
+            return f"The job waits for the engine to deliver it again; it may run from {due}, {left} left."
         case FrameState.INCIDENT:
             told = (
-                ""
-                if frame.reported_at
-                else " The engine has not been told yet; the sweep or the next delivery tells it."
+                "" if frame.reported_at else " The engine does not know yet; the sweep or the next delivery reports it."
             )
             return (
                 f"The job is held ({frame.fail_class} {frame.fail_code}: {frame.fail_text}) until a person releases it:"
                 f" verbworker frames release {frame.job_key} --reason ...{told}"
             )
         case FrameState.STARTED if frame.lease_until >= frame.now:
-            return f"Run {frame.runs} is under way; its lease runs until {moment(frame.lease_until)}."
+            return f"Run {frame.runs} is in progress; its lease ends at {moment(frame.lease_until)}."
         case FrameState.STARTED:
-            return f"The owner was last heard of before {moment(frame.lease_until)}. {_when_swept(frame)}"
+            return f"The owner's last sign of life was before {moment(frame.lease_until)}. {_when_swept(frame)}"
 
 
 def _when_swept(frame: Told) -> str:
     if frame.runs >= frame.max_runs:
         return f"Its {frame.runs} runs never answered, so the sweep or the next delivery holds the job for a person."
     if frame.mode == "external" and frame.on_unknown == "hold":
-        return "Its call may have reached the outside and must not be repeated, so it is held for a person next."
+        return "Its external call may have happened and must not be repeated, so the job is held for a person next."
     return "Another worker takes the job over: a few seconds after its lease, or when the engine delivers it again."

@@ -5,9 +5,8 @@ import json
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, TypeVar
-
-import typer
 
 from verbworker.errors import VerbworkerError, leaves
 
@@ -16,17 +15,6 @@ T = TypeVar("T")
 # A cell may hold text from outside: it must neither break a line nor control a terminal.
 _CONTROL = dict.fromkeys((*range(32), *range(127, 160)), " ")
 _STYLES = {"ok": "green", "warn": "yellow", "wrong": "bold red"}
-
-
-LONGEST = 3_650 * 86_400.0
-"""The most seconds that an option accepts: ten years, so that no clock overflows."""
-
-
-def not_blank(text: str) -> str:
-    """Reject an option whose value is blank."""
-    if not text.strip():
-        raise typer.BadParameter("it is blank; say why in a few words")
-    return text
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -45,20 +33,26 @@ def say(sentence: str) -> None:
     sys.stdout.write(f"{sentence}\n")
 
 
+def tell(sentence: str) -> None:
+    """Print one line immediately, also into a pipe."""
+    say(sentence)
+    sys.stdout.flush()
+
+
 def complain(sentence: str) -> None:
     """Print one line to standard error, for a person to read while the output is redirected."""
     sys.stderr.write(f"verbworker: {sentence}\n")
 
 
-def print_json(told: object) -> None:
+def print_json(value: object) -> None:
     """Print a value as JSON, for programs."""
-    say(json.dumps(told, default=_plain, indent=2))
+    say(json.dumps(value, default=_plain, indent=2))
 
 
-def answer(sentence: str, told: Mapping[str, object], *, as_json: bool) -> None:
+def answer(sentence: str, details: Mapping[str, object], *, as_json: bool) -> None:
     """Print the result: a sentence for people, or all details for programs."""
     if as_json:
-        print_json(dict(told))
+        print_json(dict(details))
     else:
         say(sentence)
 
@@ -99,12 +93,17 @@ def _show_table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) ->
     table = Table()
     for column in columns:
         # Folded, not truncated: part of an id is of no use.
-        table.add_column(column, overflow="fold")
+        table.add_column(column.replace("_", " ").capitalize(), overflow="fold")
     for row in rows:
         # As text, not as markup: brackets stay as they are.
         cells = (_cell(row.get(column)) for column in columns)
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
     Console().print(table)
+
+
+def moment(at: datetime) -> str:
+    """Format a time to the millisecond."""
+    return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d}"
 
 
 def _cell(value: object) -> str:

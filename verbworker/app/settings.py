@@ -34,7 +34,7 @@ def _seconds(value: object) -> object:
         try:
             seconds = timedelta(seconds=float(value))
         except (ValueError, OverflowError):
-            raise ValueError("write it as a number of seconds") from None
+            raise ValueError("use a number of seconds") from None
         if seconds <= timedelta(0):
             raise ValueError("it must be more than 0 seconds")
         return seconds
@@ -48,7 +48,7 @@ def _parse_age(value: object) -> object:
     try:
         return _seconds(value if found is None else float(found[1]) * _UNITS[found[2]])
     except ValueError:
-        raise ValueError(f"write it as days, hours or seconds above 0, 90d, 12h or 3600, or as {FOREVER}") from None
+        raise ValueError(f"use days, hours or seconds above 0 (90d, 12h or 3600), or {FOREVER}") from None
 
 
 def _words(value: object) -> object:
@@ -61,7 +61,7 @@ def _keys(value: object) -> object:
     try:
         return json.loads(value)
     except ValueError:
-        raise ValueError('write it as JSON: {"key id": "secret"}') from None
+        raise ValueError('use JSON: {"key id": "secret"}') from None
 
 
 Seconds = Annotated[timedelta, BeforeValidator(_seconds)]
@@ -77,61 +77,61 @@ class Settings(BaseSettings):
         env_prefix="VERBWORKER_", toml_file=FILE, extra="forbid", hide_input_in_errors=True, frozen=True
     )
 
-    dsn: SecretStr | None = Field(default=None, description="the Postgres database, as a URI")
-    dsn_file: Path | None = Field(default=None, description="a file that holds the database's URI")
+    dsn: SecretStr | None = Field(default=None, description="Postgres URI")
+    dsn_file: Path | None = Field(default=None, description="file with the Postgres URI")
     control_connections: int = Field(default=4, ge=2, description="connections for claims, heartbeats, verdicts")
     verb_connections: int | None = Field(default=None, ge=1, description="connections for transactional verbs")
     engine_connections: int = Field(default=6, ge=2, description="connections for the embedded engine")
-    statement_timeout: Seconds = Field(default=timedelta(seconds=30), description="for a verb's statement")
-    lock_timeout: Seconds = Field(default=timedelta(seconds=10), description="for a lock a verb waits for")
+    statement_timeout: Seconds = Field(default=timedelta(seconds=30), description="of statements in verbs")
+    lock_timeout: Seconds = Field(default=timedelta(seconds=10), description="of locks in verbs")
 
     engine: Literal["zeebe", "embedded"] = Field(default="zeebe", description="the process engine")
-    engine_id: str | None = Field(default=None, description="a name for this cluster that no other has")
-    tenant: str = Field(default="default", min_length=1, description="whose entries commands ask for and show")
-    tenant_ids: Words = Field(default=(), description="the tenants whose jobs are taken, separated by commas")
-    worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="as shown in the engine")
-    engine_timeout: Seconds = Field(default=timedelta(seconds=60), description="how long a job stays ours unheard")
-    lease: Seconds = Field(default=timedelta(seconds=30), description="how long a frame stays ours unheard")
-    sweep_every: Seconds = Field(default=timedelta(seconds=3), description="how often jobs of dead workers are sought")
+    engine_id: str | None = Field(default=None, description="unique name of this cluster")
+    tenant: str = Field(default="default", min_length=1, description="tenant of commands")
+    tenant_ids: Words = Field(default=(), description="tenants whose jobs are run, separated by commas")
+    worker_name: str = Field(default_factory=socket.gethostname, min_length=1, description="name in the engine")
+    engine_timeout: Seconds = Field(default=timedelta(seconds=60), description="job timeout in the engine")
+    lease: Seconds = Field(default=timedelta(seconds=30), description="lease of a running job's frame")
+    sweep_every: Seconds = Field(default=timedelta(seconds=3), description="interval of the sweep for expired leases")
     sweep_grace: Seconds = Field(
-        default=timedelta(seconds=5), description="how long after its lease a job is given to another worker"
+        default=timedelta(seconds=5), description="delay between the end of a lease and the takeover of its job"
     )
-    poll_wait: Seconds = Field(default=timedelta(seconds=5), description="how long one poll waits for a job")
-    streaming: bool = Field(default=True, description="whether jobs are pushed while little happens")
-    grace: Seconds = Field(default=timedelta(seconds=30), description="how long running verbs may take to end")
-    gate_timeout: Seconds = Field(default=timedelta(minutes=5), description="how often a gate's task is heard of")
-    reconcile_after: Seconds = Field(default=timedelta(minutes=10), description="when a silent case is asked after")
+    poll_wait: Seconds = Field(default=timedelta(seconds=5), description="longest wait of one poll")
+    streaming: bool = Field(default=True, description="receive jobs by push under low load")
+    grace: Seconds = Field(default=timedelta(seconds=30), description="time for running verbs to finish at shutdown")
+    gate_timeout: Seconds = Field(default=timedelta(minutes=5), description="job timeout of gates in the engine")
+    reconcile_after: Seconds = Field(default=timedelta(minutes=10), description="silence before a case is checked")
     stall_grace: Seconds = Field(
         default=timedelta(seconds=30),
-        description="how long after its timeout a case may stand still before it is named",
+        description="delay before a case without progress is reported",
     )
-    archive_after: Seconds = Field(default=timedelta(minutes=10), description="when an acknowledged frame moves")
+    archive_after: Seconds = Field(default=timedelta(minutes=10), description="age of archived frames")
 
-    # How long to keep: days (90d), hours (12h), seconds, or forever. Nothing of an open case is dropped at any age.
+    # Retention: days (90d), hours (12h), seconds, or forever. Rows of open cases are never deleted.
     engine_retention: Kept = Field(
         default=timedelta(days=7), description="ended instances of the embedded engine, after their end"
     )
     keep_archive: Kept = Field(default=timedelta(days=90), description="archived frames, by whole months")
-    keep_frame_events: Kept = Field(default=timedelta(days=30), description="the story of a job, for frames explain")
-    keep_frame_conflicts: Kept = Field(default=timedelta(days=90), description="deliveries under a foreign job key")
-    keep_worker_boots: Kept = Field(default=timedelta(days=90), description="names of workers, after they were seen")
+    keep_frame_events: Kept = Field(default=timedelta(days=30), description="events of jobs, for frames explain")
+    keep_frame_conflicts: Kept = Field(default=timedelta(days=90), description="conflicts of job keys")
+    keep_worker_boots: Kept = Field(default=timedelta(days=90), description="names of workers, after their last start")
     keep_payloads: Kept = Field(default=timedelta(days=7), description="payloads of a case, after its end")
-    keep_messages: Kept = Field(default=timedelta(days=30), description="messages, after they were read or discarded")
+    keep_messages: Kept = Field(default=timedelta(days=30), description="messages, after delivery or discarding")
     keep_dead_letters: Kept = Field(default=timedelta(days=90), description="dead letters, after they were resolved")
-    keep_entries: Kept = Field(default=None, description="entries of the runbook, after their end; see export_dir")
+    keep_entries: Kept = Field(default=None, description="runbook entries, after their end; needs export_dir")
     export_dir: Path | None = Field(
-        default=None, description="a directory for entries that are dropped; without it none is"
+        default=None, description="directory for deleted entries; without it none is deleted"
     )
 
-    http_host: str = Field(default="127.0.0.1", description="where /live, /ready and /metrics are served")
-    http_port: int = Field(default=8090, ge=0, le=65535, description="their port; 0 serves none")
-    log_format: Literal["json", "text"] = Field(default="json", description="lines for machines or for people")
-    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="the least shown")
-    otel: bool = Field(default=False, description="whether each job is an OpenTelemetry span")
+    http_host: str = Field(default="127.0.0.1", description="address of /live, /ready and /metrics")
+    http_port: int = Field(default=8090, ge=0, le=65535, description="their port, or 0 for none")
+    log_format: Literal["json", "text"] = Field(default="json", description="format of log lines")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="lowest level logged")
+    otel: bool = Field(default=False, description="create an OpenTelemetry span for each job")
 
     integrity_keys: Keys = Field(default={}, description="signing secrets by key id, as JSON; environment only")
-    integrity_keys_file: Path | None = Field(default=None, description="a file that holds the same JSON")
-    integrity_key: str | None = Field(default=None, description="the key id that signs; the others only verify")
+    integrity_keys_file: Path | None = Field(default=None, description="file with the same JSON")
+    integrity_key: str | None = Field(default=None, description="key id that signs; the others only verify")
 
     @classmethod
     def settings_customise_sources(
@@ -159,8 +159,8 @@ class Settings(BaseSettings):
             return "embedded"
         if not (self.engine_id or "").strip():
             raise ContractInvalid(
-                "no engine id is set; give this cluster a name that no other has: set VERBWORKER_ENGINE_ID or pass"
-                " --engine-id (a recreated cluster hands out the same job keys again, so it needs another name)"
+                "no engine id is set; choose a unique name for this cluster and set VERBWORKER_ENGINE_ID or pass"
+                " --engine-id (a recreated cluster reuses job keys, so it needs another name)"
             )
         return (self.engine_id or "").strip()
 
@@ -175,10 +175,10 @@ class Settings(BaseSettings):
             keys |= _keys_in(self.integrity_keys_file)
         if not keys:
             if self.integrity_key is not None:
-                raise ContractInvalid("VERBWORKER_INTEGRITY_KEY names a key, but no keys are set")
+                raise ContractInvalid("VERBWORKER_INTEGRITY_KEY is set, but no keys are set")
             return None
         if self.integrity_key is None and len(keys) > 1:
-            raise ContractInvalid("several integrity keys are set; say by VERBWORKER_INTEGRITY_KEY which one signs")
+            raise ContractInvalid("several integrity keys are set; set VERBWORKER_INTEGRITY_KEY to the one that signs")
         active = self.integrity_key or next(iter(keys))
         return KeyRing(active, {kid: secret.encode() for kid, secret in keys.items()})
 
@@ -202,12 +202,12 @@ def _refuse_wrong_file() -> None:
     try:
         content = tomllib.loads(_read(FILE, "settings file"))
     except tomllib.TOMLDecodeError as error:
-        raise ContractInvalid(f"{FILE} is no TOML: {error}") from None
+        raise ContractInvalid(f"{FILE} is not valid TOML: {error}") from None
     if unknown := sorted(content.keys() - Settings.model_fields.keys()):
-        raise ContractInvalid(f"{FILE} has no setting {unknown[0]!r}; it knows {', '.join(Settings.model_fields)}")
+        raise ContractInvalid(f"{FILE}: unknown setting {unknown[0]!r}; known are {', '.join(Settings.model_fields)}")
     if _ONLY_OUTSIDE in content:
         raise ContractInvalid(
-            f"{FILE} holds {_ONLY_OUTSIDE}; secrets belong into VERBWORKER_INTEGRITY_KEYS or integrity_keys_file"
+            f"{FILE} contains {_ONLY_OUTSIDE}; put secrets into VERBWORKER_INTEGRITY_KEYS or integrity_keys_file"
         )
 
 
@@ -215,7 +215,7 @@ def _sentence(problem: Any) -> str:
     name = str(problem["loc"][0]) if problem["loc"] else "of this command"
     where = f"VERBWORKER_{name.upper()}" if f"VERBWORKER_{name.upper()}" in os.environ else f"{name} in {FILE}"
     reason = problem["msg"].removeprefix("Value error, ")
-    return f"setting {name}: {reason[:1].lower()}{reason[1:]} (given by {where} or on the command line)"
+    return f"setting {name}: {reason[:1].lower()}{reason[1:]} (from {where} or the command line)"
 
 
 def _read(path: Path, name: str) -> str:

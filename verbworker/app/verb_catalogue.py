@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import BaseModel, PydanticUserError
+
 from verbworker.contract.policy import DEFAULT_POLICY
 from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Verb
@@ -76,7 +78,7 @@ def _direct(verb: Verb, registry: Registry, uses: Iterable[Use]) -> VerbCard:
         verb=verb.name,
         kind=verb.mode.value,
         sentence=verb.sentence,
-        arguments=tuple(_fields(verb.model.model_json_schema())),
+        arguments=tuple(_fields(verb.model)),
         policy=", ".join(sorted(policies)),
         errors=verb.errors,
         callers=tuple(sorted(caller.name for caller in callers)),
@@ -99,7 +101,15 @@ def _workflow(verb: WorkflowVerb, outlines: Iterable[Outline]) -> VerbCard:
     )
 
 
-def _fields(schema: Mapping[str, Any]) -> Iterable[Parameter]:
+def _fields(model: type[BaseModel]) -> Iterable[Parameter]:
+    try:
+        schema = model.model_json_schema()
+    except PydanticUserError:
+        # A type that JSON schema cannot express: the verb works, only its types are unknown.
+        yield from (
+            Parameter(info.alias or name, "any", info.is_required()) for name, info in model.model_fields.items()
+        )
+        return
     required = schema.get("required", ())
     for name, field in schema.get("properties", {}).items():
         yield Parameter(name, _type(field), name in required)

@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 import traceback
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -20,8 +20,21 @@ app = typer.Typer(
 )
 
 
+def _print_versions(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"verbworker {version('verbworker')}, verblint {version('verbworker-lint')}\n")
+        raise typer.Exit
+
+
 @app.callback()
-def options(debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error.")) -> None:
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the versions and exit.", is_eager=True, callback=_print_versions)
+    ] = False,
+) -> None:
     """Durable verbs for Camunda 8."""
     if debug:
         os.environ["VERBWORKER_DEBUG"] = "1"

@@ -26,63 +26,64 @@ class CommandPlace:
     def load(self, name: str) -> Command:
         """Import and return the command."""
         found = getattr(import_module(f"verbworker.cli.{self.module}"), self.attribute)
+        command: Command
         if isinstance(found, typer.Typer):
-            return _name_command(typer.main.get_group(found), name)
-        alone = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
-        epilog = f"Example: {self.example}" if self.example else None
-        alone.command(name, context_settings=self.settings, epilog=epilog)(found)
-        return _name_command(typer.main.get_command(alone), name)
-
-
-def _name_command(command: Command, name: str) -> Command:
-    command.name = name
-    return command
+            command = typer.main.get_group(found)
+        else:
+            alone = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+            epilog = f"Example: {self.example}" if self.example else None
+            alone.command(name, context_settings=self.settings, epilog=epilog)(found)
+            command = typer.main.get_command(alone)
+        command.name = name
+        return command
 
 
 PLACES: Mapping[str, CommandPlace] = {
     "demo": CommandPlace(
         "develop.demo",
         "demo",
-        "Play one KYC case of the example from the question to the decision, then leave nothing behind.",
+        "Run one KYC case of the example from start to decision, then remove everything.",
         example="verbworker demo --engine embedded",
     ),
     "init": CommandPlace(
         "develop.init",
         "init",
-        "Write a new project whose tests pass; exit 1 when one of its files is there.",
+        "Create a project with passing tests. Exits 1 if one of its files exists.",
         example="verbworker init my-app",
     ),
     "scaffold": CommandPlace(
         "develop.scaffold",
         "scaffold",
-        "Write a process whose tests pass; where it is already, only compile it anew.",
+        "Create a process with passing tests, or recompile an existing one.",
         example="verbworker scaffold parcel-return",
     ),
     "dev": CommandPlace(
         "develop.dev",
         "dev",
-        "Run a database, an engine and a worker here until Ctrl-C, and show what happens.",
+        "Run a database, an engine and a worker until Ctrl-C, and show what happens.",
         example="verbworker dev --app verbs:registry --processes processes",
     ),
     "start": CommandPlace(
         "cases.start",
         "start",
-        "Have a verb performed; exit 1 when it is refused or ended badly.",
+        "Start a verb. Exits 1 if it is rejected or fails.",
         example="""verbworker start '(document.collect :client "Allianz" :document "passport")' --app verbs:registry""",
     ),
     "repl": CommandPlace(
         "cases.repl",
         "repl",
-        "Ask for verbs, decide at gates and read the runbook, one sentence at a time.",
+        "Start verbs, decide at gates and read the runbook interactively.",
         example="verbworker repl --app verbs:registry",
     ),
-    "runbook": CommandPlace("cases.runbook", "app", "The runbook: what was asked, what waits for whom, what happened."),
-    "gates": CommandPlace("cases.gates", "app", "Gates: what waits for a person to decide."),
+    "runbook": CommandPlace(
+        "cases.runbook", "app", "The runbook: what was started, what it waits for, and what happened."
+    ),
+    "gates": CommandPlace("cases.gates", "app", "Gates: cases that wait for a person to decide."),
     "message": CommandPlace("operate.messages", "message", "Messages to cases that wait for them."),
     "console": CommandPlace(
         "operate.console",
         "console",
-        "Show the runbook in a browser: entries, gates to decide, incidents, dead letters, verbs.",
+        "Serve the runbook in a browser: entries, gates to decide, incidents, dead letters and verbs.",
         example="verbworker console --app verbs:registry --port 8092",
     ),
     "dead-letters": CommandPlace("operate.messages", "dead_letters", "Messages that could not be delivered."),
@@ -95,40 +96,38 @@ PLACES: Mapping[str, CommandPlace] = {
     "verify": CommandPlace(
         "develop.verify",
         "verify",
-        "Prove that models, policies, locks, generated code and verbs agree; exit 1 when they do not.",
+        "Verify that models, policies, locks, generated code and verbs agree. Exits 1 if they do not.",
         example="verbworker verify --app verbs:registry",
     ),
-    "verbs": CommandPlace("develop.verbs", "app", "Verbs: what there is to ask for, and templates for modellers."),
+    "verbs": CommandPlace("develop.verbs", "app", "Verbs: what you can start, and element templates for modellers."),
     "deploy": CommandPlace(
         "operate.deploy",
         "deploy",
-        "Lint, weave and deploy models; exit 1 when the linter or the engine refuses one.",
+        "Lint, weave and deploy models. Exits 1 if the linter or the engine rejects one.",
         example="verbworker deploy processes --app verbs:registry",
     ),
     "worker": CommandPlace(
         "operate.worker",
         "worker",
-        "Work for every verb of a registry.",
+        "Run the verbs of a registry.",
         example="verbworker worker --app verbs:registry --engine-id kyc-production",
     ),
     "ingress": CommandPlace(
         "operate.messages",
         "ingress",
-        "Take messages by HTTP: POST /messages, answered when they are kept.",
+        "Accept messages over HTTP: POST /messages returns when the message is stored.",
         example="verbworker ingress --app verbs:registry --port 8091",
     ),
-    "frames": CommandPlace(
-        "operate.frames", "app", "The frames of jobs: what happened to each, and those that wait for a person."
-    ),
+    "frames": CommandPlace("operate.frames", "app", "Frames: the history of each job, and jobs held for a person."),
     "db": CommandPlace("operate.db", "app", "The database and its migrations."),
     "doctor": CommandPlace(
         "operate.doctor",
         "doctor",
-        "Look at everything a worker stands on; exit 1 when something is wrong.",
+        "Check everything a worker depends on. Exits 1 if something is wrong.",
         example="verbworker doctor processes --app verbs:registry",
     ),
     "dev-hand": CommandPlace(
-        "develop.dev", "dev_hand", "Deploy models and work, for `verbworker dev`, until it is gone.", is_hidden=True
+        "develop.dev", "dev_hand", "Deploy models and run their verbs as a part of `verbworker dev`.", is_hidden=True
     ),
 }
 

@@ -13,11 +13,11 @@ from uuid import UUID, uuid4
 
 import verbworker
 from verbworker.app import settings as config
-from verbworker.app.client import Client, opened_office
+from verbworker.app.client import Client, open_client
 from verbworker.app.entry_view import EntryView
 from verbworker.app.wiring import load_app
 from verbworker.contract.message import Message
-from verbworker.dev import worker_process as hands
+from verbworker.dev import worker_process
 from verbworker.dev.dev_session import apply
 from verbworker.dev.event_log import EventLine, EventLog
 from verbworker.dev.plan import Plan
@@ -25,7 +25,6 @@ from verbworker.dev.postgres import LOOPBACK, LocalPostgres
 from verbworker.errors import CannotRun
 from verbworker.runbook.event import Entry, Open, Status, Wait
 from verbworker.stores import migrations
-from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetters
 from verbworker.stores.messages.inbox import Inbox
 from verbworker.work.gates.decide import Gates
@@ -64,9 +63,7 @@ def find_example() -> Path:
     for place in (Path.cwd(), Path(verbworker.__file__).parents[1]):
         if all((place / name).is_file() for name in _NEEDED):
             return place
-    raise CannotRun(
-        "the demo plays the example application, which the repository has and the package has not; run it in a checkout"
-    )
+    raise CannotRun("the demo runs the example application, which only the repository has; run it in a checkout")
 
 
 async def play(stage: Stage, folder: Path, *, engine: str) -> int:
@@ -84,24 +81,25 @@ async def play(stage: Stage, folder: Path, *, engine: str) -> int:
         stage.say(f"a Postgres of its own, {len(applied)} migrations applied")
         await apply(server.dsn, plan.sql, stage.say)
         with screening() as url:
-            hand = await hands.start(plan.words, plan.settings(server.dsn) | {"KYC_SCREENING_URL": url})
-            if isinstance(hand, int):
-                return hand
+            worker = await worker_process.start(plan.words, plan.settings(server.dsn) | {"KYC_SCREENING_URL": url})
+            if isinstance(worker, int):
+                return worker
             try:
-                stage.say(f"a worker for {hand.greeting.verbs} verbs, a screening service at {url}")
-                async with _opened_scene(stage, plan, server.dsn) as scene:
+                stage.say(f"a worker for {worker.greeting.verbs} verbs, a screening service at {url}")
+                async with _open_scene(stage, plan, server.dsn) as scene:
                     return await scene.play()
             finally:
-                await hand.end()
+                await worker.end()
 
 
 @asynccontextmanager
-async def _opened_scene(stage: Stage, plan: Plan, dsn: str) -> AsyncIterator["Scene"]:
+async def _open_scene(stage: Stage, plan: Plan, dsn: str) -> AsyncIterator["Scene"]:
     settings = config.load(dsn=dsn, engine=plan.engine, engine_id=plan.engine_id, tenant=plan.tenant)
-    async with Database(dsn, size=4) as database, opened_office(settings, load_app(plan.app)) as office:
-        ingress = Ingress(Inbox(database, engine_id=plan.engine_id, owner=uuid4()), DeadLetters(database))
-        ticker = EventLog(office.runbook, plan.tenant)
-        yield Scene(stage, office, Gates(database), ingress, ticker, EntryView(database))
+    async with open_client(settings, load_app(plan.app)) as client:
+        inbox = Inbox(client.database, engine_id=plan.engine_id, owner=client.owner)
+        ingress = Ingress(inbox, DeadLetters(client.database))
+        log = EventLog(client.runbook, plan.tenant)
+        yield Scene(stage, client, Gates(client.database), ingress, log, EntryView(client.database))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,29 +107,29 @@ class Scene:
     """All participants: the one who asks, the sender, the decider and the viewer."""
 
     stage: Stage
-    office: Client
+    client: Client
     gates: Gates
     ingress: Ingress
-    ticker: EventLog
-    reading: EntryView
+    log: EventLog
+    view: EntryView
 
     async def play(self) -> int:
         """Run the case; returns 0 if it was decided as intended."""
-        entry = await self.office.router.invoke(CASE, caller=Caller(TENANT, "ann"))
+        entry = await self.client.router.invoke(CASE, caller=Caller(TENANT, "ann"))
         self.stage.act(f"Ann asks: {entry.sentence}")
         try:
             async with asyncio.timeout(_LONGEST):
                 entry = await self._await_end(entry.entry_id)
         except TimeoutError:
-            far = (await self.reading.progress(entry)).detailed
-            raise CannotRun(f"the case did not end in {_LONGEST:.0f} s, it stands at {far}") from None
+            far = (await self.view.progress(entry)).detailed
+            raise CannotRun(f"the case did not end within {_LONGEST:.0f} s; its progress: {far}") from None
         return await self._conclude(entry)
 
     async def _await_end(self, entry_id: UUID) -> Entry:
         answered: set[UUID] = set()
         while True:
-            entry = (found := await self.reading.find(entry_id, TENANT)).entry
-            for line in await self.ticker.news():
+            entry = (found := await self.view.find(entry_id, TENANT)).entry
+            for line in await self.log.news():
                 self.stage.happen(line)
             self.stage.stand(found.progress.detailed)
             if entry.status.is_final:
@@ -170,7 +168,7 @@ class Scene:
         await self.gates.decide(entry_id, "approve", reason="all is in order", by="ada", tenant_id=TENANT)
 
     async def _conclude(self, entry: Entry) -> int:
-        verified = await self.office.runbook.verify(TENANT, entry.entry_id)
+        verified = await self.client.runbook.verify(TENANT, entry.entry_id)
         outcome = dict(entry.outcome or {})
         self.stage.say(f"{entry.sentence}: {entry.status}")
         for name, value in outcome.items():
@@ -185,7 +183,7 @@ def screening() -> Iterator[str]:
     """Run a screening service on loopback that reports no hits; a repeated request gets the same answer."""
     references: dict[str, str] = {}
 
-    class DemoDesk(BaseHTTPRequestHandler):
+    class ScreeningHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             reference = references.setdefault(self.headers["Idempotency-Key"], f"S-{len(references) + 1}")
@@ -198,7 +196,7 @@ def screening() -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             return
 
-    server = ThreadingHTTPServer((LOOPBACK, 0), DemoDesk)
+    server = ThreadingHTTPServer((LOOPBACK, 0), ScreeningHandler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:

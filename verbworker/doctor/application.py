@@ -15,61 +15,63 @@ from verbworker.profile.verify.models import read_models
 from verbworker.stores.checkup import Checkup
 from verbworker.stores.deployments import Deployment, Deployments
 
-_NAME_IT = "pass --app module:attribute"
+_PASS_APP = "pass --app module:attribute"
 
 
-async def load(patient: Subject) -> Sequence[CheckResult]:
+async def load(subject: Subject) -> Sequence[CheckResult]:
     """Check that the verbs can be imported."""
-    registry = patient.registry()
+    registry = subject.registry()
     if registry is None:
-        return [unknown("application", "no registry was named", _NAME_IT)]
+        return [unknown("application", "no registry is given", _PASS_APP)]
     direct, workflows = len(list(registry)), len(registry.workflows)
-    return [ok("application", f"{patient.app} has {direct} direct verbs and {workflows} workflow verbs")]
+    return [ok("application", f"{subject.app} has {direct} direct verbs and {workflows} workflow verbs")]
 
 
-async def keys(patient: Subject) -> Sequence[CheckResult]:
+async def keys(subject: Subject) -> Sequence[CheckResult]:
     """Check that the signing keys for signed payloads exist. Never shows their secrets."""
-    registry = _load_registry(patient)
-    ring = patient.settings.key_ring() if registry is None else selfcheck.required_ring(registry, patient.settings)
-    told = "no key is set" if ring is None else f"{ring.active} signs, {len(ring.secrets)} key(s) verify"
+    registry = _load_registry(subject)
+    ring = subject.settings.key_ring() if registry is None else selfcheck.required_ring(registry, subject.settings)
+    keys = "no key is set" if ring is None else f"{ring.active} signs, {len(ring.secrets)} key(s) verify"
     if registry is None:
-        fix = _NAME_IT if patient.app is None else "see to application first"
-        return [unknown("keys", f"{told}, but which verbs are signed is not known", fix)]
+        fix = _PASS_APP if subject.app is None else "fix application first"
+        return [unknown("keys", f"{keys}, but which verbs are signed is unknown", fix)]
     signed = sum(verb.integrity == "signed" for verb in registry.workflows.values())
-    return [ok("keys", f"{signed} workflow verb(s) are signed; {told}")]
+    return [ok("keys", f"{signed} workflow verb(s) are signed; {keys}")]
 
 
-async def models(patient: Subject) -> Sequence[CheckResult]:
+async def models(subject: Subject) -> Sequence[CheckResult]:
     """Check that the newest version of each process was built from the current file."""
-    registry, deployments = _load_registry(patient), await _deployments(patient)
-    files = read_models(patient.models) if patient.models else []
+    registry, deployments = _load_registry(subject), await _deployments(subject)
+    files = read_models(subject.models) if subject.models else []
     if not files and registry is None:
-        return [unknown("models", "neither files nor a registry were named", "name the folder of the models")]
+        return [unknown("models", "neither files nor a registry are given", "pass the folder of the models")]
     found: list[CheckResult] = []
     seen: set[str] = set()
     for file in files:
         for process_id in outline(file).processes:
             seen.add(process_id)
             latest = await deployments.latest(process_id)
-            found.append(_compare(file, process_id, latest, patient))
+            found.append(_compare(file, process_id, latest, subject))
     for verb in registry.workflows.values() if registry is not None else ():
         if verb.process not in seen and await deployments.latest(verb.process) is None:
-            fix = f"deploy its model: verbworker deploy PATH --app {patient.app}"
-            found.append(wrong(f"model {verb.process}", f"{verb.name} has no deployed model: nobody can start it", fix))
+            fix = f"deploy its model: verbworker deploy PATH --app {subject.app}"
+            found.append(
+                wrong(f"model {verb.process}", f"{verb.name} cannot be started: its model is not deployed", fix)
+            )
     return found or [ok("models", "every workflow verb has a deployed model")]
 
 
-def _compare(file: Resource, process_id: str, deployed: Deployment | None, patient: Subject) -> CheckResult:
-    name, registry = f"model {process_id}", _load_registry(patient)
-    fix = f"deploy it: verbworker deploy {file.name} --app {patient.app or 'module:attribute'}"
+def _compare(file: Resource, process_id: str, deployed: Deployment | None, subject: Subject) -> CheckResult:
+    name, registry = f"model {process_id}", _load_registry(subject)
+    fix = f"deploy it: verbworker deploy {file.name} --app {subject.app or 'module:attribute'}"
     if deployed is None:
         return wrong(name, f"{file.name} is not deployed", fix)
     which = f"version {deployed.version}, deployed {deployed.deployed_at:%Y-%m-%d %H:%M} by {deployed.deployed_by}"
     if deployed.authored_sha256 != sha256(file.content).digest():
-        return warn(name, f"{file.name} is another than {which}", fix)
+        return warn(name, f"{file.name} differs from {which}", fix)
     if registry is not None and not _is_woven_alike(file, deployed, registry):
-        return warn(name, f"{file.name} is the same as {which}, but its policies or the runtime are not", fix)
-    return ok(name, f"{file.name} is the same as {which}")
+        return warn(name, f"{file.name} equals {which}, but its policies or the runtime changed", fix)
+    return ok(name, f"{file.name} equals {which}")
 
 
 def _is_woven_alike(file: Resource, deployed: Deployment, registry: Registry) -> bool:
@@ -79,18 +81,18 @@ def _is_woven_alike(file: Resource, deployed: Deployment, registry: Registry) ->
         return False
 
 
-async def verbs(patient: Subject) -> Sequence[CheckResult]:
+async def verbs(subject: Subject) -> Sequence[CheckResult]:
     """Check that every job of a deployed model has a verb."""
-    registry, deployments = _load_registry(patient), await _deployments(patient)
+    registry, deployments = _load_registry(subject), await _deployments(subject)
     assert registry is not None, "this check needs the application"
-    pinned = await Checkup(await patient.database()).definitions_in_use(patient.settings.cluster())
+    pinned = await Checkup(await subject.database()).definitions_in_use(subject.settings.cluster())
     lost: list[tuple[Use, Deployment]] = []
     total = 0
     for deployment in _in_use(await deployments.list(), pinned):
         total += 1
         lost += [(use, deployment) for use in await _find_missing_verbs(deployment, deployments, registry)]
     if not total:
-        return [ok("verbs", "nothing is deployed yet, so nothing asks for a verb")]
+        return [ok("verbs", "nothing is deployed yet")]
     if not lost:
         return [ok("verbs", f"every job of {total} deployed model(s) has a verb")]
     return [_lost(use, deployment, registry) for use, deployment in lost]
@@ -115,17 +117,19 @@ def _lost(use: Use, deployment: Deployment, registry: Registry) -> CheckResult:
     where = f"{use.element_id} of {deployment.process_id}, version {deployment.version}"
     found = f"no verb of this registry serves {where}"
     if registry.workflow_of(deployment.process_id) is None:
-        return warn(f"verb {use.verb}", found, "see that a worker with another registry runs, whose process this is")
-    return wrong(f"verb {use.verb}", found, "register the verb, or deploy a model without it and move what runs")
+        return warn(f"verb {use.verb}", found, "run a worker with the registry that owns this process")
+    return wrong(
+        f"verb {use.verb}", found, "register the verb, or deploy a model without it and migrate the running instances"
+    )
 
 
-def _load_registry(patient: Subject) -> Registry | None:
+def _load_registry(subject: Subject) -> Registry | None:
     """Return the registry or None; `load` reports a failed import."""
     try:
-        return patient.registry()
+        return subject.registry()
     except VerbworkerError:
         return None
 
 
-async def _deployments(patient: Subject) -> Deployments:
-    return Deployments(await patient.database(), engine_id=patient.settings.cluster())
+async def _deployments(subject: Subject) -> Deployments:
+    return Deployments(await subject.database(), engine_id=subject.settings.cluster())

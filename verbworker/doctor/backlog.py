@@ -27,18 +27,18 @@ class BacklogPlace:
 
 
 QUEUES: Mapping[str, BacklogPlace] = {
-    "gates": BacklogPlace("gates", "gate(s) wait for a person", _A_DAY, "see who is asked: verbworker gates list"),
+    "gates": BacklogPlace("gates", "gate(s) wait for a person", _A_DAY, "list them: verbworker gates list"),
     "held frames": BacklogPlace(
-        "held", "job(s) are held for a person", _AT_ONCE, "hear why: verbworker frames list, then frames explain"
+        "held", "job(s) are held for a person", _AT_ONCE, "find out why: verbworker frames list, then frames explain"
     ),
     "dispatches": BacklogPlace(
-        "dispatches", "start(s) wait for the engine", _A_MINUTE, "see that a worker runs and the model is deployed"
+        "dispatches", "start(s) wait for the engine", _A_MINUTE, "check that a worker runs and the model is deployed"
     ),
     "decisions": BacklogPlace(
         "decisions",
         "decision(s) of people wait for the engine",
         _A_MINUTE,
-        "see that a worker runs and the engine answers",
+        "check that a worker runs and the engine answers",
     ),
     "dead letters": BacklogPlace(
         "letters", "message(s) could not be delivered", _AT_ONCE, "redeliver or discard: verbworker dead-letters list"
@@ -46,60 +46,36 @@ QUEUES: Mapping[str, BacklogPlace] = {
 }
 
 
-class _Looking:
-    """The check of one queue."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._place = QUEUES[name]
-
-    async def __call__(self, patient: Subject) -> Sequence[CheckResult]:
-        place, engine_id = self._place, patient.settings.cluster()
-        checkup = Checkup(await patient.database())
-        waiting = await checkup.waiting(place.queue, engine_id, longer_than=place.usual)
-        found = f"{waiting.number} {place.words}"
-        if waiting.longest is not None:
-            found += f", the longest for {_format_duration(waiting.longest)}"
-        if not waiting.late:
-            return [ok(self._name, found)]
-        if place.usual:
-            found = f"{found}; {waiting.late} for more than {_format_duration(place.usual)}"
-        word = f" ({' '.join(waiting.word.split())[:_LONGEST_WORD]})" if waiting.word else ""
-        return [warn(self._name, f"{found}{word}", place.fix)]
-
-
 STALLS: Mapping[str, tuple[StallKind, str]] = {
-    "stalled": (StallKind.JOB, "case(s) stand still with nothing under way"),
-    "overdue backoffs": (StallKind.BACKOFF, "failed job(s) were not handed out again in time"),
-    "overdue timers": (StallKind.TIMER, "wait(s) did not end by their timer"),
+    "stalled": (StallKind.JOB, "case(s) make no progress"),
+    "overdue backoffs": (StallKind.BACKOFF, "failed job(s) were not delivered again in time"),
+    "overdue timers": (StallKind.TIMER, "timer(s) did not fire in time"),
 }
 
 
-class _LookingAtStalls:
-    """The check of stalled cases that workers reported, for one reason."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._kind, self._words = STALLS[name]
-
-    async def __call__(self, patient: Subject) -> Sequence[CheckResult]:
-        worst = (await Stalls(await patient.database()).worst(patient.settings.cluster())).get(self._kind)
-        if worst is None:
-            return [ok(self._name, f"0 {self._words}")]
-        found = (
-            f"{worst.number} {self._words}, the longest for {_format_duration(worst.longest)} (entry {worst.entry_id})"
-        )
-        return [warn(self._name, f"{found}: {' '.join(worst.reason.split())}", worst.remedy)]
+async def check_queue(name: str, subject: Subject) -> Sequence[CheckResult]:
+    """Check how long things wait in one queue."""
+    place, checkup = QUEUES[name], Checkup(await subject.database())
+    waiting = await checkup.waiting(place.queue, subject.settings.cluster(), longer_than=place.usual)
+    found = f"{waiting.number} {place.words}"
+    if waiting.longest is not None:
+        found += f", the longest for {_format_duration(waiting.longest)}"
+    if not waiting.late:
+        return [ok(name, found)]
+    if place.usual:
+        found = f"{found}; {waiting.late} for more than {_format_duration(place.usual)}"
+    word = f" ({' '.join(waiting.word.split())[:_LONGEST_WORD]})" if waiting.word else ""
+    return [warn(name, f"{found}{word}", place.fix)]
 
 
-def looking_at_stalls(name: str) -> _LookingAtStalls:
-    """Return the check of stalls for one reason."""
-    return _LookingAtStalls(name)
-
-
-def looking_at(name: str) -> _Looking:
-    """Return the check of one queue."""
-    return _Looking(name)
+async def check_stalls(name: str, subject: Subject) -> Sequence[CheckResult]:
+    """Check for cases without progress that workers reported, for one reason."""
+    kind, words = STALLS[name]
+    worst = (await Stalls(await subject.database()).worst(subject.settings.cluster())).get(kind)
+    if worst is None:
+        return [ok(name, f"0 {words}")]
+    found = f"{worst.number} {words}, the longest for {_format_duration(worst.longest)} (entry {worst.entry_id})"
+    return [warn(name, f"{found}: {' '.join(worst.reason.split())}", worst.remedy)]
 
 
 def _format_duration(duration: timedelta) -> str:

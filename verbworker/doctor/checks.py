@@ -1,8 +1,9 @@
 """All checks in order, each with a timeout; a check is skipped if one it needs failed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from verbworker.doctor import application, backlog, database, engine, retention
 from verbworker.doctor.check_result import CheckResult, CheckVerdict, unknown, wrong
@@ -31,50 +32,50 @@ CHECKS: tuple[Check, ...] = (
     Check("clock", database.clock, "ask the database's operator", ("database",)),
     Check("engine id", engine.name, "set VERBWORKER_ENGINE_ID"),
     Check("engine", engine.reach, "check ZEEBE_ADDRESS, and that the cluster runs", ("engine id",)),
-    Check("engine version", engine.version, "look at the gateway's log", ("engine",)),
-    Check("streaming", engine.streaming, "set VERBWORKER_STREAMING=false, and jobs are polled", ("engine",)),
-    Check("engine clock", engine.clock, "look at the gateway's log", ("engine", "clock")),
+    Check("engine version", engine.version, "check the gateway's log", ("engine",)),
+    Check("streaming", engine.streaming, "set VERBWORKER_STREAMING=false to poll for jobs", ("engine",)),
+    Check("engine clock", engine.clock, "check the gateway's log", ("engine", "clock")),
     Check("application", application.load, "run this where the worker runs"),
     Check("keys", application.keys, "set VERBWORKER_INTEGRITY_KEYS"),
     Check("models", application.models, "deploy them: verbworker deploy", ("migrations", "engine id")),
     Check(
         "verbs",
         application.verbs,
-        "look at the models: verbworker verbs list",
+        "check the models: verbworker verbs list",
         ("migrations", "engine id", "application"),
     ),
     *(
-        Check(name, backlog.looking_at(name), "look at the database's load", ("migrations", "engine id"))
+        Check(name, partial(backlog.check_queue, name), "check the database's load", ("migrations", "engine id"))
         for name in backlog.QUEUES
     ),
     *(
-        Check(name, backlog.looking_at_stalls(name), "look at the database's load", ("migrations", "engine id"))
+        Check(name, partial(backlog.check_stalls, name), "check the database's load", ("migrations", "engine id"))
         for name in backlog.STALLS
     ),
     Check("retention", retention.look, "set VERBWORKER_EXPORT_DIR to a directory it can write to", ("migrations",)),
 )
 
 
-async def examine(patient: Subject, *, timeout: float, tell: Callable[[str], None]) -> list[CheckResult]:
+async def run_checks(subject: Subject, *, timeout: float, tell: Callable[[str], None]) -> list[CheckResult]:
     """Run every check and return the results; `tell` receives progress messages."""
-    findings: list[CheckResult] = []
-    ill: set[str] = set()
+    results: list[CheckResult] = []
+    failed: set[str] = set()
     for check in CHECKS:
-        tell(f"looking at {check.name}")
-        found = await _run_check(check, patient, ill, timeout)
-        if any(finding.verdict is CheckVerdict.WRONG or not finding.is_known for finding in found):
-            ill.add(check.name)
-        findings += found
-    return findings
+        tell(f"checking {check.name}")
+        found = await _run_check(check, subject, failed, timeout)
+        if any(result.verdict is CheckVerdict.WRONG or not result.is_known for result in found):
+            failed.add(check.name)
+        results += found
+    return results
 
 
-async def _run_check(check: Check, patient: Subject, ill: set[str], timeout: float) -> Sequence[CheckResult]:
-    missing = next((name for name in check.needs if name in ill), None)
+async def _run_check(check: Check, subject: Subject, failed: set[str], timeout: float) -> Sequence[CheckResult]:
+    missing = next((name for name in check.needs if name in failed), None)
     if missing is not None:
-        return [unknown(check.name, f"it needs {missing}, which is not well", f"see to {missing} first")]
+        return [unknown(check.name, f"{missing} failed", f"fix {missing} first")]
     try:
         async with asyncio.timeout(timeout):
-            return await check.look(patient)
+            return await check.look(subject)
     except TimeoutError:
         return [wrong(check.name, f"no answer within {timeout:g} s", check.fix)]
     except VerbworkerError as error:
@@ -87,10 +88,6 @@ def _split(sentence: str, fix: str) -> tuple[str, str]:
     return (found, advice) if found else (advice, fix)
 
 
-def worst(findings: Sequence[CheckResult]) -> CheckVerdict:
+def worst(results: Sequence[CheckResult]) -> CheckVerdict:
     """Return the worst verdict."""
-    return max(_verdicts(findings), key=list(CheckVerdict).index, default=CheckVerdict.OK)
-
-
-def _verdicts(findings: Sequence[CheckResult]) -> Iterator[CheckVerdict]:
-    return (finding.verdict for finding in findings)
+    return max((result.verdict for result in results), key=list(CheckVerdict).index, default=CheckVerdict.OK)

@@ -17,35 +17,35 @@ _SOME_SECONDS = timedelta(seconds=2)
 _MOST_NAMED = 5
 
 
-async def reach(patient: Subject) -> Sequence[CheckResult]:
+async def reach(subject: Subject) -> Sequence[CheckResult]:
     """Check that the database answers, and report our role."""
-    server = await Checkup(await patient.database()).server()
+    server = await Checkup(await subject.database()).server()
     # Never the address as given: it may hold a password.
-    address = hide_password(patient.settings.database()) or "it"
-    return [ok("database", f"{address} answers, we are {server.role}")]
+    address = hide_password(subject.settings.database()) or "the database"
+    return [ok("database", f"{address} answers; our role is {server.role}")]
 
 
-async def version(patient: Subject) -> Sequence[CheckResult]:
+async def version(subject: Subject) -> Sequence[CheckResult]:
     """Check that this is a tested Postgres version."""
-    server = await Checkup(await patient.database()).server()
+    server = await Checkup(await subject.database()).server()
     major, name = server.number // 10_000, "postgres version"
     if major < _OLDEST:
         return [wrong(name, f"Postgres {server.version} is too old", f"upgrade it to {_OLDEST} or newer")]
     if major > _NEWEST:
         fix = f"use Postgres {_OLDEST} to {_NEWEST}, or a newer verbworker"
-        return [warn(name, f"Postgres {server.version} is newer than what was tested", fix)]
+        return [warn(name, f"Postgres {server.version} is newer than the tested versions", fix)]
     return [ok(name, f"Postgres {server.version}")]
 
 
-async def durability(patient: Subject) -> Sequence[CheckResult]:
+async def durability(subject: Subject) -> Sequence[CheckResult]:
     """Check that a confirmed commit survives a server crash; otherwise a worker refuses to start."""
-    await _server.require_durable(await patient.database())
-    return [ok("durability", "it is a primary, and what it confirms is on disk")]
+    await _server.require_durable(await subject.database())
+    return [ok("durability", "the server is a primary and writes commits to disk")]
 
 
-async def migrations(patient: Subject) -> Sequence[CheckResult]:
+async def migrations(subject: Subject) -> Sequence[CheckResult]:
     """Check that the schema is exactly the one this version needs."""
-    states = await _schema.status(patient.settings.database())
+    states = await _schema.status(subject.settings.database())
     by_state: dict[str, list[str]] = {}
     for migration in states:
         by_state.setdefault(migration.state, []).append(migration.name)
@@ -60,27 +60,27 @@ async def migrations(patient: Subject) -> Sequence[CheckResult]:
     return [ok("migrations", f"all {len(states)} are applied as shipped")]
 
 
-async def permissions(patient: Subject) -> Sequence[CheckResult]:
+async def permissions(subject: Subject) -> Sequence[CheckResult]:
     """Check that our role may do to each table what a worker does."""
-    checkup = Checkup(await patient.database())
+    checkup = Checkup(await subject.database())
     role = (await checkup.server()).role
-    is_embedded = patient.settings.engine == "embedded"
+    is_embedded = subject.settings.engine == "embedded"
     missing = await checkup.missing("verbworker", *(("verbworker_engine",) if is_embedded else ()))
     if missing:
         fix = f'as the owner: GRANT {missing[0]} TO "{role}"'
         return [wrong("permissions", f"{role} lacks {len(missing)}: {_list_names(missing)}", fix)]
     if unusable := await checkup.missing_functions("verbworker"):
         fix = f'as the owner: GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA verbworker TO "{role}"'
-        return [warn("permissions", f"{role} may work, but not tidy up, so tables grow: {_list_names(unusable)}", fix)]
-    return [ok("permissions", f"{role} may do all that a worker does")]
+        return [warn("permissions", f"{role} cannot delete old rows, so tables grow: {_list_names(unusable)}", fix)]
+    return [ok("permissions", f"{role} has all permissions of a worker")]
 
 
-async def clock(patient: Subject) -> Sequence[CheckResult]:
+async def clock(subject: Subject) -> Sequence[CheckResult]:
     """Compare this machine's clock with the database's, which leases use."""
-    checkup = Checkup(await patient.database())
+    checkup = Checkup(await subject.database())
     looks = [await _look(checkup) for _ in range(_LOOKS)]
     ahead, doubt = min(looks, key=lambda look: look[1])
-    return [judge_clock("clock", "the database's", ahead, doubt, patient.settings.lease)]
+    return [judge_clock("clock", "the database's", ahead, doubt, subject.settings.lease)]
 
 
 async def _look(checkup: Checkup) -> tuple[timedelta, timedelta]:
@@ -96,7 +96,7 @@ def judge_clock(name: str, whose: str, ahead: timedelta, doubt: timedelta, lease
     apart = max(abs(ahead) - doubt, timedelta(0))
     way = "ahead of" if ahead > timedelta(0) else "behind"
     found = f"{whose} clock is {abs(ahead).total_seconds():.2f} s {way} this machine's"
-    fix = "have both machines set their clocks by NTP"
+    fix = "synchronize both clocks with NTP"
     if apart >= lease:
         return wrong(name, found, fix)
     return warn(name, found, fix) if apart >= _SOME_SECONDS else ok(name, found)

@@ -17,9 +17,9 @@ _LATE = timedelta(days=1)
 _MANY = 1_000_000
 
 
-async def look(patient: Subject) -> Sequence[CheckResult]:
+async def look(subject: Subject) -> Sequence[CheckResult]:
     """Report rows that are due, overdue, or kept forever."""
-    settings, database = patient.settings, await patient.database()
+    settings, database = subject.settings, await subject.database()
     standing = await retention(settings, database).standing(most=COUNTED)
     now = await Checkup(database).clock()
     found = [
@@ -35,11 +35,11 @@ def _behind(late: Sequence[Standing], has_export: bool) -> Sequence[CheckResult]
     found = []
     for one in late:
         many = "or more " if one.due.rows >= COUNTED else ""
-        words = f"{one.due.rows} {many}of {one.rule.kind} are due since more than a day"
+        words = f"{one.due.rows} {many}of {one.rule.kind} are overdue by more than a day"
         if one.rule is ENTRIES and not has_export:
-            found.append(warn(_NAME, f"{words}, but are exported nowhere", "set VERBWORKER_EXPORT_DIR"))
+            found.append(warn(_NAME, f"{words}, but no export directory is set", "set VERBWORKER_EXPORT_DIR"))
         else:
-            found.append(warn(_NAME, words, "see that a worker runs; to hear why: verbworker db retention"))
+            found.append(warn(_NAME, words, "check that a worker runs; for the reason: verbworker db retention"))
     return found
 
 
@@ -48,8 +48,8 @@ def _growing(kept: Sequence[Standing]) -> Sequence[CheckResult]:
     return [
         warn(
             _NAME,
-            f"{one.rule.tables[0]} has about {one.size.rows:,} rows and is kept for ever",
-            f"set VERBWORKER_{one.rule.setting.upper()}, to forever if that is meant",
+            f"{one.rule.tables[0]} has about {one.size.rows:,} rows and is kept forever",
+            f"set VERBWORKER_{one.rule.setting.upper()}, to forever if that is intended",
         )
         for one in large
     ]
@@ -58,4 +58,4 @@ def _growing(kept: Sequence[Standing]) -> Sequence[CheckResult]:
 def _summary(standing: Sequence[Standing]) -> str:
     due = sum(one.due.rows for one in standing)
     kept = [f"{one.rule.kind} (about {one.size.rows:,} rows)" for one in standing if one.kept is None]
-    return f"{due} row(s) are due; kept for ever: {', '.join(kept) or 'nothing'}"
+    return f"{due} row(s) are due; kept forever: {', '.join(kept) or 'nothing'}"

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Self
 
 from verbworker.app.settings import Settings
@@ -46,8 +45,6 @@ class Subject:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close what was opened."""
         await self._stack.aclose()

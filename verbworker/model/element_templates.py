@@ -116,7 +116,7 @@ def _timers(flag: Flag, workflow: WorkflowVerb) -> Iterator[Template]:
         yield _template(
             f"wait.{short}.{flag.name}",
             words.format(flag.name),
-            f"The time that the flag {flag.name} says; at the start it is {flag.initial}.",
+            f"The time in the flag {flag.name}; its initial value is {flag.initial}.",
             kinds,
             event=_TIMER,
             version=workflow.version,

@@ -31,15 +31,15 @@ def first(kind: TimerKind, text: object, now: datetime) -> DueTime:
     """Return when a timer set `now` is first due; raise `ScheduleInvalid`."""
     # A flag may contain a negative duration, which a model may not: the engine accepts it as already due.
     if not isinstance(text, str) or not is_literal(kind, text.replace("-", "") if kind is TimerKind.DURATION else text):
-        raise ScheduleInvalid(f"{kind.value} is no time of ISO 8601")
+        raise ScheduleInvalid(f"{kind.value} is not an ISO 8601 time")
     if kind is TimerKind.DURATION:
         return DueTime(_later(now, text), 0)
     if kind is TimerKind.DATE:
-        return DueTime(_date(text), 0)
+        return DueTime(datetime.fromisoformat(text), 0)
     repetition, _, interval = text.partition("/")
     begin, _, duration = interval.rpartition("/")
     times = int(repetition[1:]) if len(repetition) > 1 else None
-    at = _date(begin) if begin else _later(now, duration)
+    at = datetime.fromisoformat(begin) if begin else _later(now, duration)
     return DueTime(at, None if times is None else times - 1)
 
 
@@ -55,7 +55,7 @@ def following(text: str, before: DueTime, now: datetime) -> DueTime | None:
 def _later(now: datetime, duration: str) -> datetime:
     found = _PARTS.fullmatch(duration)
     if found is None:
-        raise ScheduleInvalid("no duration of ISO 8601")
+        raise ScheduleInvalid("not an ISO 8601 duration")
     part = {name: float(value or 0) for name, value in found.groupdict().items()}
     try:
         moved = _by_months(now, int(part["years"]) * 12 + int(part["months"]))
@@ -83,10 +83,3 @@ def _by_months(now: datetime, months: int) -> datetime:
     if year >= _FARTHEST.year:
         return _FARTHEST
     return now.replace(year=year, month=month + 1, day=min(now.day, monthrange(year, month + 1)[1]))
-
-
-def _date(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError as error:
-        raise ScheduleInvalid("no date of ISO 8601") from error

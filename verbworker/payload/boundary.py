@@ -79,7 +79,7 @@ class AdmittedJob:
 
 def enter(
     job: Job,
-    luggage: JobVariables,
+    variables: JobVariables,
     claim: Claim,
     registry: Registry,
     *,
@@ -92,19 +92,19 @@ def enter(
     `head` is the payload of record if it is newer than the engine's. `terms` is the profile of the task, if it has one.
     """
     verb = _find_verb(job, registry)
-    instance, instance_uid = correlate(job, luggage, claim.instance)
+    instance, instance_uid = correlate(job, variables, claim.instance)
     if instance.has_ended:
         raise PermanentContract(f"the entry of this instance is {instance.status}", code="InstanceEnded")
     workflow = _require_allowance(job, verb, instance, registry)
     seal = seal_of(workflow, ring)
     payload_bytes(job.variables.get(PAYLOAD))
-    seal.check(luggage.content, luggage.seal, tenant=instance.tenant_id, instance_uid=str(instance_uid))
+    seal.check(variables.content, variables.seal, tenant=instance.tenant_id, instance_uid=str(instance_uid))
     if not claim.input_known:
-        raise PayloadIntegrityError("the payload is none that this instance ever had", code="PayloadForeign")
-    content = luggage.content if head is None else head
+        raise PayloadIntegrityError("the payload never belonged to this instance", code="PayloadForeign")
+    content = variables.content if head is None else head
     payload = open_payload(content, workflow, registry.upgrades)
     case = _case(verb, payload, terms)
-    input_hash = luggage.hash
+    input_hash = variables.hash
     return AdmittedJob(
         job=job,
         verb=verb,
@@ -134,25 +134,25 @@ def _find_verb(job: Job, registry: Registry) -> Verb:
         return verb
     if job.type in registry:
         raise PermanentContract(
-            f"{job.type} is a workflow verb; a process calls direct verbs only, hand over by a message",
+            f"{job.type} is a workflow verb; a process calls direct verbs only; hand over with a message",
             code="WorkflowVerbNested",
         )
     raise PermanentContract(f"no verb is registered under {job.type}", code="VerbUnknown")
 
 
-def correlate(job: Job, luggage: JobVariables, instance: InstanceFacts | None) -> tuple[InstanceFacts, UUID]:
+def correlate(job: Job, variables: JobVariables, instance: InstanceFacts | None) -> tuple[InstanceFacts, UUID]:
     """Return a job's instance if all of the job's claims agree with it; raise `PermanentContract` otherwise."""
-    if instance is None or luggage.instance_uid is None:
+    if instance is None or variables.instance_uid is None:
         raise PermanentContract(
             "this process instance was not started by verbworker, so nothing is known of it", code="InstanceUnknown"
         )
     if instance.instance_key not in (None, job.process_instance_key):
         raise PermanentContract("the instance's identity belongs to another instance", code="InstanceMismatch")
-    if luggage.entry_id != instance.entry_id:
+    if variables.entry_id != instance.entry_id:
         raise PermanentContract("the runbook entry is not the one of this instance", code="EntryMismatch")
-    if luggage.tenant_id != instance.tenant_id:
+    if variables.tenant_id != instance.tenant_id:
         raise PermanentContract("the tenant is not the one of this instance", code="TenantMismatch")
-    return instance, luggage.instance_uid
+    return instance, variables.instance_uid
 
 
 def owner(job: Job, instance: InstanceFacts, registry: Registry) -> WorkflowVerb:
@@ -264,14 +264,14 @@ def _changes(entered: AdmittedJob, case: BaseModel) -> Changes:
     try:
         changed = changes(entered.before, _dump(case))
         if changed:
-            told = case.model_dump_json(by_alias=True, round_trip=True, warnings=False)
-            verb.model.model_validate_json(told, strict=True)
+            written = case.model_dump_json(by_alias=True, round_trip=True, warnings=False)
+            verb.model.model_validate_json(written, strict=True)
     except ValidationError as error:
         raise PermanentContract(
             f"{verb.name} answered a case that does not fit its own model ({_misfits(error)})", code="AnswerInvalid"
         ) from None
     except PydanticSerializationError:
-        raise PermanentContract(f"{verb.name} answered a case that is no JSON", code="AnswerInvalid") from None
+        raise PermanentContract(f"{verb.name} answered a case that is not JSON", code="AnswerInvalid") from None
     return changed
 
 

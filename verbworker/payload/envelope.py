@@ -1,7 +1,7 @@
 """The domain payload: the one envelope a process carries, canonical to the byte and opaque to the engine."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -132,15 +132,6 @@ def payload_bytes(variable: object) -> bytes:
         return variable.encode()
     except UnicodeEncodeError as error:
         raise PermanentContract("a text holds half of a surrogate pair", code="LoneSurrogate") from error
-
-
-def require_schema(payload: DomainPayload, known: Collection[str]) -> None:
-    """Raise `PermanentContract` unless the payload's schema is `known`; an instance may outlive its schema."""
-    if payload.schema not in known:
-        raise PermanentContract(
-            f"the payload has schema {payload.schema!r}; this worker knows {', '.join(sorted(known)) or 'none'}",
-            code="SchemaUnknown",
-        )
 
 
 def instant(at: datetime) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from verbworker.errors import ContractInvalid, PermanentContract
-from verbworker.payload.envelope import SCHEMA, DomainPayload, require_schema
+from verbworker.payload.envelope import SCHEMA, DomainPayload
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -71,7 +71,10 @@ class Upgrades:
         while payload.schema != schema:
             (name, version), (wanted, goal) = _split(payload.schema), _split(schema)
             if name != wanted or version > goal:
-                require_schema(payload, (schema,))
+                # An instance may outlive its schema.
+                raise PermanentContract(
+                    f"the payload has schema {payload.schema!r}; this worker knows {schema}", code="SchemaUnknown"
+                )
             step = self._steps.get(payload.schema)
             if step is None or _split(step.target)[1] > goal:
                 raise PermanentContract(

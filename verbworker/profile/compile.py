@@ -86,7 +86,7 @@ def owner_of(process: Process, workflows: Iterable[WorkflowVerb]) -> WorkflowVer
     found = next((workflow for workflow in workflows if workflow.process == process.id), None)
     if found is None:
         raise Refused(
-            f"no workflow verb has the process {process.id}, so nobody could start it;"
+            f"no workflow verb has the process {process.id}, so it cannot be started;"
             " name it as process in the contract of a workflow verb"
         )
     return found
@@ -118,17 +118,17 @@ def compile_process(
 
 
 def _process(process: Process, workflow: WorkflowVerb, definition: Element | None) -> Json:
-    told: Json = {"id": process.id, "name": process.name, "verb": workflow.name}
+    result: Json = {"id": process.id, "name": process.name, "verb": workflow.name}
     if definition is not None:
-        told["definition_id"] = definition.get("definitionId") or ""
-        told["workflow_type"] = definition.get("workflowType") or process.id
-        told["workflow_id_template"] = definition.get("workflowIdTemplate") or ""
-    return told
+        result["definition_id"] = definition.get("definitionId") or ""
+        result["workflow_type"] = definition.get("workflowType") or process.id
+        result["workflow_id_template"] = definition.get("workflowIdTemplate") or ""
+    return result
 
 
 def _edge(flow: SequenceFlow) -> Json:
-    told: Json = {"id": flow.id, "source": flow.source, "target": flow.target}
-    return told if flow.condition is None else {**told, "condition": flow.condition.text}
+    result: Json = {"id": flow.id, "source": flow.source, "target": flow.target}
+    return result if flow.condition is None else {**result, "condition": flow.condition.text}
 
 
 def _resolve_policies(nodes: Iterable[Json], policies: Mapping[str, Policy]) -> Json:
@@ -168,39 +168,39 @@ class _Reading:
     def messages(self) -> Iterator[Json]:
         """Yield every message that the process waits for or sends, with the source of its key."""
         for message in self._model.messages.values():
-            told: Json = {"id": message.id, "name": message.name}
+            result: Json = {"id": message.id, "name": message.name}
             key = None if message.correlation_key is None else correlation_name(message.correlation_key)
             if key is not None:
-                told["key"] = key
+                result["key"] = key
             subscription = next(iter(extensions(message.element, "subscription")), None)
             if subscription is not None:
-                told["template"] = subscription.get("correlationKeyTemplate") or ""
+                result["template"] = subscription.get("correlationKeyTemplate") or ""
             elif key is not None and key in self._workflow.correlation:
-                told["template"] = self._workflow.correlation[key]
-            yield told
+                result["template"] = self._workflow.correlation[key]
+            yield result
 
     def _node(self, node: FlowNode, around: str) -> Json:
-        told: Json = {"id": node.id, "name": node.name, "type": node.element.local, "scope": around}
+        result: Json = {"id": node.id, "name": node.name, "type": node.element.local, "scope": around}
         if is_job(node):
-            told |= self._job(node)
+            result |= self._job(node)
         if node.kind is NodeKind.USER_TASK:
-            told["gate"] = self._gate(node)
+            result["gate"] = self._gate(node)
         if node.kind is NodeKind.RECEIVE_TASK:
-            told["message"] = self._message_name(node.message)
+            result["message"] = self._message_name(node.message)
         for event in node.events:
-            told |= self._event(event)
+            result |= self._event(event)
         if node.kind is NodeKind.BOUNDARY_EVENT:
-            told |= {"attached_to": node.attached_to, "interrupting": node.is_interrupting}
+            result |= {"attached_to": node.attached_to, "interrupting": node.is_interrupting}
         if node.kind is NodeKind.START_EVENT and not node.is_interrupting:
-            told["interrupting"] = False
+            result["interrupting"] = False
         if node.default:
-            told["default"] = node.default
+            result["default"] = node.default
         for name in ("is_event_sub_process", "is_for_compensation"):
             if getattr(node, name):
-                told[name] = True
+                result[name] = True
         if node.multi_instance is not None:
-            told["multi_instance"] = "sequential" if node.multi_instance.is_sequential else "parallel"
-        return told
+            result["multi_instance"] = "sequential" if node.multi_instance.is_sequential else "parallel"
+        return result
 
     def _job(self, node: FlowNode) -> Json:
         task: Json = {"type": node.binding.job_type}
@@ -215,22 +215,22 @@ class _Reading:
         template = definition.get("idempotencyKeyTemplate") if definition is not None else None
         if template:
             task["idempotency_key_template"] = template
-        told: Json = {"task": task}
+        result: Json = {"task": task}
         if headers := dict(_headers(node)):
-            told["headers"] = headers
+            result["headers"] = headers
         mappings = extensions(node.element, "ioMapping")
         if mappings:
-            told["mapping"] = [[step.local, step.get("source"), step.get("target")] for step in _steps(mappings)]
+            result["mapping"] = [[step.local, step.get("source"), step.get("target")] for step in _steps(mappings)]
         for name, keys in (("keys", self._keys), ("ripe_keys", self._ripe)):
             if node.id in keys:
-                told[name] = sorted(keys[node.id])
-        return told
+                result[name] = sorted(keys[node.id])
+        return result
 
     def _gate(self, node: FlowNode) -> Json:
         given = next((update.get("name") for update in extensions(node.element, "updateDefinition")), None)
         gate = next((gate for gate in self._workflow.gates.values() if gate.task == node.id), None)
-        told: Json = {"name": given or f"Update_{node.id}"}
-        return told if gate is None else {**told, "gate": gate.name, "decisions": list(gate.decisions)}
+        result: Json = {"name": given or f"Update_{node.id}"}
+        return result if gate is None else {**result, "gate": gate.name, "decisions": list(gate.decisions)}
 
     def _event(self, event: EventDefinition) -> Json:
         match event:

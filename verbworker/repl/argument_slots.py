@@ -41,7 +41,7 @@ def read_answer(slot: ArgumentSlot, text: str) -> Value:
 
 def _value(slot: ArgumentSlot, text: str) -> Value:
     if not text:
-        raise InvocationInvalid(f"{slot.name} is needed; write {CANCEL} to leave")
+        raise InvocationInvalid(f"{slot.name} is required; type {CANCEL} to leave")
     match slot.kind:
         case "string":
             return _unquote(text)

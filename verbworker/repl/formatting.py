@@ -13,20 +13,20 @@ from verbworker.stores.cases.gates import HumanGate
 Number = Callable[[UUID], int]
 
 ORDERS: Mapping[str, str] = {
-    "verbs": "what can be asked for; with a verb's name, what it takes",
-    "gates": "what waits for a person to decide",
+    "verbs": "list the verbs; with a name, show the arguments of one",
+    "gates": "list what waits for a decision",
     "decide": "decide at a gate: decide <number> <decision> [reason]",
-    "runbook": "the latest entries; with a number, one of them",
-    "events": "what happened to an entry: events <number>",
-    "history": "what you typed",
-    "help": "this",
-    "quit": "leave; what is under way goes on",
+    "runbook": "list the latest entries; with a number, show one",
+    "events": "show what happened to an entry: events <number>",
+    "history": "show your latest lines",
+    "help": "show this help",
+    "quit": "leave; running work continues",
 }
 _HELP = (
-    "Ask for a verb by its name and its arguments:",
+    "Start a verb with its name and arguments:",
     '  (kyc.open-case :entity "Allianz GmbH" :case-type periodic-review)',
-    "What is missing is asked for, and you hear what is about to happen before it does.",
-    "Or say one of these words:",
+    "You are asked for missing arguments, and to confirm before anything happens.",
+    "Or type one of these words:",
 )
 _KEYS = "Tab completes, Ctrl-C clears the line or leaves a question, Ctrl-D leaves."
 _WIDEST = 60
@@ -34,32 +34,30 @@ _WIDEST = 60
 
 def plain(text: str) -> str:
     """Escape control characters, so that the text cannot affect the terminal."""
-    shown = (letter if letter.isprintable() else _escape(letter) for letter in text)
-    return "".join(shown)
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape", "backslashreplace").decode("ascii")
+        for letter in text
+    )
 
 
-def _escape(letter: str) -> str:
-    return letter.encode("unicode_escape", "backslashreplace").decode("ascii")
-
-
-def tell_help() -> list[str]:
+def format_help() -> list[str]:
     """Format the help."""
     return [*_HELP, *_table([(word, words) for word, words in ORDERS.items()]), _KEYS]
 
 
-def tell_verbs(shapes: Shapes) -> list[str]:
+def format_verbs(shapes: Shapes) -> list[str]:
     """Format every verb with its summary."""
     rows = [(shape.name, _short(shape.summary)) for shape in shapes.values()]
-    return _table(rows) or ["There is no verb."]
+    return _table(rows) or ["There are no verbs."]
 
 
-def tell_verb(shape: VerbShape) -> list[str]:
+def format_verb(shape: VerbShape) -> list[str]:
     """Format one verb with all its arguments."""
     rows = [(f":{slot.name}", slot.hint) for slot in shape.slots]
-    return [f"{shape.name}: {shape.summary}", *(_table(rows) or ["  It takes nothing."])]
+    return [f"{shape.name}: {shape.summary}", *(_table(rows) or ["  It takes no arguments."])]
 
 
-def tell_gates(gates: Sequence[HumanGate], number: Number) -> list[str]:
+def format_gates(named: Mapping[str, HumanGate]) -> list[str]:
     """Format the gates that wait for a person, each with its short name and its decisions."""
     rows = [
         (
@@ -67,9 +65,9 @@ def tell_gates(gates: Sequence[HumanGate], number: Number) -> list[str]:
             _short(gate.sentence or gate.gate),
             gate.reason,
             f"takes {' | '.join(gate.decisions) or 'any word'}",
-            *([] if gate.claimed_by is None else [f"in the hand of {gate.claimed_by}"]),
+            *([] if gate.claimed_by is None else [f"claimed by {gate.claimed_by}"]),
         )
-        for name, gate in names_of(gates, number).items()
+        for name, gate in named.items()
     ]
     return _table(rows) or ["Nothing waits for a person."]
 
@@ -90,44 +88,44 @@ def format_decision(gate: HumanGate, number: Number) -> list[str]:
     """Format the result of a decision."""
     made = gate.verdict
     if made is None:
-        return [f"{gate.gate} of {number(gate.entry_id)} waits on."]
+        return [f"{gate.gate} of {number(gate.entry_id)} still waits."]
     said = f"{made.by} decided {made.decision} at {gate.gate} of {number(gate.entry_id)}"
-    return [f"{said}, but too late: nobody waited for it." if made.answer == "gone" else f"{said}; it goes on."]
+    return [f"{said}, but too late: it was no longer needed." if made.answer == "gone" else f"{said}; it continues."]
 
 
-def tell_entries(entries: Sequence[tuple[Entry, str]], number: Number) -> list[str]:
+def format_entries(entries: Sequence[tuple[Entry, str]], number: Number) -> list[str]:
     """Format the latest entries, each with its progress."""
     rows = [(str(number(entry.entry_id)), entry.status.value, _short(entry.sentence), far) for entry, far in entries]
-    return _table(rows) or ["Nothing was asked for yet."]
+    return _table(rows) or ["There are no entries yet."]
 
 
-def tell_entry(found: FoundEntry, number: Number) -> list[str]:
+def format_entry(found: FoundEntry, number: Number) -> list[str]:
     """Format one entry with its details."""
     entry = found.entry
     lines = [
         f"{number(entry.entry_id)}: {entry.sentence}",
         f"  {entry.status.value}, {found.progress.detailed}",
-        f"  asked by {entry.asked_by} at {_moment(entry.created_at)}: {entry.invocation}",
-        f"  its id is {entry.entry_id}",
+        f"  started by {entry.asked_by} at {_moment(entry.created_at)}: {entry.invocation}",
+        f"  id: {entry.entry_id}",
     ]
     lines += [f"  waits since {_moment(wait.since)}: {wait.reason}" for wait in found.waits]
     if found.trouble:
-        lines.append("  has not begun yet, and will be tried again; an operator can find out why")
+        lines.append("  not started yet; it will be tried again, and an operator can find out why")
     if found.stalls:
-        lines.append(f"  stands still since {_moment(found.stalls[0].since)}; an operator can find out why")
+        lines.append(f"  no progress since {_moment(found.stalls[0].since)}; an operator can find out why")
     if entry.cancel_requested_at is not None and not entry.status.is_final:
-        lines.append("  is about to be cancelled")
-    lines += [f"  {tell_event(event)}" for event in found.events if event.kind in (Kind.GATE_DECIDED, Kind.GATE_GONE)]
-    lines += [f"  {tell_event(event)}" for event in found.events if event.kind is Kind.CORRELATION_FAILED]
-    return [*lines, *tell_outcome(entry)]
+        lines.append("  cancellation requested")
+    lines += [f"  {format_event(event)}" for event in found.events if event.kind in (Kind.GATE_DECIDED, Kind.GATE_GONE)]
+    lines += [f"  {format_event(event)}" for event in found.events if event.kind is Kind.CORRELATION_FAILED]
+    return [*lines, *format_outcome(entry)]
 
 
-def tell_events(events: Sequence[Event]) -> list[str]:
+def format_events(events: Sequence[Event]) -> list[str]:
     """Format the events, in order."""
-    return _table([(_moment(event.at), tell_event(event)) for event in events]) or ["Nothing happened yet."]
+    return _table([(_moment(event.at), format_event(event)) for event in events]) or ["There are no events yet."]
 
 
-def tell_event(event: Event) -> str:
+def format_event(event: Event) -> str:
     """Format one event."""
     if event.kind is Kind.CORRELATION_FAILED:
         name = event.detail.get("message_name")
@@ -141,13 +139,13 @@ def format_start(entry: Entry, number: Number) -> list[str]:
     """Format the state of an entry that was just started."""
     name, sentence = number(entry.entry_id), entry.sentence.rstrip(". ")
     if entry.status is Status.COMPLETED:
-        return [f"{name} is done: {sentence}", *tell_outcome(entry)]
+        return [f"{name} is done: {sentence}", *format_outcome(entry)]
     if entry.status.is_final:
-        return [f"{name} ended as {entry.status.value}: {sentence}; events {name} says why"]
-    return [f"{name} is under way: {sentence}"]
+        return [f"{name} ended as {entry.status.value}: {sentence}; for the reason: events {name}"]
+    return [f"{name} is running: {sentence}"]
 
 
-def tell_outcome(entry: Entry) -> list[str]:
+def format_outcome(entry: Entry) -> list[str]:
     """Format the outcome of an entry, field by field."""
     rows = [(f"  {name}", _value(value)) for name, value in (entry.outcome or {}).items() if value not in (None, {})]
     return _table(rows)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -41,7 +42,5 @@ class KeptHistory(FileHistory):
 
     def store_string(self, string: str) -> None:
         """Store a line if possible."""
-        try:
+        with suppress(OSError):
             super().store_string(string)
-        except OSError:
-            return

@@ -22,7 +22,7 @@ class Nobody:
 
     async def ask(self, question: str, slot: ArgumentSlot) -> str | None:
         """Refuse with the question itself, so that the next try can answer it."""
-        raise InvocationInvalid(f"{slot.name} is open, and nobody is here to answer: {question}")
+        raise InvocationInvalid(f"{slot.name} is missing, and a pipe cannot answer: {question}")
 
     async def agrees(self, sentence: str) -> bool | None:
         """Return True with `--yes`; otherwise print the sentence and return None."""

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from verbworker.app.client import Client
 from verbworker.app.entry_view import EntryView
 from verbworker.contract.invocation import Invocation, Value
 from verbworker.errors import InvocationInvalid, NotFound, Refused, StoreUnavailable, VerbworkerError
-from verbworker.repl import formatting as telling
+from verbworker.repl import formatting
 from verbworker.repl.argument_slots import CANCEL, fill, open_slots, read_answer
 from verbworker.repl.lines import Order, read
 from verbworker.repl.shapes import ArgumentSlot, Kind, Shapes, VerbShape
@@ -17,10 +18,8 @@ from verbworker.repl.short_ids import ShortIds
 from verbworker.repl.status_line import AWAY
 from verbworker.runbook.event import Status
 from verbworker.stores.cases.gates import HumanGate
-from verbworker.stores.cases.runbook import Runbook
-from verbworker.stores.database import Database
 from verbworker.work.gates.decide import Gates
-from verbworker.work.starts.router import Caller, Router
+from verbworker.work.starts.router import Caller
 
 REFUSED = 1
 COULD_NOT_RUN = 2
@@ -59,22 +58,20 @@ class ReplSession:
 
     def __init__(
         self,
-        router: Router,
-        database: Database,
+        client: Client,
         shapes: Shapes,
         person: Person,
         *,
-        tenant: str,
         by: str,
         past: Callable[[], Sequence[str]],
     ) -> None:
-        self._router = router
-        self._runbook = Runbook(database)
-        self._reading = EntryView(database)
-        self._gates = Gates(database)
+        self._router = client.router
+        self._runbook = client.runbook
+        self._view = EntryView(client.database)
+        self._gates = Gates(client.database)
         self._shapes = shapes
         self._person = person
-        self._tenant = tenant
+        self._tenant = client.settings.tenant
         self._by = by
         self._past = past
         self.numbers = ShortIds()
@@ -98,9 +95,9 @@ class ReplSession:
         except Refused as error:
             return _complaint(str(error), REFUSED)
         except StoreUnavailable as error:
-            return _complaint(f"{AWAY}: {error}; look into the runbook before you repeat anything", COULD_NOT_RUN)
+            return _complaint(f"{AWAY}: {error}; check the runbook before repeating anything", COULD_NOT_RUN)
         except VerbworkerError as error:
-            return _complaint(f"that did not work: {error}", COULD_NOT_RUN)
+            return _complaint(f"failed: {error}", COULD_NOT_RUN)
         except Exception as error:
             if os.environ.get("VERBWORKER_DEBUG"):
                 raise
@@ -111,7 +108,7 @@ class ReplSession:
         if not line.strip():
             return ReplAnswer()
         if any(letter == "\x00" or "\ud800" <= letter <= "\udfff" for letter in line):
-            raise InvocationInvalid("this line holds characters that cannot be kept")
+            raise InvocationInvalid("this line has characters that cannot be stored")
         asked = read(line, self._shapes)
         if isinstance(asked, Invocation):
             return await self._perform(asked)
@@ -119,7 +116,7 @@ class ReplSession:
             return ReplAnswer(leaves=True)
         order = self._orders.get(asked.word)
         if order is None:
-            raise InvocationInvalid(f"{asked.word[:60]!a} is no verb and no word of mine; help tells what there is")
+            raise InvocationInvalid(f"{asked.word[:60]!a} is neither a verb nor a command; type help for a list")
         return await order(asked)
 
     # ---- verbs ----------------------------------------------------------------------------------------------------
@@ -133,13 +130,13 @@ class ReplSession:
         # An unknown verb takes the same path: the router suggests which one may be meant.
         entry = await self._router.invoke(asked.verb, asked.args, caller=Caller(self._tenant, self._by))
         code = REFUSED if entry.status in (Status.FAILED, Status.CANCELLED) else 0
-        return ReplAnswer(telling.format_start(entry, self.numbers), code=code, entry_id=entry.entry_id)
+        return ReplAnswer(formatting.format_start(entry, self.numbers), code=code, entry_id=entry.entry_id)
 
     async def _complete(self, shape: VerbShape, asked: Invocation) -> Invocation:
         """Fill in the missing arguments, with one question each."""
         unknown = [name for name in asked.args if shape.slots and shape.slot(name) is None]
         if unknown:
-            raise InvocationInvalid(f"{shape.name} has no argument {unknown[0]!a}; verbs {shape.name} tells which")
+            raise InvocationInvalid(f"{shape.name} has no argument {unknown[0]!a}; for a list: verbs {shape.name}")
         args = dict(asked.args)
         for slot, problem in open_slots(shape, args):
             question = slot.question if problem is None else f"{problem}. {slot.question}"
@@ -159,32 +156,35 @@ class ReplSession:
     async def _agreed(self, sentence: str) -> bool:
         agreed = await self._person.agrees(f"You are about to: {sentence}.")
         if agreed is None:
-            raise InvocationInvalid("nobody is here to agree, so nothing was done; --yes goes on without asking")
+            raise InvocationInvalid(
+                "a pipe cannot confirm, so nothing was done; pass --yes to run without confirmation"
+            )
         return agreed
 
     # ---- gates ----------------------------------------------------------------------------------------------------
 
     async def _list_gates(self, _order: Order) -> ReplAnswer:
         gates = await self._gates.list(self._tenant)
-        lines = telling.tell_gates(gates[:_LATEST], self.numbers)
-        self.takes = {name: gate.decisions for name, gate in telling.names_of(gates, self.numbers).items()}
-        return ReplAnswer([*lines, *_more(len(gates) - _LATEST)])
+        named = formatting.names_of(gates, self.numbers)
+        self.takes = {name: gate.decisions for name, gate in named.items()}
+        more = [f"and {len(gates) - _LATEST} more"] if len(gates) > _LATEST else []
+        return ReplAnswer([*formatting.format_gates(named)[:_LATEST], *more])
 
     async def _decide(self, order: Order) -> ReplAnswer:
         where, *words = order.words(3) or [""]
         if not where:
-            raise InvocationInvalid("say at which gate: decide <number> <decision> [reason]; gates shows the numbers")
+            raise InvocationInvalid("which gate? decide <number> <decision> [reason]; for the numbers: gates")
         gate = await self._gate(where)
         decision = words[0] if words else await self._decision(gate)
         if gate.decisions and decision not in gate.decisions:
-            raise InvocationInvalid(f"{gate.gate} takes {', '.join(gate.decisions)}, and not {decision[:60]!a}")
+            raise InvocationInvalid(f"{gate.gate} accepts {', '.join(gate.decisions)}, not {decision[:60]!a}")
         reason = words[1] if len(words) > 1 else ""
         about = f"decide {decision} at {gate.gate} of {self.numbers(gate.entry_id)}, {gate.sentence or gate.verb}"
         is_open = gate.closed_at is None  # if closed, deciding reports its outcome; there is nothing to agree to
         if is_open and not await self._agreed(about + (f", because: {reason}" if reason else "")):
             return ReplAnswer([_NOTHING_DONE], code=REFUSED)
         decided = await self._gates.decide(gate.token_id, decision, reason=reason, by=self._by, tenant_id=self._tenant)
-        return ReplAnswer(telling.format_decision(decided, self.numbers), entry_id=decided.entry_id)
+        return ReplAnswer(formatting.format_decision(decided, self.numbers), entry_id=decided.entry_id)
 
     async def _gate(self, where: str) -> HumanGate:
         short, _, name = where.partition("/")
@@ -206,38 +206,34 @@ class ReplSession:
     async def _show_runbook(self, order: Order) -> ReplAnswer:
         if not order.rest:
             entries = await self._runbook.entries(self._tenant, limit=_LATEST)
-            far = [(entry, (await self._reading.progress(entry)).detailed) for entry in entries]
-            return ReplAnswer(telling.tell_entries(far, self.numbers))
-        found = await self._reading.find(self.numbers.find(_only(order)), self._tenant)
-        return ReplAnswer(telling.tell_entry(found, self.numbers))
+            far = [(entry, (await self._view.progress(entry)).detailed) for entry in entries]
+            return ReplAnswer(formatting.format_entries(far, self.numbers))
+        found = await self._view.find(self.numbers.find(_only(order)), self._tenant)
+        return ReplAnswer(formatting.format_entry(found, self.numbers))
 
     async def _show_events(self, order: Order) -> ReplAnswer:
         if not order.rest:
-            raise InvocationInvalid("say of which entry: events <number>; runbook shows the numbers")
-        found = await self._reading.find(self.numbers.find(_only(order)), self._tenant)
-        return ReplAnswer(telling.tell_events(found.events))
+            raise InvocationInvalid("which entry? events <number>; for the numbers: runbook")
+        found = await self._view.find(self.numbers.find(_only(order)), self._tenant)
+        return ReplAnswer(formatting.format_events(found.events))
 
     async def _verbs(self, order: Order) -> ReplAnswer:
         if not order.rest:
-            return ReplAnswer(telling.tell_verbs(self._shapes))
+            return ReplAnswer(formatting.format_verbs(self._shapes))
         shape = self._shapes.get(_only(order))
         if shape is None:
-            raise NotFound(f"there is no verb {_only(order)[:60]!a}; verbs lists them")
-        return ReplAnswer(telling.tell_verb(shape))
+            raise NotFound(f"there is no verb {_only(order)[:60]!a}; for a list: verbs")
+        return ReplAnswer(formatting.format_verb(shape))
 
     async def _history(self, _order: Order) -> ReplAnswer:
         return ReplAnswer(list(self._past())[-_LATEST:])
 
     async def _help(self, _order: Order) -> ReplAnswer:
-        return ReplAnswer(telling.tell_help())
+        return ReplAnswer(formatting.format_help())
 
 
 def _only(order: Order) -> str:
     return order.rest.strip()
-
-
-def _more(count: int) -> list[str]:
-    return [f"and {count} more"] if count > 0 else []
 
 
 def _complaint(sentence: str, code: int) -> ReplAnswer:

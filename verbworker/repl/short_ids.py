@@ -32,8 +32,8 @@ class ShortIds:
         if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS:
             if 1 <= int(text) <= len(self._entries):
                 return self._entries[int(text) - 1]
-            raise NotFound(f"nothing here has the number {int(text)}; runbook and gates show the numbers")
+            raise NotFound(f"there is no entry {int(text)}; for the numbers: runbook or gates")
         try:
             return UUID(text)
         except ValueError:
-            raise NotFound(f"{text[:60]!a} is neither a number nor an id; runbook and gates show the numbers") from None
+            raise NotFound(f"{text[:60]!a} is neither a number nor an id; for the numbers: runbook or gates") from None

@@ -13,7 +13,7 @@ from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Database
 from verbworker.work.gates.decide import Gates
 
-AWAY = "database is away"
+AWAY = "database unavailable"
 _EVERY = 1.0
 _PATIENCE = 5.0
 _MOST = 1000
@@ -24,7 +24,7 @@ class StatusLine:
 
     def __init__(self, database: Database, tenant: str, numbers: ShortIds) -> None:
         self._runbook = Runbook(database)
-        self._reading = EntryView(database)
+        self._view = EntryView(database)
         self._gates = Gates(database)
         self._tenant = tenant
         self._numbers = numbers
@@ -54,11 +54,11 @@ class StatusLine:
         """Refresh the line; it reports a database that does not answer."""
         try:
             async with asyncio.timeout(_PATIENCE):
-                self.line = plain(await self._standing())
+                self.line = plain(await self._status())
         except (StoreError, TimeoutError):
             self.line = AWAY
 
-    async def _standing(self) -> str:
+    async def _status(self) -> str:
         parked = await self._runbook.count_parked(self._tenant, most=_MOST)
         said = f"parked: {parked}{'+' if parked == _MOST else ''}"
         if self._last is None:
@@ -68,5 +68,5 @@ class StatusLine:
             return said
         waiting = await self._gates.list(self._tenant, entry_id=entry.entry_id)
         self.takes = {name: gate.decisions for name, gate in names_of(waiting, self._numbers).items()}
-        far = (await self._reading.progress(entry)).detailed
+        far = (await self._view.progress(entry)).detailed
         return f"{said}  |  {self._numbers(entry.entry_id)}: {far}"

@@ -29,8 +29,8 @@ T = TypeVar("T")
 PROMPT = "verbs> "
 _CONTINUED = "  ...> "
 _REFRESH = 1.0
-_GREETING = "Ask for a verb or say help. Tab completes, Ctrl-D leaves."
-_STOPPED = "You stopped waiting; what was asked for may go on. The runbook tells."
+_GREETING = "Type a verb or help. Tab completes, Ctrl-D leaves."
+_STOPPED = "You stopped waiting; it may still run. Check the runbook."
 
 
 class Suggesting(Completer):
@@ -123,7 +123,7 @@ class Terminal:
                     return True
                 case "n" | "no" | "cancel":
                     return False
-            _say("Say yes or no.")
+            _say("Type yes or no.")
         return False
 
     async def _answer(self, prompt: str, completer: Completer | None) -> str | None:

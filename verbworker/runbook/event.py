@@ -1,5 +1,6 @@
 """Runbook entries and events, and their description for people."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -182,53 +183,41 @@ class Entry:
     ended_at: datetime | None
 
 
+_SENTENCES = {
+    Kind.STARTED: "Started",
+    Kind.ADOPTED: "Its latest records were lost; it continues from where it was",
+    Kind.UNPINNED: "Its latest records were lost; it waits to be assigned again",
+    Kind.STEP_COMPLETED: "{verb} is done",
+    Kind.PARKED: "{reason}",
+    Kind.RESUMED: "Continued",
+    Kind.TIMER_FIRED: "Timer expired: {name}",
+    Kind.GATE_CLAIMED: "{by} claimed {gate}",
+    Kind.GATE_RELEASED: "{by} released {gate}",
+    Kind.GATE_DECIDED: "{by} decided {decision} at {gate}",
+    Kind.GATE_GONE: "{gate} no longer needs a decision",
+    Kind.MESSAGE_RECEIVED: "Message {message_name} arrived",
+    Kind.CORRELATION_FAILED: "Message {message_name} could not be delivered: {reason}",
+    Kind.INCIDENT_RAISED: "{verb} stopped: {code}",
+    Kind.INCIDENT_RESOLVED: "{verb} may continue",
+    Kind.CANCEL_REQUESTED: "{by} requested cancellation: {reason}",
+    Kind.CANCELLED: "Cancelled",
+    Kind.COMPENSATED: "{verb} undid {undoes}",
+    Kind.STALLED: "No progress",
+    Kind.OVERDUE: "Overdue",
+    Kind.RESULT: "Failed: {code}",
+}
+
+
 def describe(event: Event) -> str:
     """Describe the event in a sentence for people who never saw the process."""
-    detail = event.detail
-    match event.kind:
-        case Kind.STARTED:
-            return "The work began"
-        case Kind.ADOPTED:
-            return "Its last records were lost elsewhere; the work goes on from where it was"
-        case Kind.UNPINNED:
-            return "Its last records were lost elsewhere; the work waits to be handed out again"
-        case Kind.STEP_COMPLETED if detail.get("outcome") == "bpmn_error":
-            return f"{detail.get('verb')} ended with {detail.get('error_code')}"
-        case Kind.STEP_COMPLETED:
-            return f"{detail.get('verb')} is done"
-        case Kind.PARKED:
-            return str(detail.get("reason") or "It waits")
-        case Kind.RESUMED:
-            return "It goes on"
-        case Kind.TIMER_FIRED:
-            return f"Its time was up: {detail.get('name')}"
-        case Kind.GATE_CLAIMED:
-            return f"{detail.get('by')} took {detail.get('gate')}"
-        case Kind.GATE_DECIDED:
-            return f"{detail.get('by')} decided {detail.get('decision')} at {detail.get('gate')}"
-        case Kind.GATE_RELEASED:
-            return f"{detail.get('by')} gave {detail.get('gate')} back"
-        case Kind.GATE_GONE if detail.get("decision"):
-            return f"The decision at {detail.get('gate')} came too late: nobody waited for it any more"
-        case Kind.GATE_GONE:
-            return f"Nobody waits at {detail.get('gate')} any more"
-        case Kind.MESSAGE_RECEIVED:
-            return f"The message {detail.get('message_name')} arrived"
-        case Kind.CORRELATION_FAILED:
-            return f"The message {detail.get('message_name')} could not be delivered: {detail.get('reason')}"
-        case Kind.INCIDENT_RAISED:
-            return f"{detail.get('verb')} stopped: {detail.get('code')}"
-        case Kind.INCIDENT_RESOLVED:
-            return f"{detail.get('verb')} may go on"
-        case Kind.CANCEL_REQUESTED:
-            return f"{detail.get('by')} asked to cancel: {detail.get('reason')}"
-        case Kind.CANCELLED:
-            return "It was cancelled"
-        case Kind.COMPENSATED:
-            return f"{detail.get('verb')} undid {detail.get('undoes')}"
-        case Kind.STALLED:
-            return "It stands still"
-        case Kind.OVERDUE:
-            return "It should have gone on by now"
-        case Kind.RESULT:  # pragma: no branch  # there is no other
-            return "It ended well" if detail.get("result") == "ok" else f"It ended badly: {detail.get('code')}"
+    sentence = _SENTENCES[event.kind]
+    match event.kind, event.detail:
+        case Kind.STEP_COMPLETED, {"outcome": "bpmn_error"}:
+            sentence = "{verb} ended with {error_code}"
+        case Kind.PARKED, detail if not detail.get("reason"):
+            sentence = "Waiting"
+        case Kind.GATE_GONE, detail if detail.get("decision"):
+            sentence = "The decision at {gate} came too late: it was no longer needed"
+        case Kind.RESULT, {"result": "ok"}:
+            sentence = "Completed"
+    return sentence.format_map(defaultdict(lambda: None, event.detail))

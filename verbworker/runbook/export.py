@@ -43,5 +43,5 @@ def _broken_at(entry: Mapping[str, Any], events: list[Mapping[str, Any]]) -> int
 
 
 def _hash(previous: bytes, entry_id: str, event: Mapping[str, Any]) -> bytes:
-    told = (entry_id, event["seq"], event["at_us"], event["kind"], event["status"], event["once"], event["detail"])
-    return sha256(previous + "\n".join(map(str, told)).encode()).digest()
+    hashed = (entry_id, event["seq"], event["at_us"], event["kind"], event["status"], event["once"], event["detail"])
+    return sha256(previous + "\n".join(map(str, hashed)).encode()).digest()

@@ -30,10 +30,6 @@ class Progress:
         said = (self.status.value,) if self.status.is_final else (*map(_lower, self.waits), *self.stalls)
         return ", ".join((so_far, *said))
 
-    def render(self, *, detailed: bool) -> str:
-        """Return the detailed or the coarse form."""
-        return self.detailed if detailed else self.coarse
-
 
 def progress(
     entry: Entry, events: Sequence[Event], waits: Sequence[Open], stalls: Sequence[Stall] = (), *, steps: int

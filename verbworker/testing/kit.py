@@ -150,7 +150,7 @@ class Kit:
             raise CannotRun(f"no verb {verb} is registered")
         callers = self._registry.callers(verb)
         if not callers:
-            raise CannotRun(f"no workflow verb lists {verb}, so nothing says which flags it may set")
+            raise CannotRun(f"no workflow verb lists {verb}, so its flags are unknown")
         return callers[0]
 
     def _collect(self, known: MemoryJob, instance_key: int) -> Ran:

@@ -30,10 +30,6 @@ class MemoryEngine(InlineEngine):
         super().__init__(engine_id, seed=seed)
         self.published: dict[str, Signal] = {}
 
-    @property
-    def _now_ms(self) -> int:
-        return self.clock.now_ms
-
     def line(self, process_id: str, verbs: Sequence[str]) -> None:
         """Define a process that runs these verbs in order."""
         self._instances.shelf.put([Resource(f"{process_id}.bpmn", _draw(process_id, verbs))])
@@ -44,7 +40,7 @@ class MemoryEngine(InlineEngine):
 
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Raise `CommandInvalid`: models are not read here, define a line instead."""
-        raise CommandInvalid("the testing engine runs lines of verbs; call line(process_id, verbs)")
+        raise CommandInvalid("the testing engine runs sequences of verbs; call line(process_id, verbs)")
 
     async def publish(self, signal: Signal) -> None:
         """Store the message in `published`, once per id: lines do not wait for messages."""

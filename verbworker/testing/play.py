@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from verblint.report import render
 from verbworker.app import wiring as app
-from verbworker.app.client import Client, opened_office
+from verbworker.app.client import Client, open_client
 from verbworker.app.settings import Settings
 from verbworker.contract.message import Message
 from verbworker.contract.registry import Registry
@@ -36,7 +36,7 @@ from verbworker.work.starts.router import Caller
 
 TENANT = "tests"
 _LOOK_EVERY = 0.02
-_PATIENCE = 30.0
+_LONGEST_WAIT = 30.0
 # Leaving a play waits for the polls in progress.
 _POLL_SECONDS = 0.2
 
@@ -50,7 +50,7 @@ class Play:
 
     engine: Engine
     database: Database
-    _office: Client
+    _client: Client
     _gates: Gates
     _ingress: Ingress
     _dispatcher: Dispatcher
@@ -75,20 +75,20 @@ class Play:
         settings = _settings(dsn, engine)
         async with (
             _open_engine(settings, engine) as found,
-            Database(dsn, size=4) as database,
-            opened_office(settings, registry) as office,
+            open_client(settings, registry) as client,
         ):
+            database = client.database
             if schema:
                 await database.execute(schema)
             await _deploy(models, registry, found, database)
-            inbox, letters = Inbox(database, engine_id=found.engine_id, owner=uuid4()), DeadLetters(database)
+            inbox, letters = Inbox(database, engine_id=found.engine_id, owner=client.owner), DeadLetters(database)
             play = cls(
                 found,
                 database,
-                office,
+                client,
                 Gates(database, found),
                 Ingress(inbox, letters),
-                Dispatcher(office.dispatches, Instances(database), found),
+                Dispatcher(client.dispatches, Instances(database), found),
                 MessageDelivery(registry, inbox, letters, found),
             )
             # The worker shares the in-memory engine; to the others it opens its own connection, as in production.
@@ -97,7 +97,7 @@ class Play:
 
     async def ask(self, what: str, args: Mapping[str, Any] | None = None, *, by: str = "tests") -> UUID:
         """Start a verb, by its sentence or its name and arguments; return the entry's id."""
-        entry = await self._office.router.invoke(what, args, caller=Caller(TENANT, by))
+        entry = await self._client.router.invoke(what, args, caller=Caller(TENANT, by))
         await self._dispatcher.drain()
         return entry.entry_id
 
@@ -122,25 +122,25 @@ class Play:
     def advance(self, seconds: float) -> None:
         """Advance the process's clock; raises `CannotRun` on an engine with its own clock."""
         if not isinstance(self.engine, InlineEngine):
-            raise CannotRun("only the engine in memory has a clock that a test can move")
+            raise CannotRun("only the in-memory engine has a clock that a test can advance")
         self.engine.advance(seconds)
 
     async def waiting(self, entry_id: UUID, which: Callable[[Open], bool] = lambda _: True) -> Open:
         """Return what an entry waits for, as soon as there is a wait that matches `which`."""
 
         async def look() -> Open | None:
-            return next((wait for wait in await self._office.runbook.waits(entry_id) if which(wait)), None)
+            return next((wait for wait in await self._client.runbook.waits(entry_id) if which(wait)), None)
 
-        return await self._patiently(entry_id, look)
+        return await self._poll(entry_id, look)
 
     async def ended(self, entry_id: UUID) -> Entry:
         """Return the entry as soon as it has ended."""
 
         async def look() -> Entry | None:
-            entry = await self._office.runbook.entry(entry_id)
+            entry = await self._client.runbook.entry(entry_id)
             return entry if entry is not None and entry.status.is_final else None
 
-        return await self._patiently(entry_id, look)
+        return await self._poll(entry_id, look)
 
     async def performed(self, entry_id: UUID, verb: str) -> None:
         """Return as soon as a verb was performed for an entry."""
@@ -148,27 +148,27 @@ class Play:
         async def look() -> bool | None:
             return verb in await self.steps(entry_id) or None
 
-        await self._patiently(entry_id, look)
+        await self._poll(entry_id, look)
 
     async def steps(self, entry_id: UUID) -> list[str]:
         """Return the verbs performed for an entry, in order."""
-        events = await self._office.runbook.events(entry_id)
+        events = await self._client.runbook.events(entry_id)
         return [event.detail["verb"] for event in events if event.kind is Kind.STEP_COMPLETED]
 
     async def story(self, entry_id: UUID) -> list[str]:
         """Return what happened to an entry, in readable sentences."""
-        return [describe(event) for event in await self._office.runbook.events(entry_id)]
+        return [describe(event) for event in await self._client.runbook.events(entry_id)]
 
-    async def _patiently(self, entry_id: UUID, look: Callable[[], Awaitable[Found | None]]) -> Found:
+    async def _poll(self, entry_id: UUID, look: Callable[[], Awaitable[Found | None]]) -> Found:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_LONGEST_WAIT):
                 while True:
                     if (found := await look()) is not None:
                         return found
                     await asyncio.sleep(_LOOK_EVERY)
         except TimeoutError:
             story = "; ".join(await self.story(entry_id))
-            raise AssertionError(f"it did not come within {_PATIENCE:.0f} s; what happened: {story}") from None
+            raise AssertionError(f"it did not happen within {_LONGEST_WAIT:.0f} s; events: {story}") from None
 
 
 def _settings(dsn: str, engine: EngineName) -> Settings:

@@ -1,137 +1,102 @@
 """`verbworker gates`: list the gates that wait for a person, claim or release them, and decide."""
 
 import asyncio
-import getpass
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 
 from verbworker.app import settings as config
-from verbworker.app.output import answer, busy, run, show
-from verbworker.app.settings import Settings
-from verbworker.cli.operate.db import DSN
+from verbworker.app.client import run_with_client
+from verbworker.app.output import answer, busy, show
+from verbworker.cli.shared_options import ANY_ID, By, Dsn, Json, Tenant
 from verbworker.errors import RequestConflict
-from verbworker.stores import migrations
 from verbworker.stores.cases.gates import HumanGate
-from verbworker.stores.database import Database
 from verbworker.work.gates.decide import Gates
 
-app = typer.Typer(help="Gates: what waits for a person to decide.", no_args_is_help=True)
+app = typer.Typer(help="Gates: cases that wait for a person to decide.", no_args_is_help=True)
 
-WHERE = typer.Argument(help="The entry's id, or the gate's own.", metavar="ENTRY_OR_TOKEN", show_default=False)
-GATE = typer.Option(None, "--gate", help="The gate's name, when its entry stands at several.", show_default=False)
-ENTRY = typer.Option(None, "--entry", help="Only those of this entry.", show_default=False)
-BY = typer.Option("", "--by", help="Who; else the user of this process.", show_default=False)
-TENANT = typer.Option(None, "--tenant", help="Whose; else VERBWORKER_TENANT.", show_default=False)
-JSON = typer.Option(False, "--json", help="Print JSON.")
+Where = Annotated[UUID, typer.Argument(help="Entry ID or gate ID.", metavar="ENTRY_OR_TOKEN")]
+GateName = Annotated[str | None, typer.Option("--gate", help="Name of the gate, if the entry waits at several.")]
 
 _LOOK_EVERY = 0.2
-_ANY = "8b1f6a52-0d0e-4c55-9a6e-3f2a7c1d9e40"
 
 
 @app.command("list", epilog="Example: verbworker gates list --gate review --json")
 def list_gates(
-    gate: str | None = typer.Option(None, "--gate", help="Only those of this name.", show_default=False),
-    entry_id: UUID | None = ENTRY,
-    closed: bool = typer.Option(False, "--all", help="Also those that wait no more, and what became of each."),
-    tenant: str | None = TENANT,
-    dsn: str | None = DSN,
-    as_json: bool = JSON,
+    gate: Annotated[str | None, typer.Option("--gate", help="Only gates of this name.")] = None,
+    entry_id: Annotated[UUID | None, typer.Option("--entry", help="Only gates of this entry.")] = None,
+    closed: Annotated[bool, typer.Option("--all", help="Include closed gates and their decisions.")] = False,
+    tenant: Tenant = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
 ) -> None:
-    """List the gates that wait for somebody, the longest wait first."""
+    """List the gates that wait for a person, longest wait first."""
     settings = config.load(dsn=dsn, tenant=tenant)
-
-    async def read() -> list[HumanGate]:
-        async with _open_gates(settings) as gates:
-            return await gates.list(settings.tenant, gate=gate, entry_id=entry_id, closed=closed)
-
-    rows = [_format_gate(found) for found in run(read())]
+    found = run_with_client(
+        settings,
+        lambda client: Gates(client.database).list(settings.tenant, gate=gate, entry_id=entry_id, closed=closed),
+    )
     columns = ("token_id", "entry_id", "gate", "sentence", "opened_at", "takes", "asked", "claimed_by", "state")
-    show(rows, columns=columns, as_json=as_json)
+    show([_format_gate(gate) for gate in found], columns=columns, as_json=as_json)
 
 
-@app.command(epilog=f"Example: verbworker gates decide {_ANY} approve --reason 'papers seen' --by ada")
+@app.command(epilog=f"Example: verbworker gates decide {ANY_ID} approve --reason 'papers seen' --by ada")
 def decide(
-    where: UUID = WHERE,
-    decision: str = typer.Argument(help="The decision, one of those the gate takes.", show_default=False),
-    reason: str = typer.Option("", "--reason", help="Why; kept with the decision.", show_default=False),
-    gate: str | None = GATE,
-    by: str = BY,
-    wait: float = typer.Option(0.0, "--wait", min=0.0, max=600.0, help="Seconds to wait until the engine knows."),
-    tenant: str | None = TENANT,
-    dsn: str | None = DSN,
-    as_json: bool = JSON,
+    where: Where,
+    decision: Annotated[str, typer.Argument(help="Decision, one of those the gate accepts.")],
+    reason: Annotated[str, typer.Option("--reason", help="Reason, for the record.", show_default=False)] = "",
+    gate: GateName = None,
+    by: By = "",
+    wait: Annotated[
+        float, typer.Option("--wait", min=0.0, max=600.0, help="Seconds to wait for the engine to confirm.")
+    ] = 0.0,
+    tenant: Tenant = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
 ) -> None:
-    """Decide at a gate, once; exit 1 when it was decided or closed before, saying by whom and when."""
+    """Decide at a gate. Exits 1 if it was decided or closed before, and prints by whom and when."""
     settings = config.load(dsn=dsn, tenant=tenant)
 
-    async def work() -> HumanGate:
-        async with _open_gates(settings) as gates:
-            decided = await gates.decide(
-                where, decision, reason=reason, by=_who(by), tenant_id=settings.tenant, gate=gate
-            )
-            return await _await_answer(gates, decided, wait)
+    async def work(gates: Gates) -> HumanGate:
+        decided = await gates.decide(where, decision, reason=reason, by=by, tenant_id=settings.tenant, gate=gate)
+        return await _await_answer(gates, decided, wait)
 
     with busy(f"deciding {decision}"):
-        decided = run(work())
-    sentence = f"{_who(by)} decided {decision} at {decided.gate} of entry {decided.entry_id}; {_engine_knows(decided)}"
+        decided = run_with_client(settings, lambda client: work(Gates(client.database)))
+    sentence = f"{by} decided {decision} at {decided.gate} of entry {decided.entry_id}; {_next(decided)}"
     answer(sentence, _format_gate(decided), as_json=as_json)
     if decided.verdict is not None and decided.verdict.answer == "gone":
-        raise RequestConflict(f"the decision at {decided.gate} is kept, but came too late: nobody waited for it")
+        raise RequestConflict(
+            f"the decision at {decided.gate} is stored, but came too late: the case no longer waits for it"
+        )
 
 
-@app.command(epilog=f"Example: verbworker gates claim {_ANY} --by ada")
+@app.command(epilog=f"Example: verbworker gates claim {ANY_ID} --by ada")
 def claim(
-    where: UUID = WHERE,
-    gate: str | None = GATE,
-    by: str = BY,
-    tenant: str | None = TENANT,
-    dsn: str | None = DSN,
-    as_json: bool = JSON,
+    where: Where, gate: GateName = None, by: By = "", tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False
 ) -> None:
-    """Take a gate in hand, so that nobody else decides there; exit 1 when somebody has it."""
+    """Claim a gate, so that nobody else can decide it. Exits 1 if another person claimed it."""
     settings = config.load(dsn=dsn, tenant=tenant)
-
-    async def work() -> HumanGate:
-        async with _open_gates(settings) as gates:
-            return await gates.claim(where, _who(by), settings.tenant, gate=gate)
-
-    claimed = run(work())
-    sentence = f"{claimed.claimed_by} has {claimed.gate} of entry {claimed.entry_id} in hand"
+    claimed = run_with_client(
+        settings, lambda client: Gates(client.database).claim(where, by, settings.tenant, gate=gate)
+    )
+    sentence = f"{claimed.claimed_by} claimed {claimed.gate} of entry {claimed.entry_id}"
     answer(sentence, _format_gate(claimed), as_json=as_json)
 
 
-@app.command(epilog=f"Example: verbworker gates release {_ANY}")
+@app.command(epilog=f"Example: verbworker gates release {ANY_ID}")
 def release(
-    where: UUID = WHERE,
-    gate: str | None = GATE,
-    by: str = BY,
-    tenant: str | None = TENANT,
-    dsn: str | None = DSN,
-    as_json: bool = JSON,
+    where: Where, gate: GateName = None, by: By = "", tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False
 ) -> None:
-    """Give a gate back, whoever has it in hand."""
+    """Release a claimed gate, whoever claimed it."""
     settings = config.load(dsn=dsn, tenant=tenant)
-
-    async def work() -> HumanGate:
-        async with _open_gates(settings) as gates:
-            return await gates.release(where, _who(by), settings.tenant, gate=gate)
-
-    released = run(work())
-    sentence = f"{released.gate} of entry {released.entry_id} is in nobody's hand"
+    released = run_with_client(
+        settings, lambda client: Gates(client.database).release(where, by, settings.tenant, gate=gate)
+    )
+    sentence = f"{released.gate} of entry {released.entry_id} is released"
     answer(sentence, _format_gate(released), as_json=as_json)
-
-
-@asynccontextmanager
-async def _open_gates(settings: Settings) -> AsyncIterator[Gates]:
-    """Open gates without an engine: the next worker sends the engine what is decided here."""
-    await migrations.require(settings.database())
-    async with Database(settings.database(), size=2) as database:
-        yield Gates(database)
 
 
 async def _await_answer(gates: Gates, decided: HumanGate, seconds: float) -> HumanGate:
@@ -144,18 +109,14 @@ async def _await_answer(gates: Gates, decided: HumanGate, seconds: float) -> Hum
     return decided
 
 
-def _engine_knows(decided: HumanGate) -> str:
+def _next(decided: HumanGate) -> str:
     match decided.verdict.answer if decided.verdict is not None else None:
         case None:
-            return "a worker tells the engine"
+            return "a worker will report it to the engine"
         case "completed":
-            return "the work goes on"
+            return "the case continues"
         case _:
-            return "the engine waits there no more"
-
-
-def _who(by: str) -> str:
-    return by or getpass.getuser()
+            return "the engine no longer waits for it"
 
 
 def _format_gate(gate: HumanGate) -> dict[str, Any]:

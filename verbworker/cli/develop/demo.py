@@ -3,13 +3,12 @@
 import asyncio
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -17,21 +16,22 @@ from rich.markup import escape
 
 from verbworker.app import settings as config
 from verbworker.app.output import run
-from verbworker.cli.develop.dev import ENGINE, stopped_by_signal, tell
+from verbworker.cli.develop.dev import ENGINE, stopped_by_signal
 
 if TYPE_CHECKING:
-    from verbworker.dev.demo import Stage
     from verbworker.dev.event_log import EventLine
 
 _READING_TIME = 1.0
 
 
 def demo(
-    engine: str = typer.Option(ENGINE, "--engine", help="embedded, or zeebe at ZEEBE_ADDRESS."),
+    engine: Annotated[
+        str, typer.Option("--engine", help="Process engine: embedded, or zeebe at $ZEEBE_ADDRESS.")
+    ] = ENGINE,
 ) -> None:
-    """Play one KYC case of the example from the question to the decision, then leave nothing behind.
+    """Run one KYC case of the example from start to decision, then remove everything.
 
-    Needs a checkout of the repository and `pip install 'verbworker[dev]'`; no database, no Java, no Docker.
+    Needs a checkout of the repository and `pip install 'verbworker\\[dev]'`; no database, no Java, no Docker.
     """
     from verbworker.dev.demo import find_example, play
     from verbworker.dev.dev_session import unless
@@ -43,7 +43,7 @@ def demo(
         del os.environ[name]
     config.load(engine=engine)
     with ExitStack() as stack:
-        stage = stack.enter_context(_stage())
+        stage = stack.enter_context(RichStage())
         folder = stack.enter_context(_short_lived_folder())
 
         async def work() -> int | None:
@@ -57,70 +57,40 @@ def demo(
     raise typer.Exit(130 if code is None else code)
 
 
-class PlainStage:
-    """Prints plain lines, for a pipe."""
-
-    def say(self, sentence: str) -> None:
-        """Print one line."""
-        tell(sentence)
-
-    def act(self, sentence: str) -> None:
-        """Print one highlighted line."""
-        tell(f"> {sentence}")
-
-    def happen(self, line: "EventLine") -> None:
-        """Print one line of the runbook."""
-        tell(f"  {line.at:%H:%M:%S}  {line.words}")
-
-    def stand(self, words: str) -> None:
-        """Do nothing: what a case waits for is already among its lines."""
-
-    async def breathe(self) -> None:
-        """Do nothing: a pipe needs no time to read."""
-
-
 class RichStage:
-    """Prints colours and a moving status line, for a terminal."""
+    """Prints plain lines into a pipe; on a terminal, colours and a moving status line."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._standing = console.status("preparing", spinner="dots")
+    def __init__(self) -> None:
+        self._console = Console(soft_wrap=True, highlight=False)
+        self._status = self._console.status("preparing", spinner="dots")
 
     def __enter__(self) -> "RichStage":
-        self._standing.start()
+        self._status.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._standing.stop()
+        self._status.stop()
 
     def say(self, sentence: str) -> None:
         """Print one line."""
-        self._console.print(escape(sentence), highlight=False)
+        self._console.print(escape(sentence))
 
     def act(self, sentence: str) -> None:
         """Print one highlighted line."""
-        self._console.print(f"[bold cyan]> {escape(sentence)}[/]", highlight=False)
+        self._console.print(f"[bold cyan]> {escape(sentence)}[/]")
 
     def happen(self, line: "EventLine") -> None:
         """Print one line of the runbook."""
-        self._console.print(f"  [dim]{line.at:%H:%M:%S}[/]  {escape(line.words)}", highlight=False)
+        self._console.print(f"  [dim]{line.at:%H:%M:%S}[/]  {escape(line.words)}")
 
     def stand(self, words: str) -> None:
-        """Update the moving status line."""
-        self._standing.update(escape(words))
+        """Update the status line, which only a terminal shows."""
+        self._status.update(escape(words))
 
     async def breathe(self) -> None:
-        """Wait a moment, so that people can read."""
-        await asyncio.sleep(_READING_TIME)
-
-
-@contextmanager
-def _stage() -> "Iterator[Stage]":
-    if not sys.stdout.isatty():
-        yield PlainStage()
-        return
-    with RichStage(Console()) as stage:
-        yield stage
+        """Wait a moment, so that people at a terminal can read."""
+        if self._console.is_terminal:
+            await asyncio.sleep(_READING_TIME)
 
 
 @contextmanager

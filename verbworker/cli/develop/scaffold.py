@@ -1,21 +1,25 @@
 """`verbworker scaffold`: write a working process with model, policies, contract, verbs and tests."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from verbworker.app.output import print_json, say
-
-NAME = typer.Argument(help="The process, as in parcel-return.", show_default=False)
-DIRECTORY = typer.Option(Path(), "--directory", help="The project it belongs to.", show_default=False)
-JSON = typer.Option(False, "--json", help="Print JSON.")
+from verbworker.cli.shared_options import Json
 
 
-def scaffold(name: str = NAME, directory: Path = DIRECTORY, as_json: bool = JSON) -> None:
-    """Write a process whose tests pass; where it is already, only compile it anew.
+def scaffold(
+    name: Annotated[str, typer.Argument(help="Name of the process, for example parcel-return.")],
+    directory: Annotated[
+        Path, typer.Option("--directory", help="Directory of the project (default: here).", show_default=False)
+    ] = Path(),
+    as_json: Json = False,
+) -> None:
+    """Create a process with passing tests, or recompile an existing one.
 
-    A process that is there keeps its model, contract, verbs and tests: only compile.lock.json and the module that ends
-    in _gen.py are written again. All files are written or none.
+    An existing process keeps its model, contract, verbs and tests: only compile.lock.json and the module that ends in
+    _gen.py are written again. All files are written or none.
     """
     from verbworker.profile.verify.scaffold import scaffold as write
 
@@ -26,11 +30,11 @@ def scaffold(name: str = NAME, directory: Path = DIRECTORY, as_json: bool = JSON
     for path in done.written:
         say(f"wrote {directory / path}")
     for path in done.left:
-        say(f"left {directory / path} as it is")
+        say(f"kept {directory / path}")
     for line in done.advice:
         say(line)
     if done.left and not done.written:
         say(f"{name} is up to date")
     elif not done.left:
-        say(f"{name} is ready; {directory / 'processes' / name / 'README.md'} says how to test and run it")
-    say(f"a worker for it alone: verbworker worker --app verbs.{done.package}:registry")
+        say(f"{name} is ready; {directory / 'processes' / name / 'README.md'} explains how to test and run it")
+    say(f"to run a worker for it alone: verbworker worker --app verbs.{done.package}:registry")

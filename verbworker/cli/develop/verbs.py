@@ -2,25 +2,26 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from verbworker.app.output import answer, complain, print_json, say, show
+from verbworker.cli.shared_options import App, Json
 from verbworker.errors import CannotRun
 
-app = typer.Typer(help="Verbs: what there is to ask for, and templates for modellers.", no_args_is_help=True)
-
-APP = typer.Option("verbs:registry", "--app", help="Your registry, as module:attribute.")
-MODELS = typer.Argument(None, help="Models to look for uses in: files or folders.", show_default=False)
-OUT = typer.Option(Path(".camunda/element-templates"), "--out", help="The folder they are written into.")
-JSON = typer.Option(False, "--json", help="Print JSON.")
+app = typer.Typer(help="Verbs: what you can start, and element templates for modellers.", no_args_is_help=True)
 
 
 @app.command("list", epilog="Example: verbworker verbs list processes --app verbs:registry")
-def list_verbs(models: list[str] = MODELS, app: str = APP, as_json: bool = JSON) -> None:
-    """List every verb with its kind, sentence, arguments, policy and error codes, and what uses it.
+def list_verbs(
+    models: Annotated[list[str] | None, typer.Argument(help="Models to search for uses: files or folders.")] = None,
+    app: App = "verbs:registry",
+    as_json: Json = False,
+) -> None:
+    """List every verb with its kind, sentence, arguments, policy, uses and error codes.
 
-    With models the uses are their elements; without, the workflow verbs that may call it.
+    With models, the uses are their elements; without, the workflow verbs that may call it.
     """
     from verbworker.app.verb_catalogue import cards
     from verbworker.app.wiring import load_app
@@ -49,14 +50,14 @@ def list_verbs(models: list[str] = MODELS, app: str = APP, as_json: bool = JSON)
 
 @app.command("templates", epilog="Example: verbworker verbs templates --app verbs:registry --check")
 def write_templates(
-    app: str = APP,
-    out: Path = OUT,
-    check: bool = typer.Option(False, "--check", help="Write nothing; exit 1 when the file differs."),
-    as_json: bool = typer.Option(False, "--json", help="Print the templates instead of writing them."),
+    app: App = "verbs:registry",
+    out: Annotated[Path, typer.Option("--out", help="Output folder.")] = Path(".camunda/element-templates"),
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if the file differs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the templates instead of writing them.")] = False,
 ) -> None:
-    """Write Camunda Modeler element templates for every sub-verb, gate and wait, as one file.
+    """Write Camunda Modeler element templates for every sub-verb, gate and wait to one file.
 
-    The modeler finds them in .camunda/element-templates beside the diagram or in a folder above it.
+    Camunda Modeler finds them in .camunda/element-templates beside the diagram or in a folder above it.
     """
     from verbworker.app.wiring import load_app
     from verbworker.model.element_templates import FILE, format_file, templates
@@ -65,14 +66,14 @@ def write_templates(
     text, file = format_file(found), out / FILE
     if check:
         if _read(file) != text:
-            complain(f"{file} is not what the registry says; run: verbworker verbs templates --app {app} --out {out}")
+            complain(f"{file} does not match the registry; run: verbworker verbs templates --app {app} --out {out}")
             raise typer.Exit(1)
         answer(f"{file} is up to date", {"file": file, "templates": len(found)}, as_json=as_json)
     elif as_json:
         print_json(found)
     else:
         _write(file, text)
-        say(f"{len(found)} templates are in {file}")
+        say(f"wrote {len(found)} templates to {file}")
 
 
 def _read(file: Path) -> str | None:

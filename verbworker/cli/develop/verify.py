@@ -3,11 +3,12 @@
 import os
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from verbworker.app.output import busy, complain
+from verbworker.cli.shared_options import OptionalApp, VerbsFolder
 from verbworker.errors import CannotRun
 
 if TYPE_CHECKING:
@@ -28,33 +29,25 @@ class Form(StrEnum):
     JUNIT = "junit"
 
 
-PATHS = typer.Argument(None, help="Files, folders or patterns; else the folder processes.", show_default=False)
-APP = typer.Option(
-    None, "--app", help="Your registry, as module:attribute; its verbs are compared.", show_default=False
-)
-FORM = typer.Option(Form.FULL, "--format", help="How the report is written.")
-
-
 def verify(
-    paths: list[str] = PATHS,
-    app: str | None = APP,
-    write: bool = typer.Option(False, "--write", help="Write the locks and the generated modules that are outdated."),
-    base: str | None = typer.Option(
-        None, "--base", help="A git revision: what changed since must have another definitionId.", show_default=False
-    ),
-    verbs: str = typer.Option(
-        "", "--verbs", help="The folder of verb contracts; else as \\[tool.verblint] says.", show_default=False
-    ),
-    form: Form = FORM,
-    output_file: str | None = typer.Option(
-        None, "--output-file", help="A file for the report; else it is printed.", show_default=False
-    ),
+    paths: Annotated[
+        list[str] | None, typer.Argument(help="Models: files, folders or patterns (default: processes).")
+    ] = None,
+    app: OptionalApp = None,
+    write: Annotated[bool, typer.Option("--write", help="Write outdated locks and generated modules.")] = False,
+    base: Annotated[
+        str | None, typer.Option("--base", help="Git revision; processes changed since need another definitionId.")
+    ] = None,
+    verbs: VerbsFolder = "",
+    form: Annotated[Form, typer.Option("--format", help="Format of the report.")] = Form.FULL,
+    output_file: Annotated[
+        str | None, typer.Option("--output-file", help="File for the report (default: standard output).")
+    ] = None,
 ) -> None:
-    """Prove that models, policies, locks, generated code and verbs agree; exit 1 when they do not.
+    """Verify that models, policies, locks, generated code and verbs agree. Exits 1 if they do not.
 
     Every model is linted and compiled in memory, then compared with the compile.lock.json beside it and the generated
-    module beside its contract. Nothing is written unless --write is given, and then only these two. Exit 2 means that
-    something could not be checked.
+    module beside its contract. Only --write writes, and only these two files. Exits 2 if something cannot be checked.
     """
     # Imported here so that other commands need not wait for them.
     from verbworker.profile.verify.git_base import Base

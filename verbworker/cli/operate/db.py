@@ -2,12 +2,14 @@
 
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from verbworker.app import settings as config
+from verbworker.app.client import Client, run_with_client
 from verbworker.app.output import busy, complain, print_json, run, say, show
+from verbworker.cli.shared_options import Dsn, Json
 from verbworker.stores import migrations
 
 if TYPE_CHECKING:
@@ -17,15 +19,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="The database and its migrations.", no_args_is_help=True)
 
-DSN = typer.Option(None, "--dsn", help="The Postgres database; else VERBWORKER_DSN.", show_default=False)
-JSON = typer.Option(False, "--json", help="Print JSON.")
 # Counting a million rows takes seconds; beyond that the exact number does not matter.
 _COUNTED = 1_000_000
 
 
 @app.command(epilog="Example: verbworker db migrate --dsn postgresql://kyc@localhost/cases")
-def migrate(dsn: str | None = DSN, as_json: bool = JSON) -> None:
-    """Apply the pending migrations. Safe to run from any number of pods at once."""
+def migrate(dsn: Dsn = None, as_json: Json = False) -> None:
+    """Apply the pending migrations. Any number of processes may run it concurrently."""
     address = config.load(dsn=dsn).database()
     with busy("applying migrations"):
         applied = run(migrations.migrate(address))
@@ -38,8 +38,8 @@ def migrate(dsn: str | None = DSN, as_json: bool = JSON) -> None:
 
 
 @app.command(epilog="Example: verbworker db status --json")
-def status(dsn: str | None = DSN, as_json: bool = JSON) -> None:
-    """List every migration; exit 1 when one is not applied as shipped."""
+def status(dsn: Dsn = None, as_json: Json = False) -> None:
+    """List every migration. Exits 1 if one is not applied as shipped."""
     states = run(migrations.status(config.load(dsn=dsn).database()))
     show([asdict(state) for state in states], columns=("name", "state", "applied_at"), as_json=as_json)
     if any(state.state != "applied" for state in states):
@@ -48,19 +48,19 @@ def status(dsn: str | None = DSN, as_json: bool = JSON) -> None:
 
 @app.command(epilog="Example: verbworker db retention --dry-run")
 def retention(
-    dry_run: bool = typer.Option(False, "--dry-run", help="Show what is due and drop nothing."),
-    dsn: str | None = DSN,
-    as_json: bool = JSON,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what is due and delete nothing.")] = False,
+    dsn: Dsn = None,
+    as_json: Json = False,
 ) -> None:
-    """Drop what no case needs any more and was kept for long enough; exit 1 when something that is due stays.
+    """Delete rows that have exceeded their retention period. Exits 1 if rows that are due remain.
 
-    Workers do this all the time. Each line has what goes, its setting, for how long it is kept, how many rows were due
-    (counted up to a million), since when the oldest is of no use, how many were dropped, and the rule. Nothing of an
-    open case is ever dropped.
+    Workers do this continuously. Each line shows the kind of row, its setting, the period, how many rows were due
+    (counted up to a million), since when the oldest is due, how many were deleted, and the rule. Rows of open cases are
+    never deleted.
     """
     settings = config.load(dsn=dsn)
-    with busy("dropping what is due" if not dry_run else "counting what is due") as tell:
-        before, kept, left = run(_retain(settings, dry_run, tell))
+    with busy("counting rows that are due" if dry_run else "deleting rows that are due") as tell:
+        before, kept, left = run_with_client(settings, lambda client: _retain(client, dry_run, tell))
     rows = [_standing(one, kept.dropped[one.rule.kind]) for one in before]
     if as_json:
         print_json({"dry_run": dry_run, "rules": rows, "failures": left})
@@ -73,20 +73,16 @@ def retention(
 
 
 async def _retain(
-    settings: config.Settings, dry_run: bool, tell: "Callable[[str], None]"
+    client: Client, dry_run: bool, tell: "Callable[[str], None]"
 ) -> "tuple[list[Standing], Retention, dict[str, str]]":
-    """Count, drop until nothing is due unless it is a dry run, and return what is due but stays."""
-    # Imported here: they import everything a worker consists of.
-    from verbworker.app.services import retention
-    from verbworker.stores.database import Database
+    """Count, delete until nothing is due unless it is a dry run, and return what is due but remains."""
+    from verbworker.app.services import retention  # imports everything a worker consists of
 
-    await migrations.require(settings.database())
-    async with Database(settings.database(), size=2) as database:
-        kept = retention(settings, database)
-        before = await kept.standing(most=_COUNTED)
-        while not dry_run and await kept.drop_batch():
-            tell(f"{sum(kept.dropped.values())} rows dropped")
-        return before, kept, kept.failures | _warn_of_missing_export(settings, before)
+    kept = retention(client.settings, client.database)
+    before = await kept.standing(most=_COUNTED)
+    while not dry_run and await kept.drop_batch():
+        tell(f"{sum(kept.dropped.values())} rows deleted")
+    return before, kept, kept.failures | _warn_of_missing_export(client.settings, before)
 
 
 def _warn_of_missing_export(settings: config.Settings, standing: "list[Standing]") -> dict[str, str]:
@@ -95,7 +91,7 @@ def _warn_of_missing_export(settings: config.Settings, standing: "list[Standing]
     due = next(one.due.rows for one in standing if one.rule is ENTRIES)
     if not due or settings.export_dir is not None:
         return {}
-    return {ENTRIES.kind: f"{due} ended entries are due, but are exported nowhere; set VERBWORKER_EXPORT_DIR"}
+    return {ENTRIES.kind: f"{due} ended entries are due, but no export directory is set; set VERBWORKER_EXPORT_DIR"}
 
 
 def _standing(one: "Standing", dropped: int) -> dict[str, object]:
@@ -104,14 +100,14 @@ def _standing(one: "Standing", dropped: int) -> dict[str, object]:
         "tables": list(one.rule.tables),
         "rule": one.rule.words,
         "setting": f"VERBWORKER_{one.rule.setting.upper()}",
-        "kept": told_age(one.kept),
+        "kept": format_age(one.kept),
         "due": one.due.rows,
         "oldest": one.due.oldest,
         "dropped": dropped,
     }
 
 
-def told_age(kept: timedelta | None) -> str:
+def format_age(kept: timedelta | None) -> str:
     """Format a retention period as the setting is written."""
     if kept is None:
         return config.FOREVER

@@ -1,51 +1,41 @@
 """`verbworker deploy`: lint models, weave in the runtime's listeners, and deploy them to the engine."""
 
-import getpass
 import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from verbworker.app import settings as config
-from verbworker.app.output import busy, complain, print_json, run, say
-from verbworker.app.settings import Settings
-from verbworker.cli.operate.db import DSN
-from verbworker.cli.operate.frames import ENGINE_ID, JSON
+from verbworker.app.client import Client, run_with_client
+from verbworker.app.output import busy, complain, print_json, say
+from verbworker.cli.shared_options import App, By, Dsn, EngineId, Json, Paths, VerbsFolder
 from verbworker.errors import CannotRun, CommandInvalid
-from verbworker.stores import migrations
-from verbworker.stores.database import Database
 
 if TYPE_CHECKING:
     from verbworker.work.starts.deploy import Prepared, Ready
 
 Row = dict[str, object]
 
-OUT = typer.Option(None, "--out", help="The folder for --dry-run.", show_default=False)
-PATHS = typer.Argument(help="Files, folders or patterns.", show_default=False)
-
 
 def deploy(
-    paths: list[str] = PATHS,
-    app: str = typer.Option(..., "--app", help="Your registry, as module:attribute.", show_default=False),
-    verbs: str = typer.Option(
-        "", "--verbs", help="The folder of verb contracts; else as \\[tool.verblint] says.", show_default=False
-    ),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Write the woven models and deploy nothing."),
-    out: Path | None = OUT,
-    by: str = typer.Option("", "--by", help="Who; else the user of this process.", show_default=False),
-    dsn: str | None = DSN,
-    engine_id: str | None = ENGINE_ID,
-    as_json: bool = JSON,
+    paths: Paths,
+    app: App,
+    verbs: VerbsFolder = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write the woven models and deploy nothing.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="Output folder of --dry-run.")] = None,
+    by: By = "",
+    dsn: Dsn = None,
+    engine_id: EngineId = None,
+    as_json: Json = False,
 ) -> None:
-    """Lint, weave and deploy models; exit 1 when the linter or the engine refuses one.
+    """Lint, weave and deploy models. Exits 1 if the linter or the engine rejects one.
 
-    A model that the linter or the weaving refuses keeps all of them from being deployed; warnings pass. The same bytes
-    deployed again change nothing. A dry run needs neither engine nor database; without --out it prints a lone model.
+    If one model has lint errors or cannot be woven, none is deployed; warnings do not prevent deployment. Deploying the
+    same bytes again changes nothing. A dry run needs neither engine nor database; without --out it prints the model.
     """
     # Imported here so that other commands need not wait for them.
     from verbworker.app.wiring import load_app
@@ -53,7 +43,7 @@ def deploy(
     from verbworker.work.starts.deploy import prepare
 
     if out is not None and not dry_run:
-        raise CannotRun("--out is where a dry run writes; pass --dry-run too")
+        raise CannotRun("--out is the output folder of a dry run; pass --dry-run too")
     settings = config.load(dsn=dsn, engine_id=engine_id)
     with busy("linting and weaving"):
         prepared = prepare(read_models(paths), open_linter(verbs), load_app(app))
@@ -63,7 +53,7 @@ def deploy(
         rows = _write(prepared.ready, out, as_json=as_json)
     elif code == 0:
         with busy("deploying") as tell:
-            rows = run(_deploy(settings, prepared.ready, by or getpass.getuser(), tell))
+            rows = run_with_client(settings, lambda client: _deploy(client, prepared.ready, by, tell))
         code = int(any(row["state"] == "refused" for row in rows))
     _show(prepared, rows, as_json=as_json)
     raise typer.Exit(code)
@@ -80,29 +70,24 @@ def _judge(prepared: "Prepared") -> int:
     return int(bool(prepared.report.errors or prepared.refusals))
 
 
-async def _deploy(settings: Settings, ready: "Sequence[Ready]", by: str, tell: Callable[[str], None]) -> list[Row]:
-    from verbworker.app.wiring import choose_engine
+async def _deploy(client: Client, ready: "Sequence[Ready]", by: str, tell: Callable[[str], None]) -> list[Row]:
     from verbworker.stores.deployments import Deployments
     from verbworker.work.starts.deploy import Deploy
 
     rows: list[Row] = []
-    async with AsyncExitStack() as stack:
-        # The database first: what cannot be recorded is not deployed.
-        await migrations.require(settings.database())
-        database = await stack.enter_async_context(Database(settings.database(), size=1))
-        engine = await stack.enter_async_context(choose_engine(settings))
-        desk = Deploy(engine, Deployments(database, engine_id=engine.engine_id))
-        for model in ready:
-            tell(f"deploying {model.woven.process_id} ({len(rows) + 1} of {len(ready)})")
-            try:
-                landed = await desk.deploy(model, by=by)
-            except CommandInvalid as refusal:
-                complain(f"{model.name}: {refusal}")
-                rows.append(_row(model, "refused", reason=str(refusal)))
-                continue
-            deployment = landed.deployment
-            state = "deployed" if landed.is_new else "unchanged"
-            rows.append(_row(model, state, version=deployment.version, definition_key=deployment.definition_key))
+    engine = await client.open_engine()
+    deployer = Deploy(engine, Deployments(client.database, engine_id=engine.engine_id))
+    for model in ready:
+        tell(f"deploying {model.woven.process_id} ({len(rows) + 1} of {len(ready)})")
+        try:
+            landed = await deployer.deploy(model, by=by)
+        except CommandInvalid as refusal:
+            complain(f"{model.name}: {refusal}")
+            rows.append(_row(model, "refused", reason=str(refusal)))
+            continue
+        deployment = landed.deployment
+        state = "deployed" if landed.is_new else "unchanged"
+        rows.append(_row(model, state, version=deployment.version, definition_key=deployment.definition_key))
     return rows
 
 
@@ -110,7 +95,7 @@ def _write(ready: "Sequence[Ready]", out: Path | None, *, as_json: bool) -> list
     """Write each woven model into a folder, or a single one to standard output."""
     if out is None:
         if len(ready) > 1 or as_json:
-            raise CannotRun("say by --out where the woven models are to be written")
+            raise CannotRun("pass --out with a folder for the woven models")
         sys.stdout.buffer.write(ready[0].woven.content)
         return []
     try:
@@ -149,6 +134,6 @@ def _show(prepared: "Prepared", rows: Sequence[Row], *, as_json: bool) -> None:
     for row in rows:
         match row["state"]:
             case "woven":
-                say(f"{row['process_id']}: woven into {row['written']}, nothing is deployed")
+                say(f"{row['process_id']}: written to {row['written']}, not deployed")
             case "deployed" | "unchanged" as state:
                 say(f"{row['process_id']}: {state}, version {row['version']}")

@@ -1,161 +1,143 @@
 """`verbworker message`, `dead-letters` and `ingress`: messages by hand and by HTTP, and undeliverable ones."""
 
-import asyncio
 import getpass
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID, uuid4
 
 import typer
 
 from verbworker.app import logging as log
 from verbworker.app import settings as config
-from verbworker.app.output import LONGEST, answer, not_blank, run, show
-from verbworker.app.settings import Settings
-from verbworker.app.signals import drain_on_signal
-from verbworker.cli.operate.db import DSN
-from verbworker.contract.message import LARGEST, validate
+from verbworker.app.client import Client, run_with_client
+from verbworker.app.output import answer, run, show
+from verbworker.app.signals import run_until_signal
+from verbworker.cli.shared_options import ANY_ID, LONGEST, App, By, Dsn, EngineId, Host, Json, Limit, Reason, Tenant
+from verbworker.contract.message import LARGEST, Message, validate
 from verbworker.errors import CannotRun, MessageInvalid, PermanentContract
-from verbworker.stores import migrations
-from verbworker.stores.database import Database
 from verbworker.stores.messages.dead_letters import DeadLetter, DeadLetters
 
 message = typer.Typer(help="Messages to cases that wait for them.", no_args_is_help=True)
 dead_letters = typer.Typer(help="Messages that could not be delivered.", no_args_is_help=True)
 
-ENGINE_ID = typer.Option(None, "--engine-id", help="The cluster's name; else VERBWORKER_ENGINE_ID.", show_default=False)
-TENANT = typer.Option(None, "--tenant", help="Whose; else VERBWORKER_TENANT.", show_default=False)
-BY = typer.Option("", "--by", help="Who; else the user of this process.", show_default=False)
-REASON = typer.Option(..., "--reason", callback=not_blank, help="Why; kept with the letter.", show_default=False)
-LETTER = typer.Argument(help="The letter's id.", show_default=False)
-JSON = typer.Option(False, "--json", help="Print JSON.")
-
-_ANY = "8b1f6a52-0d0e-4c55-9a6e-3f2a7c1d9e40"
+LetterId = Annotated[UUID, typer.Argument(help="Dead letter ID.")]
 
 
 @message.command(epilog="Example: verbworker message send kyc.documents-received --key case-7 --payload @papers.json")
 def send(
-    name: str = typer.Argument(help="The message's name.", show_default=False),
-    key: str = typer.Option(..., "--key", help="The correlation key.", show_default=False),
-    message_id: str | None = typer.Option(None, "--id", help="Its id; sent twice, it counts once.", show_default=False),
-    payload: str | None = typer.Option(None, "--payload", help="A JSON object, or @file.", show_default=False),
-    entry_id: str | None = typer.Option(None, "--entry", help="The entry it is for.", show_default=False),
-    ttl: float = typer.Option(3600.0, "--ttl", min=1.0, max=LONGEST, help="Seconds it waits for its case."),
-    tenant: str | None = TENANT,
-    dsn: str | None = DSN,
-    engine_id: str | None = ENGINE_ID,
-    as_json: bool = JSON,
+    name: Annotated[str, typer.Argument(help="Message name.")],
+    key: Annotated[str, typer.Option("--key", help="Correlation key.")],
+    message_id: Annotated[
+        str | None, typer.Option("--id", help="Message ID; a repeated ID is delivered once (default: a new one).")
+    ] = None,
+    payload: Annotated[str | None, typer.Option("--payload", help="A JSON object, or @file.")] = None,
+    entry_id: Annotated[str | None, typer.Option("--entry", help="Entry ID of the recipient.")] = None,
+    ttl: Annotated[
+        float, typer.Option("--ttl", min=1.0, max=LONGEST, help="Seconds that the message waits for its case.")
+    ] = 3600.0,
+    tenant: Tenant = None,
+    dsn: Dsn = None,
+    engine_id: EngineId = None,
+    as_json: Json = False,
 ) -> None:
-    """Send a message; it is kept when this returns. Exit 1 when its id was used for another."""
+    """Send a message; it is stored when this returns. Exits 1 if its ID belongs to a different message."""
     settings = config.load(dsn=dsn, engine_id=engine_id, tenant=tenant)
-    wanted: dict[str, Any] = {
-        "message_name": name,
-        "message_id": str(uuid4()) if message_id is None else message_id,
-        "correlation_key": key,
-        "tenant_id": settings.tenant,
-        "entry_id": entry_id,
-        "payload": None if payload is None else _payload(payload),
-    }
-    try:
-        envelope = validate(wanted)
-    except MessageInvalid as error:
-        details = "; ".join(f"{field} {words}" for field, words in error.fields.items())
-        raise MessageInvalid(f"{error}{f' ({details})' if details else ''}") from None
+    envelope = _validate(
+        {
+            "message_name": name,
+            "message_id": str(uuid4()) if message_id is None else message_id,
+            "correlation_key": key,
+            "tenant_id": settings.tenant,
+            "entry_id": entry_id,
+            "payload": None if payload is None else _payload(payload),
+        }
+    )
     cluster = settings.cluster()
 
-    async def keep() -> bool:
+    async def store(client: Client) -> bool:
         from verbworker.stores.messages.inbox import Inbox
         from verbworker.work.messages.ingress import Ingress
 
-        async with _database(settings) as database:
-            inbox = Inbox(database, engine_id=cluster, owner=uuid4())
-            ingress = Ingress(inbox, DeadLetters(database))
-            receipt = await ingress.take(envelope, sent_by=f"cli:{getpass.getuser()}", ttl=timedelta(seconds=ttl))
-            return receipt.is_new
+        inbox = Inbox(client.database, engine_id=cluster, owner=client.owner)
+        ingress = Ingress(inbox, DeadLetters(client.database))
+        receipt = await ingress.take(envelope, sent_by=f"cli:{getpass.getuser()}", ttl=timedelta(seconds=ttl))
+        return receipt.is_new
 
-    is_new = run(keep())
+    is_new = run_with_client(settings, store)
     sentence = envelope.message_id if is_new else f"{envelope.message_id} was sent before"
     answer(sentence, {"message_id": envelope.message_id, "is_new": is_new}, as_json=as_json)
 
 
 @dead_letters.command("list", epilog="Example: verbworker dead-letters list --all --json")
 def list_letters(
-    every: bool = typer.Option(False, "--all", help="Also those that were redelivered or discarded."),
-    limit: int = typer.Option(100, "--limit", min=1, max=10_000, help="At most this many."),
-    tenant: str | None = TENANT,
-    dsn: str | None = DSN,
-    as_json: bool = JSON,
+    resolved: Annotated[bool, typer.Option("--all", help="Include redelivered and discarded messages.")] = False,
+    limit: Limit = 100,
+    tenant: Tenant = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
 ) -> None:
-    """List what could not be delivered, the oldest first."""
+    """List messages that could not be delivered, oldest first."""
     settings = config.load(dsn=dsn, tenant=tenant)
-
-    async def read() -> list[DeadLetter]:
-        async with _database(settings) as database:
-            return await DeadLetters(database).list(settings.tenant, resolved=every, limit=limit)
-
+    letters = run_with_client(
+        settings, lambda client: DeadLetters(client.database).list(settings.tenant, resolved=resolved, limit=limit)
+    )
     columns = ("letter_id", "created_at", "message_name", "correlation_key", "message_id", "code", "reason", "state")
-    show([asdict(letter) for letter in run(read())], columns=columns, as_json=as_json)
+    show([asdict(letter) for letter in letters], columns=columns, as_json=as_json)
 
 
-@dead_letters.command(epilog=f"Example: verbworker dead-letters redeliver {_ANY} --reason 'the case is open now'")
+@dead_letters.command(epilog=f"Example: verbworker dead-letters redeliver {ANY_ID} --reason 'the case is open now'")
 def redeliver(
-    letter_id: UUID = LETTER,
-    reason: str = REASON,
-    key: str | None = typer.Option(None, "--key", help="Under another correlation key.", show_default=False),
-    by: str = BY,
-    tenant: str | None = TENANT,
-    dsn: str | None = DSN,
-    as_json: bool = JSON,
+    letter_id: LetterId,
+    reason: Reason,
+    key: Annotated[str | None, typer.Option("--key", help="Another correlation key.")] = None,
+    by: By = "",
+    tenant: Tenant = None,
+    dsn: Dsn = None,
+    as_json: Json = False,
 ) -> None:
-    """Have a message delivered again; exit 1 when somebody decided before."""
+    """Deliver a message again. Exits 1 if it is already redelivered or discarded."""
     settings = config.load(dsn=dsn, tenant=tenant)
 
-    async def again() -> DeadLetter:
-        async with _database(settings) as database:
-            letters, who = DeadLetters(database), by or getpass.getuser()
-            await letters.redeliver(letter_id, settings.tenant, by=who, reason=reason, key=key)
-            return await letters.read(letter_id, settings.tenant)
+    async def resolve(client: Client) -> DeadLetter:
+        letters = DeadLetters(client.database)
+        await letters.redeliver(letter_id, settings.tenant, by=by, reason=reason, key=key)
+        return await letters.read(letter_id, settings.tenant)
 
-    letter = run(again())
-    answer(f"{letter.message_id} is on its way again", asdict(letter), as_json=as_json)
+    letter = run_with_client(settings, resolve)
+    answer(f"{letter.message_id} is queued for delivery", asdict(letter), as_json=as_json)
 
 
-@dead_letters.command(epilog=f"Example: verbworker dead-letters discard {_ANY} --reason 'sent twice'")
+@dead_letters.command(epilog=f"Example: verbworker dead-letters discard {ANY_ID} --reason 'sent twice'")
 def discard(
-    letter_id: UUID = LETTER,
-    reason: str = REASON,
-    by: str = BY,
-    tenant: str | None = TENANT,
-    dsn: str | None = DSN,
-    as_json: bool = JSON,
+    letter_id: LetterId, reason: Reason, by: By = "", tenant: Tenant = None, dsn: Dsn = None, as_json: Json = False
 ) -> None:
-    """Give a message up for good; exit 1 when somebody decided before."""
+    """Discard a message for good. Exits 1 if it is already redelivered or discarded."""
     settings = config.load(dsn=dsn, tenant=tenant)
 
-    async def drop() -> DeadLetter:
-        async with _database(settings) as database:
-            letters, who = DeadLetters(database), by or getpass.getuser()
-            await letters.discard(letter_id, settings.tenant, by=who, reason=reason)
-            return await letters.read(letter_id, settings.tenant)
+    async def resolve(client: Client) -> DeadLetter:
+        letters = DeadLetters(client.database)
+        await letters.discard(letter_id, settings.tenant, by=by, reason=reason)
+        return await letters.read(letter_id, settings.tenant)
 
-    answer(f"{letter_id} is discarded", asdict(run(drop())), as_json=as_json)
+    letter = run_with_client(settings, resolve)
+    answer(f"{letter_id} is discarded", asdict(letter), as_json=as_json)
 
 
 def ingress(
-    app: str = typer.Option(..., "--app", help="Your registry, as module:attribute.", show_default=False),
-    host: str | None = typer.Option(None, "--host", help="Where to listen; else 127.0.0.1.", show_default=False),
-    port: int | None = typer.Option(None, "--port", help="Its port; else 8091.", show_default=False),
-    insecure_no_auth: bool = typer.Option(False, "--insecure-no-auth", help="Believe everybody on this machine."),
-    dsn: str | None = DSN,
-    engine_id: str | None = ENGINE_ID,
+    app: App,
+    host: Host = None,
+    port: Annotated[int | None, typer.Option("--port", help="Port to listen on (default: 8091).")] = None,
+    insecure_no_auth: Annotated[
+        bool, typer.Option("--insecure-no-auth", help="Accept messages without authentication, on loopback only.")
+    ] = False,
+    dsn: Dsn = None,
+    engine_id: EngineId = None,
 ) -> None:
-    """Take messages by HTTP: POST /messages, answered when they are kept.
+    """Accept messages over HTTP: POST /messages returns when the message is stored.
 
-    SIGTERM or SIGINT drains: requests under way are answered. A second one ends at once.
+    The first SIGTERM or SIGINT stops the server after the requests in progress; the second ends it immediately.
     """
     settings = config.load(dsn=dsn, engine_id=engine_id)
     log.set_up(as_json=settings.log_format == "json", level=settings.log_level)
@@ -168,20 +150,19 @@ def ingress(
 
     registry = load_app(app)
     wanted = load(host=host, port=port)
-
-    async def work() -> None:
-        stop = asyncio.Event()
-        with drain_on_signal(stop):
-            await serve(settings, wanted, registry, choose_engine(settings), stop, is_open=insecure_no_auth)
-
-    run(work())
+    run(
+        run_until_signal(
+            lambda stop: serve(settings, wanted, registry, choose_engine(settings), stop, is_open=insecure_no_auth)
+        )
+    )
 
 
-@asynccontextmanager
-async def _database(settings: Settings) -> AsyncIterator[Database]:
-    await migrations.require(settings.database())
-    async with Database(settings.database(), size=1) as database:
-        yield database
+def _validate(fields: dict[str, Any]) -> Message:
+    try:
+        return validate(fields)
+    except MessageInvalid as error:
+        details = "; ".join(f"{field} {words}" for field, words in error.fields.items())
+        raise MessageInvalid(f"{error}{f' ({details})' if details else ''}") from None
 
 
 def _payload(text: str) -> Any:

@@ -5,43 +5,47 @@ import logging
 import os
 import threading
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from verbworker.app import logging as log
 from verbworker.app import settings as config
 from verbworker.app.output import complain, run
-from verbworker.app.signals import drain_on_signal
-from verbworker.cli.operate.db import DSN
+from verbworker.app.signals import run_until_signal
+from verbworker.cli.shared_options import App, Dsn, EngineId, EngineName
 from verbworker.errors import VerbworkerError, exit_code
 from verbworker.job.failpoint import arm_from_environment
 
 if TYPE_CHECKING:
-    from verbworker.app.wiring import App
+    from verbworker.app.wiring import App as OpenApp
 
 _log = logging.getLogger(__name__)
 
 
-def _option(name: str, words: str) -> Any:
-    return typer.Option(None, name, help=words, show_default=False)
-
-
 def worker(
-    app: str = typer.Option(..., "--app", help="Your registry, as module:attribute.", show_default=False),
-    dsn: str | None = DSN,
-    engine: str | None = _option("--engine", "The process engine: zeebe or embedded."),
-    engine_id: str | None = _option("--engine-id", "A name for this cluster that no other has."),
-    name: str | None = _option("--name", "The worker's name in the engine; else the host's."),
-    http_host: str | None = _option("--http-host", "Where /live, /ready and /metrics are served; else 127.0.0.1."),
-    http_port: int | None = _option("--http-port", "Their port, 0 for none; else 8090."),
-    log_format: str | None = _option("--log-format", "json or text; else json."),
-    log_level: str | None = _option("--log-level", "debug, info, warning or error; else info."),
+    app: App,
+    dsn: Dsn = None,
+    engine: EngineName = None,
+    engine_id: EngineId = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the worker in the engine (default: host name).")
+    ] = None,
+    http_host: Annotated[
+        str | None, typer.Option("--http-host", help="Address of /live, /ready and /metrics (default: 127.0.0.1).")
+    ] = None,
+    http_port: Annotated[
+        int | None, typer.Option("--http-port", help="Their port, or 0 for none (default: 8090).")
+    ] = None,
+    log_format: Annotated[str | None, typer.Option("--log-format", help="json or text (default: json).")] = None,
+    log_level: Annotated[
+        str | None, typer.Option("--log-level", help="debug, info, warning or error (default: info).")
+    ] = None,
 ) -> None:
-    """Work for every verb of a registry.
+    """Run the verbs of a registry.
 
-    SIGTERM or SIGINT drains: what has not begun goes back at no cost, what runs is finished. A second one ends at once.
-    A bug in a background service drains too, and exits with 3.
+    The first SIGTERM or SIGINT drains: jobs that have not started are returned without using a retry, running ones
+    finish. The second ends the process immediately. A bug in a background service drains too, and exits with 3.
     """
     settings = config.load(
         dsn=dsn,
@@ -60,27 +64,25 @@ def worker(
 
     registry = load_app(app)
     try:
-        run(_work(open_app(settings, registry)))
+        run(run_until_signal(lambda stop: _work(open_app(settings, registry), stop)))
     except VerbworkerError as error:
         leave(exit_code(error), str(error))
         raise
     leave()
 
 
-async def _work(opening: "AbstractAsyncContextManager[App]") -> None:
+async def _work(opening: "AbstractAsyncContextManager[OpenApp]", stop: asyncio.Event) -> None:
     from verbworker.app.wiring import keep_for_good
 
-    stop = asyncio.Event()
-    with drain_on_signal(stop):
-        try:
-            async with opening as app:
-                keep_for_good()
-                await app.run(stop)
-        except VerbworkerError:
-            raise
-        except Exception:
-            _log.exception("the worker ended by a bug")
-            raise
+    try:
+        async with opening as app:
+            keep_for_good()
+            await app.run(stop)
+    except VerbworkerError:
+        raise
+    except Exception:
+        _log.exception("the worker ended by a bug")
+        raise
 
 
 def leave(code: int = 0, sentence: str | None = None) -> None:

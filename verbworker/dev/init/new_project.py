@@ -37,8 +37,8 @@ def project_name(directory: Path, given: str | None) -> str:
     name = full(directory).name if given is None else given
     if not PROJECT_NAME.fits(name) or len(name) > _LONGEST_NAME:
         raise Refused(
-            f"{name!a} is no name for a project: lower-case letters, digits and single hyphens, as in my-app,"
-            f" {_LONGEST_NAME} at most; choose another directory or pass --name"
+            f"{name!a} is not a valid project name: use lower-case letters, digits and single hyphens, as in my-app,"
+            f" at most {_LONGEST_NAME} characters; choose another directory or pass --name"
         )
     if name in _TAKEN:
         raise Refused(f"{name} is the name of a package that the project needs; choose another")
@@ -54,7 +54,7 @@ def write_project(directory: Path, name: str) -> tuple[str, ...]:
     there = [path for path in FILES if os.path.lexists(directory / path)]
     if there:
         more = f" and {len(there) - 1} more of its files" if len(there) > 1 else ""
-        raise Refused(f"{directory} has a {there[0]} already{more}; nothing was written")
+        raise Refused(f"{directory} already has {there[0]}{more}; nothing was written")
     write_together(directory, contents(name))
     return FILES
 

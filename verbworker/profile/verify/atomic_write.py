@@ -16,15 +16,15 @@ def full(directory: Path) -> Path:
         return directory.resolve()
     except (OSError, RuntimeError) as error:
         # The working directory was removed, or symlinks form a loop.
-        raise CannotRun(f"nobody can say where {directory} is ({error}); go to another directory") from error
+        raise CannotRun(f"{directory} cannot be resolved ({error}); go to another directory") from error
 
 
 def require_place(directory: Path) -> None:
     """Check that a directory exists or can be created; raises `Refused` with the reason."""
     if directory.exists() and not directory.is_dir():
-        raise Refused(f"{directory} is no directory; nothing was written")
+        raise Refused(f"{directory} is not a directory; nothing was written")
     if not (home := full(directory).parent).is_dir():
-        raise Refused(f"there is no directory {home} to make {directory.name} in")
+        raise Refused(f"{home} does not exist, so {directory.name} cannot be created in it")
 
 
 def write_together(directory: Path, texts: Mapping[str, str], *, replacing: Collection[str] = ()) -> None:

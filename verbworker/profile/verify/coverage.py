@@ -82,7 +82,7 @@ def _find_unused_verbs(registry: Registry, sources: Sources, called: set[str]) -
         contract = sources.contracts.directs.get(verb.name)
         if verb.name in called or (contract is not None and (contract.sentences is not None or contract.args)):
             continue
-        words = f"{verb.name} is registered, and no model and no contract asks for it"
+        words = f"{verb.name} is registered, and no model and no contract uses it"
         hint = "Call it from a model, give its contract sentences for callers, or remove it"
         spot = _contract_spot(sources, verb.name) if contract is not None else _code_spot(verb)
         yield spot.finding(VERB_UNCALLED, words, hint=hint, detail=verb.name)
@@ -121,7 +121,7 @@ def _workflow_differences(registry: Registry, sources: Sources, written: Workflo
     spot = _contract_spot(sources, written.name)
     known = registry.workflows.get(written.name)
     if known is None:
-        words = f"the workflow verb {written.name} is in no registry, so nobody can start {written.process}"
+        words = f"the workflow verb {written.name} is in no registry, so {written.process} cannot be started"
         hint = "Load its contract: registry.load(folder)"
         yield spot.finding(VERB_UNREGISTERED, words, hint=hint, process=written.process, detail=written.name)
         return

@@ -59,7 +59,7 @@ def compare_lock(content: bytes | None, path: str, now: Lock, origins: Origins) 
         was = read_lock(content, path)
     except ContractInvalid as error:
         words = str(error).removeprefix(f"{path}: ").partition("; run ")[0]
-        yield Location.at(path).finding(LOCK_INVALID, f"this is no lock: {words}", process=now.process)
+        yield Location.at(path).finding(LOCK_INVALID, f"this is not a lock: {words}", process=now.process)
         return
     yield from _compare_locks(content, path, was, now, origins)
 
@@ -83,7 +83,7 @@ def _compare_locks(content: bytes, path: str, was: Lock, now: Lock, origins: Ori
         words = f"{len(found) - _MOST} more values of {FILE} are not what they were"
         yield Location.at(path).finding(LOCK_OUTDATED, words, process=now.process, detail="more")
     if not found and was.tool == now.tool and was.is_true:
-        words = f"{FILE} says what it should, but is not written as verify writes it"
+        words = f"{FILE} has the right content, but not the layout that verify writes"
         yield Location.at(path).finding(LOCK_OUTDATED, words, process=now.process, detail="layout")
 
 
@@ -98,8 +98,8 @@ def _sentence(difference: Difference) -> str:
     if difference.was is None:
         return f"{difference.path} is {_format_value(difference.now)}, and {FILE} does not have it"
     if difference.now is None:
-        return f"{difference.path} is gone, and {FILE} says {_format_value(difference.was)}"
-    return f"{difference.path} is {_format_value(difference.now)}, and {FILE} says {_format_value(difference.was)}"
+        return f"{difference.path} no longer exists, and {FILE} has {_format_value(difference.was)}"
+    return f"{difference.path} is {_format_value(difference.now)}, and {FILE} has {_format_value(difference.was)}"
 
 
 def _format_value(value: object) -> str:

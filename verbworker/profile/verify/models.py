@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from verblint.baseline import read_baseline
 from verblint.contracts.contract_files import ContractError
@@ -51,13 +52,8 @@ def read_models(paths: Iterable[str]) -> list[Resource]:
     try:
         for path in paths:
             names |= dict.fromkeys(os.path.normpath(found) for found in expand(path))
-        return [Resource(name, _content(name)) for name in names]
+        return [Resource(name, Path(name).read_bytes()) for name in names]
     except NoMatch as error:
         raise CannotRun(str(error)) from error
     except OSError as error:
         raise CannotRun(f"{error.filename}: {error.strerror}") from error
-
-
-def _content(name: str) -> bytes:
-    with open(name, "rb") as file:
-        return file.read()

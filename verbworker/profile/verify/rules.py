@@ -20,8 +20,8 @@ LOCK_MISSING = _rule(
     "lock-missing",
     """A model with the profile has its compile.lock.json beside it.
 
-    The lock says what was compiled from the model, the contract and the policies. Without it no change of them shows in
-    a review.
+    The lock records what was compiled from the model, the contract and the policies. Without it their changes do not
+    show in a review.
 
     Wrong:  process.bpmn with ameide:workflowDefinition, alone in its folder
     Right:  process.bpmn and compile.lock.json, written by verbworker verify --write
@@ -30,9 +30,9 @@ LOCK_MISSING = _rule(
 LOCK_OUTDATED = _rule(
     "VF802",
     "lock-outdated",
-    """The lock says what the model, the contract and the policies say now.
+    """The lock matches the model, the contract and the policies.
 
-    Every value that is another is a finding of its own, at the place where it was changed.
+    Every value that differs is a separate finding, at the place where it was changed.
 
     Wrong:  maximum_attempts: 5 in policies.yaml, and 3 in compile.lock.json
     Right:  the same number in both, after verbworker verify --write
@@ -46,15 +46,15 @@ LOCK_BY_ANOTHER_TOOL = _rule(
     What is compiled may differ from version to version, so the version is pinned by the lock.
 
     Wrong:  "tool": "verbworker 0.1.0" in the lock, and verbworker 0.2.0 installed
-    Right:  the version of the lock, or a lock written anew
+    Right:  the version of the lock, or a new lock
     """,
 )
 LOCK_INVALID = _rule(
     "VF804",
     "lock-invalid",
-    """The lock is a lock, and its digest is that of its content.
+    """The lock is valid, and its digest matches its content.
 
-    A merge by hand may leave a file that nobody wrote.
+    A manual merge may leave an inconsistent file.
 
     Wrong:  a compile.lock.json with marks of a merge, or with one number changed by hand
     Right:  the file as verbworker verify --write leaves it
@@ -63,9 +63,9 @@ LOCK_INVALID = _rule(
 GENERATED_OUTDATED = _rule(
     "VF805",
     "generated-outdated",
-    """The generated module is what the compiled process gives.
+    """The generated module matches the compiled process.
 
-    Its constants are those that the process was compiled to. A module that was edited or forgotten says something else.
+    Its constants come from the compiled process. A module that was edited or not updated differs.
 
     Wrong:  kyc_open_case_gen.py without a message that the model waits for
     Right:  the file as verbworker verify --write leaves it
@@ -85,10 +85,10 @@ NOT_COMPILED = _rule(
 DEFINITION_ID_UNCHANGED = _rule(
     "VF807",
     "definition-id-unchanged",
-    """A process that is another has another definitionId.
+    """A changed process has another definitionId.
 
-    Instances are told apart by it. With --base the lock of a git revision is compared: where its digest is another, its
-    definitionId must be so too.
+    It distinguishes instances. With --base the lock of a git revision is compared: if the digest differs, the
+    definitionId must differ too.
 
     Wrong:  one more task, and still definitionId="kyc-open-case/1"
     Right:  one more task, and definitionId="kyc-open-case/2"
@@ -99,7 +99,7 @@ PROCESS_TWICE = _rule(
     "process-twice",
     """Every model has a lock, a process and a generated module of its own.
 
-    Two models in one folder would write one lock in turns, two files with one process one module.
+    Two models in one folder would overwrite one lock, two files with one process one module.
 
     Wrong:  processes/kyc/open.bpmn and processes/kyc/close.bpmn
     Right:  processes/kyc-open/process.bpmn and processes/kyc-close/process.bpmn
@@ -110,7 +110,7 @@ VERB_UNREGISTERED = _rule(
     "verb-unregistered",
     """Every verb that a model calls or a contract lists is registered.
 
-    A job that no verb serves waits for ever.
+    A job without a verb waits forever.
 
     Wrong:  <zeebe:taskDefinition type="kyc.rate-risk" />, and no @verbs.verb("kyc.rate-risk")
     Right:  a function that is registered under that name
@@ -119,7 +119,7 @@ VERB_UNREGISTERED = _rule(
 VERB_UNCALLED = _rule(
     "VF812",
     "verb-uncalled",
-    """Every registered verb is asked for by somebody.
+    """Every registered verb is used.
 
     A model calls it, an allow-list or a compensation names it, or its own contract has sentences or arguments for
     callers.
@@ -131,9 +131,9 @@ VERB_UNCALLED = _rule(
 VERB_CONTRACT_DIFFERS = _rule(
     "VF813",
     "verb-contract-differs",
-    """What the contract of a verb says, its registration says too.
+    """The registration of a verb matches its contract.
 
-    The linter believes the contract, the worker believes the code.
+    The linter uses the contract, the worker uses the code.
 
     Wrong:  writes: [risk] in YAML, and writes=("risk", "rating") in the decorator
     Right:  the same fields in both
@@ -142,7 +142,7 @@ VERB_CONTRACT_DIFFERS = _rule(
 POLICY_DIFFERS = _rule(
     "VF814",
     "policy-differs",
-    """The application has the policies that its files have.
+    """The application's policies match its files.
 
     Wrong:  a registry that loads a copy of policies.yaml with other numbers
     Right:  registry.load("verbs", policies="verbs/policies.yaml")
@@ -153,7 +153,7 @@ BUSINESS_KEY_DIFFERS = _rule(
     "business-key-differs",
     """The workflowIdTemplate of a model is the business key of its contract.
 
-    Both say how instances are told apart. An argument counts as the field of the data it is put into.
+    Both identify an instance. An argument counts as the field of the data that it is stored in.
 
     Wrong:  workflowIdTemplate="kyc/${state.entity}", and business_key: "${state.case_id}"
     Right:  the same template in both
@@ -173,7 +173,7 @@ GATE_NAME_DIFFERS = _rule(
     "gate-name-differs",
     """The name of an updateDefinition is that of the gate in the contract.
 
-    Decisions are given by the gate's name in the contract. The name Update_ and the id of the user task is as good as
+    Decisions are given by the gate's name in the contract. The name Update_ with the id of the user task counts as
     none.
 
     Wrong:  <ameide:updateDefinition name="approve" />, and gates: {review: {task: Review}}

@@ -58,11 +58,11 @@ def check_name(name: str) -> None:
     """Check that a process may have this name; raises `Refused` with the rules for names."""
     if not PROJECT_NAME.fits(name) or len(name) > _LONGEST_NAME:
         raise Refused(
-            f"{name!a} is no name for a process: lower-case letters, digits and single hyphens, as in parcel-return,"
-            f" {_LONGEST_NAME} at most"
+            f"{name!a} is not a valid process name: use lower-case letters, digits and single hyphens, as in"
+            f" parcel-return, at most {_LONGEST_NAME} characters"
         )
     if keyword.iskeyword(name) or name in _TAKEN:
-        raise Refused(f"{name} is a name that Python or verbworker has taken; choose another")
+        raise Refused(f"{name} is reserved by Python or verbworker; choose another name")
 
 
 def scaffold(directory: Path, name: str) -> Scaffolded:
@@ -72,7 +72,7 @@ def scaffold(directory: Path, name: str) -> Scaffolded:
     """
     check_name(name)
     if not full(directory).is_dir():
-        raise Refused(f"there is no directory {directory}; make the project's directory first")
+        raise Refused(f"{directory} does not exist; create the project's directory first")
     with chdir(directory):
         return _compiled_anew(name) if os.path.lexists(_model(name)) else _new(name)
 
@@ -86,7 +86,7 @@ def _new(name: str) -> Scaffolded:
     texts = dict(contents(name))
     there = [path for path in texts if os.path.lexists(path)]
     if there:
-        raise Refused(f"there is a {there[0]} already, and no {_model(name)} to go with it; nothing was written")
+        raise Refused(f"{there[0]} exists, but {_model(name)} does not; nothing was written")
     _refuse_rivals(name)
     around = {path: _text(shipped, name) for path, shipped in _AROUND.items() if not os.path.lexists(path)}
     advice = tuple(_advice(name, around))
@@ -119,9 +119,7 @@ def _compiled_anew(name: str) -> Scaffolded:
     models = read_models([_model(name)])
     verified = verify(models, open_sources(models))
     if verified.report.errors and not verified.stale:
-        raise Refused(
-            f"{_model(name)} does not pass, so nothing is compiled from it; run: verbworker verify processes/{name}"
-        )
+        raise Refused(f"{_model(name)} has errors, so it is not compiled; run: verbworker verify processes/{name}")
     texts = {path: content.decode() for path, content in verified.outdated.items()}
     write_together(Path(), texts, replacing=texts.keys())
     left = [path for path in (_fill(path, name) for path in _OWNED) if os.path.lexists(path)]
@@ -135,7 +133,7 @@ def _refuse_rivals(name: str) -> None:
     for workflow in load_workflow_verbs(Path("verbs")):
         if workflow.process == name or workflow.name.startswith(f"{name}."):
             raise Refused(
-                f"the verb {workflow.name} and its process {workflow.process} are there already; nothing was written"
+                f"the verb {workflow.name} and its process {workflow.process} exist already; nothing was written"
             )
 
 
@@ -143,14 +141,14 @@ def _advice(name: str, around: Mapping[str, str]) -> Iterator[str]:
     """Yield what the user must add to files that existed before."""
     package = _package(name)
     if "verbs/__init__.py" not in around:
-        yield "to have it in the registry of your other verbs, add to verbs/__init__.py:"
+        yield "to add it to the registry of your other verbs, add to verbs/__init__.py:"
         yield f"  from verbs import {package}"
         yield f"  registry = Registry.of(..., {package}.verbs)"
     if "tests/conftest.py" not in around and not _mentions("tests/conftest.py", _PLUGIN):
-        yield "to have the fixtures of its tests, add to tests/conftest.py:"
+        yield "to get the fixtures of its tests, add to tests/conftest.py:"
         yield f'  pytest_plugins = ["{_PLUGIN}"]'
     if "pyproject.toml" not in around and not _knows_verbs():
-        yield "to have its contract found, add to pyproject.toml:"
+        yield "to make its contract known, add to pyproject.toml:"
         yield "  [tool.verblint]"
         yield '  verbs = "verbs"'
 

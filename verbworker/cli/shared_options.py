@@ -1,0 +1,53 @@
+"""The options and arguments that several commands share, each defined once."""
+
+import getpass
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+LONGEST = 3_650 * 86_400.0
+"""The most seconds that an option accepts: ten years, so that no clock overflows."""
+
+ANY_ID = "8b1f6a52-0d0e-4c55-9a6e-3f2a7c1d9e40"
+"""An id for the examples of help pages."""
+
+
+def _or_current_user(name: str) -> str:
+    return name or getpass.getuser()
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise typer.BadParameter("it is blank; give a reason in a few words")
+    return text
+
+
+_APP = typer.Option("--app", help="Registry of your verbs, as module:attribute.")
+
+App = Annotated[str, _APP]
+OptionalApp = Annotated[str | None, _APP]
+By = Annotated[
+    str,
+    typer.Option(
+        "--by", callback=_or_current_user, help="Your name, for the record (default: current user).", show_default=False
+    ),
+]
+Dsn = Annotated[str | None, typer.Option("--dsn", help="Postgres URI (default: $VERBWORKER_DSN).")]
+EngineId = Annotated[
+    str | None, typer.Option("--engine-id", help="Engine ID of the cluster (default: $VERBWORKER_ENGINE_ID).")
+]
+EngineName = Annotated[
+    str | None, typer.Option("--engine", help="Process engine: zeebe or embedded (default: $VERBWORKER_ENGINE).")
+]
+EntryId = Annotated[UUID, typer.Argument(help="Entry ID.")]
+Host = Annotated[str | None, typer.Option("--host", help="Address to listen on (default: 127.0.0.1).")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Maximum number of rows.")]
+Paths = Annotated[list[str], typer.Argument(help="Models: files, folders or patterns.")]
+Reason = Annotated[str, typer.Option("--reason", callback=_not_blank, help="Reason, for the record.")]
+Tenant = Annotated[str | None, typer.Option("--tenant", help="Tenant ID (default: $VERBWORKER_TENANT).")]
+VerbsFolder = Annotated[
+    str,
+    typer.Option("--verbs", help="Folder of verb contracts (default: verbs in \\[tool.verblint]).", show_default=False),
+]
