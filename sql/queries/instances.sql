@@ -98,9 +98,15 @@ UPDATE verbworker.workflow_instance
 SET missed_at = clock_timestamp()
 WHERE instance_uid = $1 AND instance_key = $2 AND ended_at IS NULL AND missed_at IS NULL;
 
+-- name: find_again
+-- The engine has an instance that it missed before.
+UPDATE verbworker.workflow_instance
+SET missed_at = NULL
+WHERE instance_uid = $1 AND instance_key = $2 AND missed_at IS NOT NULL;
+
 -- name: quiet
 -- Instances of which nothing was heard for long, or that the engine missed a while ago, each looked at by one
--- reconciler at a time.
+-- reconciler at a time. One that was missed stays so until the engine answers: it may be away just now.
 WITH silent AS (
   SELECT instance.instance_uid, coalesce(instance.missed_at < clock_timestamp() - $4::interval, false) AS is_missed
   FROM verbworker.workflow_instance AS instance
@@ -118,7 +124,9 @@ WITH silent AS (
   FOR UPDATE OF instance SKIP LOCKED
 )
 UPDATE verbworker.workflow_instance AS instance
-SET probed_at = clock_timestamp(), missed_at = CASE WHEN silent.is_missed THEN NULL ELSE instance.missed_at END
+SET
+  probed_at = clock_timestamp(),
+  missed_at = CASE WHEN silent.is_missed THEN clock_timestamp() ELSE instance.missed_at END
 FROM silent
 WHERE instance.instance_uid = silent.instance_uid
 RETURNING instance.instance_uid, instance.entry_id, instance.instance_key, silent.is_missed;

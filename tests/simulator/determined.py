@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tests.simulator.store import EPOCH
 from verbworker.stores.jobs import frames as frames_store
+from verbworker.work.listeners import job_handler as job_handler_module
 from verbworker.work.starts import router as router_module
 
 if TYPE_CHECKING:
@@ -59,14 +60,14 @@ def determined(world: "World") -> Iterator[None]:
     logger.addHandler(heard)
     logger.setLevel(logging.DEBUG if world.options.is_traced else logging.ERROR)
     logger.propagate = False
-    changed = cast(Any, router_module)
+    changed, handlers = cast(Any, router_module), cast(Any, job_handler_module)
     uuid4, clock, often = changed.uuid4, changed.datetime, frames_store._ACK_INTERVAL
-    changed.uuid4, changed.datetime = world.uuid, _VirtualDatetime
+    changed.uuid4, changed.datetime, handlers.datetime = world.uuid, _VirtualDatetime, _VirtualDatetime
     cast(Any, frames_store)._ACK_INTERVAL = 3.0
     try:
         yield
     finally:
-        changed.uuid4, changed.datetime = uuid4, clock
+        changed.uuid4, changed.datetime, handlers.datetime = uuid4, clock, clock
         cast(Any, frames_store)._ACK_INTERVAL = often
         logger.removeHandler(heard)
         logger.setLevel(level)

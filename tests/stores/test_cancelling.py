@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from uuid import uuid4
 
@@ -12,7 +13,7 @@ from tests.support.eventually import eventually
 from tests.support.frames import ENGINE, claimed, make_delivery, make_job, working
 from tests.support.proxy import Proxy, proxied
 from verbworker.engine.protocol import Start
-from verbworker.errors import RequestConflict
+from verbworker.errors import EngineUnavailable, RequestConflict
 from verbworker.runbook.event import EntryMode, Status
 from verbworker.stores.cases.dispatches import Dispatches
 from verbworker.stores.cases.runbook import Runbook
@@ -181,6 +182,45 @@ async def test_an_instance_that_the_engine_does_not_have_is_missed_before_its_en
     await database.execute("UPDATE verbworker.workflow_instance SET missed_at = missed_at - interval '2 minutes'")
     await hasty.look()
     assert (await book.entry()).status is Status.CANCELLED
+
+
+async def test_an_engine_that_is_away_at_the_second_look_is_asked_again_soon(
+    database: Database, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = await started(database, engine)
+    await engine.cancel(int(await book.value("SELECT instance_key FROM verbworker.workflow_instance")))
+    first, alive = Reconciler(database, engine, cancelling(database, engine), after=SOON), engine.alive
+    await first.look()
+    later = Reconciler(database, engine, cancelling(database, engine), after=timedelta(hours=1))
+
+    async def away(instance_key: int) -> bool:
+        raise EngineUnavailable("it restarts")
+
+    for answer in (away, alive):
+        await database.execute("UPDATE verbworker.workflow_instance SET missed_at = missed_at - interval '2 minutes'")
+        monkeypatch.setattr(engine, "alive", answer)
+        with suppress(EngineUnavailable):
+            await later.look()
+
+    assert (await book.entry()).status is Status.CANCELLED
+
+
+async def test_an_instance_that_is_there_again_is_not_missed_any_more(
+    database: Database, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = await started(database, engine)
+    reconciler = Reconciler(database, engine, cancelling(database, engine), after=SOON, missed_for=SOON)
+
+    async def gone(instance_key: int) -> bool:
+        return False
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(engine, "alive", gone)
+        await reconciler.look()
+    await reconciler.look()
+
+    assert await book.value("SELECT missed_at FROM verbworker.workflow_instance") is None
+    assert (await book.entry()).status is Status.EXECUTING
 
 
 async def test_an_instance_that_comes_under_another_key_is_not_taken_for_ended(

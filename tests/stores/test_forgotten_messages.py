@@ -156,6 +156,22 @@ async def room(database: Database, request: pytest.FixtureRequest) -> AsyncItera
         yield room
 
 
+async def test_a_late_report_of_an_event_that_the_engine_lost_is_not_believed(room: Room) -> None:
+    again = await room.anew()
+    await room.park(again)
+    await room.messenger.tidy()
+    wait = again.element_instance_key
+    told = await room.take(UNPARK, room.first.process_instance_key)
+    late = replace(told, activated_ms=told.activated_ms - 60_000, element_instance_key=wait)
+
+    await room.reception.receive(replace(late, key=late.key + 1000), room.bridge.unpark)
+    before = await room.open_waits()
+    await room.reception.receive(late, room.bridge.unpark)
+
+    assert before == [wait], "the worker was suspended, and the engine lost the job meanwhile"
+    assert await room.open_waits() == [], "the engine still has this one"
+
+
 async def test_a_message_that_the_engine_forgot_is_sent_again_and_read_once(room: Room) -> None:
     again = await room.anew()
     await room.park(again)

@@ -145,6 +145,14 @@ async def miss(s: Session, uid: UUID, instance_key: int) -> list[Values]:
     return []
 
 
+@statement("instances", "find_again")
+async def find_again(s: Session, uid: UUID, instance_key: int) -> list[Values]:
+    instance = await s.lock("workflow_instance", (uid,))
+    if instance is not None and instance["instance_key"] == instance_key:
+        s.put("workflow_instance", (uid,), {**instance, "missed_at": None})
+    return []
+
+
 def _correlation(instance: Values) -> Values:
     return {**{name: instance[name] for name in _KNOWN}, "correlation": json.dumps(instance["correlation"])}
 
@@ -198,7 +206,7 @@ async def quiet(s: Session, engine_id: str, longer: timedelta, limit: int, misse
     found = []
     for row in silent[:limit]:
         is_missed = row["missed_at"] is not None and row["missed_at"] < now - missed
-        still = None if is_missed else row["missed_at"]
+        still = s.now if is_missed else row["missed_at"]
         await s.change("workflow_instance", (row["instance_uid"],), probed_at=s.now, missed_at=still)
         names = ("instance_uid", "entry_id", "instance_key")
         found.append({name: row[name] for name in names} | {"is_missed": is_missed})

@@ -163,6 +163,10 @@ class Instances:
         """Record that the engine does not have the instance an entry is pinned to."""
         await self._database.execute(query("instances", "miss"), instance_uid, instance_key)
 
+    async def find_again(self, instance_uid: UUID, instance_key: int) -> None:
+        """Record that the engine has an instance that it missed before."""
+        await self._database.execute(query("instances", "find_again"), instance_uid, instance_key)
+
     async def quiet(
         self, engine_id: str, *, longer_than: timedelta, limit: int, missed_for: timedelta = MISSED_FOR
     ) -> list[Quiet]:

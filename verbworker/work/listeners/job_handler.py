@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Protocol, runtime_checkable
 from uuid import UUID
@@ -33,6 +33,7 @@ from verbworker.stores.cases.instances import Instances
 from verbworker.stores.cases.runbook import Runbook
 from verbworker.stores.database import Connection, Database
 from verbworker.stores.jobs.deliveries import Deliveries
+from verbworker.work.feeds.leases import first_timeout_ms
 from verbworker.work.starts.duplicate_instances import InstanceIdentity, has_job
 
 _log = logging.getLogger(__name__)
@@ -285,6 +286,9 @@ class ListenerJobs:
         """
 
         async def settle() -> bool:
+            # A worker that was suspended may have a job that the engine lost meanwhile, with the event it reports.
+            if _is_late(job) and not await self.has(job):
+                return True
             if await self._settle(job, act):
                 await self._engine.complete(job.key, {})
             return True
@@ -328,6 +332,11 @@ class ListenerJobs:
             return await self._refuse(job, error)
         await self._engine.fail(job.key, retries=job.retries - 1, message=str(error), backoff_ms=_SOON_MS)
         return True
+
+
+def _is_late(job: Job) -> bool:
+    """Return whether the job's first timeout is over, as far as our clock and the engine's agree."""
+    return datetime.now(UTC).timestamp() * 1000 - job.activated_ms > first_timeout_ms(job.timeout_ms)
 
 
 def _once(job: Job) -> str:

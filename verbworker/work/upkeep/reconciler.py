@@ -77,6 +77,8 @@ class Reconciler:
         Once is enough if the engine is in our own database.
         """
         if await self._engine.alive(instance.instance_key):
+            if instance.is_missed:
+                await self._instances.find_again(instance.instance_uid, instance.instance_key)
             return
         is_sure = instance.is_missed or not self._forgets
         if not is_sure or not await self._cancelling.end_outside(instance.entry_id, instance.instance_key):
