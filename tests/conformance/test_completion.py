@@ -85,7 +85,7 @@ async def test_a_completion_whose_answer_was_lost_is_only_repeated_to_the_engine
     entry_id = await book.start(models.line, "first")
     await book.serve("first")
     job = await book.take(COMPLETE)
-    desk: Any = book.desks[COMPLETE]
+    desk: Any = book.handlers[COMPLETE]
     # The worker dies between its commit and its word to the engine.
     with monkeypatch.context() as patch:
         patch.setattr(book.engine, "complete", _never)

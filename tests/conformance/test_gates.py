@@ -229,7 +229,7 @@ async def serve_fired(rig: Rig, domain: str) -> None:
     identity = InstanceIdentity(Instances(rig.database), rig.engine, dispatches)
     reception = ListenerJobs(rig.database, rig.engine, identity)
     bridge = Bridge(rig.registry, rig.database, Deployments(rig.database, engine_id=engine_id), inbox, reception)
-    (desk,) = [desk for desk in bridge.desks() if desk.type == FIRED]
+    (desk,) = [desk for desk in bridge.handlers() if desk.type == FIRED]
 
     async def look() -> list[Job]:
         return [job for job in await rig.take(FIRED) if job.process_id == f"{domain}-review"]

@@ -51,7 +51,7 @@ async def _none_swept(*_: object, **__: object) -> int:
     return 0
 
 
-async def _admit_any_instance(_: object, job: Any, luggage: object, known: Any) -> Any:
+async def _admit_any_instance(_: object, job: Any, reserved: object, known: Any) -> Any:
     return None if known is None else dataclasses.replace(known, instance_key=job.process_instance_key)
 
 

@@ -83,8 +83,8 @@ class Boot:
         self._serving = Serving(deliveries, self._executor.give_back)
         bridge = Bridge(REGISTRY, control, Deployments(control, engine_id=engine_id), inbox, reception)
         gates = GateJobs(REGISTRY, engine, control, identity=identity, timeout=GATE_TIMEOUT)
-        desks: list[JobHandler] = [*bridge.desks(), Completion(REGISTRY, control, reception, cancelling), gates]
-        self._desks = {desk.type: desk for desk in desks}
+        desks: list[JobHandler] = [*bridge.handlers(), Completion(REGISTRY, control, reception, cancelling), gates]
+        self._handlers = {desk.type: desk for desk in desks}
         dispatcher = Dispatcher(dispatches, Instances(control), engine, every=_EVERY)
         messenger = MessageDelivery(REGISTRY, inbox, DeadLetters(control), engine, every=_EVERY)
         self.pokes = (dispatcher.service.poke, messenger.service.poke)
@@ -113,6 +113,6 @@ class Boot:
 
     def take(self, job: Job) -> None:
         """Work on a delivery, in a task of its own."""
-        desk = self._desks.get(job.type)
+        desk = self._handlers.get(job.type)
         work = self._executor.execute(job) if desk is None else self._serving.serve(desk, job)
         self._loop.create_task(work)

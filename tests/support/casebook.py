@@ -120,7 +120,7 @@ class Casebook:
     cancelling: Cancellation
     reconciler: Reconciler
     runbook: Runbook
-    desks: Mapping[str, JobHandler]
+    handlers: Mapping[str, JobHandler]
     taken: dict[str, list[Job]] = field(default_factory=dict)
     entries: list[UUID] = field(default_factory=list)
 
@@ -156,8 +156,8 @@ class Casebook:
 
     async def take(self, kind: str, *, timeout_ms: int = 60_000, wait_ms: int = PATIENCE_MS) -> Job:
         """One job of this type; there must come one."""
-        kind = kind if kind in self.desks else f"{self.domain}.{kind}"
-        desk = self.desks.get(kind)
+        kind = kind if kind in self.handlers else f"{self.domain}.{kind}"
+        desk = self.handlers.get(kind)
         names = ("domain_payload", "domain_payload_hash", "vw_entry_id", "vw_instance_uid", "vw_tenant_id")
         ask = Ask(kind, "casebook", timeout_ms, desk.variables if desk else names)
         for _ in range(_MOST_OF_OTHERS):
@@ -175,7 +175,7 @@ class Casebook:
 
     async def has(self, kind: str) -> bool:
         """Whether a job of this type is there now."""
-        kind = kind if kind in self.desks else f"{self.domain}.{kind}"
+        kind = kind if kind in self.handlers else f"{self.domain}.{kind}"
         found = await self.engine.activate(Ask(kind, "casebook", 1000, ()), _MOST_OF_OTHERS, -1)
         return any(self._is_ours(job) for job in found)
 
@@ -188,7 +188,7 @@ class Casebook:
 
     async def deliver(self, job: Job) -> None:
         """Serve a delivery, perhaps once more."""
-        desk = self.desks.get(job.type)
+        desk = self.handlers.get(job.type)
         await (desk.serve(job) if desk is not None else self.executor.execute(job))
 
     # ---- messages --------------------------------------------------------------------------------------------------
@@ -306,8 +306,8 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
         deployments = Deployments(database, engine_id=engine.engine_id)
         inbox = Inbox(database, engine_id=engine.engine_id, owner=uuid4())
         cancelling = Cancellation(database, desk.dispatches, engine)
-        desks: list[JobHandler] = Bridge(known, database, deployments, inbox, reception).desks()
-        desks += [Completion(known, database, reception, cancelling), GateJobs(known, engine, database)]
+        handlers: list[JobHandler] = Bridge(known, database, deployments, inbox, reception).handlers()
+        handlers += [Completion(known, database, reception, cancelling), GateJobs(known, engine, database)]
         threads = ThreadPoolExecutor(2)
         databases, performance = Databases(database, database), VerbRun(threads)
         executor = Executor(known, engine, rig.frames, databases, rig.heart, performance, identity=identity)
@@ -329,7 +329,7 @@ async def casebook(dsn: str, address: str, domain: str, registry: Registry | Non
             cancelling=cancelling,
             reconciler=Reconciler(database, engine, cancelling, after=timedelta(hours=1)),
             runbook=Runbook(database),
-            desks={served.type: served for served in desks},
+            handlers={served.type: served for served in handlers},
         )
         try:
             yield book
@@ -346,7 +346,15 @@ async def working(book: Casebook) -> AsyncIterator[None]:
     relay, reaper = Relay(frames, JobResults(engine, frames)), Archiver(frames)
     pace = Pace(name="casebook", poll_wait=timedelta(seconds=1))
     worker = Worker(
-        book.registry, engine, frames, book.executor, book.heart, relay, reaper, pace, desks=list(book.desks.values())
+        book.registry,
+        engine,
+        frames,
+        book.executor,
+        book.heart,
+        relay,
+        reaper,
+        pace,
+        handlers=list(book.handlers.values()),
     )
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(worker.run(stop))

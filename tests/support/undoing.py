@@ -102,7 +102,7 @@ class House:
         relay, reaper = Relay(me.frames, JobResults(self.engine, me.frames)), Archiver(me.frames)
         worker = Worker(
             *(self.registry, self.engine, me.frames, me.executor, me.heart, relay, reaper, pace),
-            desks=[me.desk],
+            handlers=[me.desk],
             services=me.desk.services,
         )
         async with asyncio.TaskGroup() as tasks:

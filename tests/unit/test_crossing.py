@@ -49,26 +49,26 @@ def data_of(completed: Completed) -> dict[str, Any]:
     return dict(json.loads(completed.payload)["data"])
 
 
-# ---- luggage: read without judging ---------------------------------------------------------------------------------
+# ---- reserved: read without judging ---------------------------------------------------------------------------------
 
 
 @pytest.mark.req("JOB-12")
 def test_luggage_is_read_as_it_comes() -> None:
-    luggage = JobVariables.of(make_job(variables=make_variables()))
+    reserved = JobVariables.of(make_job(variables=make_variables()))
 
-    assert (luggage.instance_uid, luggage.entry_id, luggage.tenant_id) == (UID, ENTRY, "t1")
-    assert luggage.content == make_content()
-    assert luggage.hash.hex() == str(luggage.seal).removeprefix("sha256:")
+    assert (reserved.instance_uid, reserved.entry_id, reserved.tenant_id) == (UID, ENTRY, "t1")
+    assert reserved.content == make_content()
+    assert reserved.hash.hex() == str(reserved.seal).removeprefix("sha256:")
 
 
 @pytest.mark.req("JOB-12")
 @pytest.mark.parametrize("odd", [None, 7, True, ["x"], {"a": 1}, "no uuid", "\ud800"])
 def test_luggage_that_is_odd_is_left_for_the_crossing_to_refuse(odd: object) -> None:
     names = (PAYLOAD, PAYLOAD_HASH, INSTANCE_UID, ENTRY_ID, TENANT_ID)
-    luggage = JobVariables.of(make_job(variables=dict.fromkeys(names, odd)))
+    reserved = JobVariables.of(make_job(variables=dict.fromkeys(names, odd)))
 
-    assert (luggage.instance_uid, luggage.entry_id) == (None, None)
-    assert luggage.content == (odd.encode("utf-8", "surrogatepass") if isinstance(odd, str) else b"")
+    assert (reserved.instance_uid, reserved.entry_id) == (None, None)
+    assert reserved.content == (odd.encode("utf-8", "surrogatepass") if isinstance(odd, str) else b"")
 
 
 # ---- in ------------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class Services:
 
     identity: InstanceIdentity
     reconciler: Reconciler
-    desks: Sequence[JobHandler]
+    handlers: Sequence[JobHandler]
     services: Sequence[Service]
 
 
@@ -74,8 +74,8 @@ def build_services(
         tracer=tracer,
         identity=identity,
     )
-    desks: list[JobHandler] = [
-        *bridge.desks(),
+    handlers: list[JobHandler] = [
+        *bridge.handlers(),
         Completion(registry, control, reception, cancelling, ring=ring),
         GateJobs(registry, engine, control, identity=identity, timeout=settings.gate_timeout),
         undoing,
@@ -90,7 +90,7 @@ def build_services(
         *undoing.services,
         retention(settings, control, owner=owner).service,
     )
-    return Services(identity, reconciler, desks, services)
+    return Services(identity, reconciler, handlers, services)
 
 
 def retention(settings: Settings, database: Database, *, owner: UUID | None = None) -> Retention:

@@ -142,19 +142,19 @@ async def open_app(settings: Settings, registry: Registry, engine: Engine | None
         await selfcheck.greet(chosen, settings)
         owner = uuid4()
         frames = Frames(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
-        heart = Leases(frames, chosen, engine_timeout_ms=int(settings.engine_timeout / timedelta(milliseconds=1)))
+        job_leases = Leases(frames, chosen, engine_timeout_ms=int(settings.engine_timeout / timedelta(milliseconds=1)))
         performance = VerbRun(stack.enter_context(_threads(registry)))
         tracer = await stack.enter_async_context(_tracing(settings))
         pools = Databases(control, verbs)
-        staff = build_services(settings, registry, chosen, pools, performance, owner=owner, ring=ring, tracer=tracer)
+        built = build_services(settings, registry, chosen, pools, performance, owner=owner, ring=ring, tracer=tracer)
         executor = Executor(
-            registry, chosen, frames, pools, heart, performance, ring=ring, tracer=tracer, identity=staff.identity
+            registry, chosen, frames, pools, job_leases, performance, ring=ring, tracer=tracer, identity=built.identity
         )
         relay = Relay(frames, JobResults(chosen, frames))
         reaper = Archiver(frames, TaskProfileStore(control, engine_id=chosen.engine_id), after=settings.archive_after)
         deliveries = Deliveries(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
         leases = ExpiredLeases(control, frames, grace=settings.sweep_grace)
-        sweep = Sweep(chosen, frames, leases, deliveries, staff.reconciler, every=settings.sweep_every)
+        sweep = Sweep(chosen, frames, leases, deliveries, built.reconciler, every=settings.sweep_every)
         stalls = StallDetector(
             control,
             chosen,
@@ -163,9 +163,9 @@ async def open_app(settings: Settings, registry: Registry, engine: Engine | None
             caught_up_for=lambda: worker.caught_up_for(),
         )
         worker = Worker(
-            *(registry, chosen, frames, executor, heart, relay, reaper, _pace(settings)),
-            desks=staff.desks,
-            services=(*staff.services, sweep.service, stalls.service),
+            *(registry, chosen, frames, executor, job_leases, relay, reaper, _pace(settings)),
+            handlers=built.handlers,
+            services=(*built.services, sweep.service, stalls.service),
             serving=Serving(deliveries, executor.give_back),
         )
         health = None

@@ -57,7 +57,7 @@ class Routes:
     guard: Guard
     rates: Rates
     ingress: Ingress
-    counter: MessageCounter
+    messages: MessageCounter
     database: Database
     limit: int
     default_tenant: str
@@ -96,7 +96,7 @@ class Routes:
         except MessageInvalid as error:
             await self.ingress.refuse(body, error, tenant_id=tenant, sent_by=sender.name)
             raise
-        answer = await self.counter.hand_over(message, sent_by=sender.name)
+        answer = await self.messages.hand_over(message, sent_by=sender.name)
         _log.info("message delivered directly", extra={**_who(message, sender), "is_delivered": answer.is_delivered})
         told = {"message_id": message.message_id, "delivered": answer.is_delivered}
         if answer.is_delivered:

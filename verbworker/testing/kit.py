@@ -80,10 +80,10 @@ class Kit:
         self._stop()
         frames = Frames(self.database, engine_id=self.engine.engine_id, owner=uuid4(), lease=timedelta(seconds=30))
         self._boot = self._tasks.create_task(frames.run())
-        heart = Leases(frames, self.engine, engine_timeout_ms=60_000)
+        leases = Leases(frames, self.engine, engine_timeout_ms=60_000)
         databases = Databases(control=self.database, verbs=self.database)
         performance = VerbRun(self._threads)
-        self._executor = Executor(self._registry, self.engine, frames, databases, heart, performance)
+        self._executor = Executor(self._registry, self.engine, frames, databases, leases, performance)
 
     def _stop(self) -> None:
         if self._boot is not None:

@@ -32,7 +32,7 @@ class MemoryEngine(InlineEngine):
 
     def line(self, process_id: str, verbs: Sequence[str]) -> None:
         """Define a process that runs these verbs in order."""
-        self._instances.shelf.put([Resource(f"{process_id}.bpmn", _draw(process_id, verbs))])
+        self._instances.definitions.put([Resource(f"{process_id}.bpmn", _draw(process_id, verbs))])
 
     async def facts(self) -> EngineFacts:
         """Describe this engine."""

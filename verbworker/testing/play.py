@@ -194,9 +194,9 @@ async def _deploy(models: Sequence[str], registry: Registry, engine: Engine, dat
     if not prepared.ready:
         found = [render(prepared.report, "concise").strip(), *map(str, prepared.report.problems), *prepared.refusals]
         raise CannotRun("the models cannot be deployed:\n" + "\n".join(line for line in found if line))
-    desk = Deploy(engine, Deployments(database, engine_id=engine.engine_id))
+    handler = Deploy(engine, Deployments(database, engine_id=engine.engine_id))
     for ready in prepared.ready:
-        await desk.deploy(ready, by="tests")
+        await handler.deploy(ready, by="tests")
 
 
 @asynccontextmanager

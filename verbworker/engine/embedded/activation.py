@@ -76,79 +76,79 @@ class Waiters:
     def __init__(self, database: Database, tokens: Tokens) -> None:
         self._database = database
         self._tokens = tokens
-        self._guests: dict[str, list[Waiter]] = {}
-        self._sold_out: dict[str, set[tuple[str, ...]]] = {}
+        self._waiters: dict[str, list[Waiter]] = {}
+        self._known_empty: dict[str, set[tuple[str, ...]]] = {}
         self._untold: set[str] = set()
         self._listening = PollLoop("engine-hints-in", self._listen, every=_LISTEN_AGAIN)
         self._announcing = PollLoop("engine-hints-out", self._announce, every=None)
         self.services = (self._listening, PollLoop("engine-look", self._look, every=_LOOK), self._announcing)
 
     @contextmanager
-    def attending(self, guest: Waiter) -> Iterator[None]:
+    def attending(self, waiter: Waiter) -> Iterator[None]:
         """Register a waiter. Clear the bell, query, and only then wait for it."""
-        kind = guest.ask.type
-        self._guests.setdefault(kind, []).append(guest)
+        kind = waiter.ask.type
+        self._waiters.setdefault(kind, []).append(waiter)
         try:
             yield
         finally:
-            guest.is_gone = True
-            self._guests[kind].remove(guest)
-            if not self._guests[kind]:
-                del self._guests[kind]
+            waiter.is_gone = True
+            self._waiters[kind].remove(waiter)
+            if not self._waiters[kind]:
+                del self._waiters[kind]
 
-    def is_sold_out(self, guest: Waiter) -> bool:
+    def is_known_empty(self, waiter: Waiter) -> bool:
         """Return whether the same request found no jobs and none were announced since."""
-        return guest.tenant_ids in self._sold_out.get(guest.ask.type, ())
+        return waiter.tenant_ids in self._known_empty.get(waiter.ask.type, ())
 
     @contextmanager
-    def asking(self, guest: Waiter) -> Iterator[list[Job]]:
+    def asking(self, waiter: Waiter) -> Iterator[list[Job]]:
         """Collect the jobs of a query; fewer than requested means that there are no more."""
         jobs: list[Job] = []
         # Marked before the query: a job created from now on removes the mark.
-        self._sold_out.setdefault(guest.ask.type, set()).add(guest.tenant_ids)
+        self._known_empty.setdefault(waiter.ask.type, set()).add(waiter.tenant_ids)
         is_answered = False
         try:
             yield jobs
             is_answered = True
         finally:
-            if len(jobs) >= guest.most or not is_answered:
-                self._sold_out.pop(guest.ask.type, None)
+            if len(jobs) >= waiter.most or not is_answered:
+                self._known_empty.pop(waiter.ask.type, None)
 
     def promise(self, kind: str, tenant_id: str) -> Waiter | None:
         """Promise a job to a waiter for its type; None without one."""
-        for guest in self._guests.get(kind, ()):
-            if guest.has_room(tenant_id):
-                guest.promised += 1
-                return guest
+        for waiter in self._waiters.get(kind, ()):
+            if waiter.has_room(tenant_id):
+                waiter.promised += 1
+                return waiter
         return None
 
     def tell(self, kinds: Iterable[str]) -> None:
         """Announce new jobs of this process: local waiters wake now, other processes soon."""
         for kind in kinds:
-            if kind in self._guests:
+            if kind in self._waiters:
                 self._ring(kind)
             else:
-                self._sold_out.pop(kind, None)
+                self._known_empty.pop(kind, None)
                 # A notification costs a commit, so it is sent only for types without a local waiter.
                 self._untold.add(kind)
                 self._announcing.poke()
 
     def _ring(self, kind: str) -> None:
-        self._sold_out.pop(kind, None)
-        for guest in self._guests.get(kind, ()):
-            guest.bell.set()
+        self._known_empty.pop(kind, None)
+        for waiter in self._waiters.get(kind, ()):
+            waiter.bell.set()
 
     async def _listen(self) -> int:
         await self._database.listen(CHANNEL, self._heard, self._listening.health.note_success)
         return 0
 
     def _heard(self, words: str) -> None:
-        for kind in orjson.loads(words) if words.startswith("[") else list(self._guests):
+        for kind in orjson.loads(words) if words.startswith("[") else list(self._waiters):
             self._ring(kind)
 
     async def _look(self) -> int:
-        guests = [(kind, guest) for kind, some in self._guests.items() for guest in some]
-        wanted = {(kind, tenant) for kind, guest in guests for tenant in guest.tenant_ids}
+        waiters = [(kind, waiter) for kind, some in self._waiters.items() for waiter in some]
+        wanted = {(kind, tenant) for kind, waiter in waiters for tenant in waiter.tenant_ids}
         for kind in await self._tokens.due_types(sorted(wanted)) if wanted else ():
             self._ring(kind)
         return 0
@@ -194,27 +194,27 @@ class Promises:
     """The new jobs of one step that are promised to waiters."""
 
     turn: InstanceStep
-    guests: dict[int, Waiter]
+    waiters: dict[int, Waiter]
     unread: Callable[[list[Job]], None]
     kept: set[int] = field(default_factory=set)
 
     def keep(self, version: int, at_ms: int) -> None:
         """Deliver every promised job to its waiter after the step is saved."""
         kept = self.turn.kept_now()
-        for key, guest in self.guests.items():
+        for key, waiter in self.waiters.items():
             made = self.turn.change.jobs[key]
             words = made.key, made.type, made.element_id, made.element_instance_key, made.retries, made.headers
-            job = job_of(Activation(*words, at_ms, kept), self.turn.state.variables, guest.ask, version)
+            job = job_of(Activation(*words, at_ms, kept), self.turn.state.variables, waiter.ask, version)
             self.kept.add(key)
-            if not guest.bring(job):
+            if not waiter.bring(job):
                 self.unread([job])
 
 
 class DirectHandoff:
     """Promises jobs before they are saved, so that one statement saves and activates them."""
 
-    def __init__(self, hall: Waiters, unread: Callable[[list[Job]], None]) -> None:
-        self._hall = hall
+    def __init__(self, waiters: Waiters, unread: Callable[[list[Job]], None]) -> None:
+        self._waiters = waiters
         self._unread = unread
 
     @contextmanager
@@ -223,28 +223,28 @@ class DirectHandoff:
 
         If the answer to the save is lost, its jobs stay locked until their timeout, as with any worker that dies.
         """
-        change, guests = turn.change, dict[int, Waiter]()
+        change, waiters = turn.change, dict[int, Waiter]()
         for key, made in change.jobs.items():
-            guest = self._hall.promise(made.type, turn.kept.tenant_id)
-            if guest is not None:
-                guests[key] = guest
-                change.jobs[key] = replace(made, worker=guest.ask.worker, timeout_ms=guest.ask.timeout_ms)
-        promises = Promises(turn, guests, self._unread)
+            waiter = self._waiters.promise(made.type, turn.kept.tenant_id)
+            if waiter is not None:
+                waiters[key] = waiter
+                change.jobs[key] = replace(made, worker=waiter.ask.worker, timeout_ms=waiter.ask.timeout_ms)
+        promises = Promises(turn, waiters, self._unread)
         try:
             yield promises
         finally:
-            for key, guest in guests.items():
+            for key, waiter in waiters.items():
                 if key not in promises.kept:
-                    guest.withdraw()
+                    waiter.withdraw()
 
 
 class JobActivation:
     """Activates jobs; concurrent requests share one statement."""
 
-    def __init__(self, tokens: Tokens, library: DefinitionCache, hall: Waiters, memory: InstanceCache) -> None:
+    def __init__(self, tokens: Tokens, library: DefinitionCache, waiters: Waiters, memory: InstanceCache) -> None:
         self._tokens = tokens
         self._library = library
-        self._hall = hall
+        self._waiters = waiters
         self._memory = memory
         # Two requests for one type in one statement would receive the same jobs.
         self._wishes: Batch[tuple[Wish, Ask], list[Job]] = Batch(
@@ -259,38 +259,38 @@ class JobActivation:
         if not ask.type:
             raise CommandInvalid("a poll needs a type to be present")
         tenants = tuple(ask.tenant_ids) or (DEFAULT_TENANT,)
-        guest = Waiter(ask, tenants, limit, has_time=wait_ms > 0)
+        waiter = Waiter(ask, tenants, limit, has_time=wait_ms > 0)
         give_up = asyncio.get_running_loop().time() + max(wait_ms, 0) / 1000
-        with self._hall.attending(guest):
+        with self._waiters.attending(waiter):
             try:
-                return await self._wait(guest, give_up)
+                return await self._wait(waiter, give_up)
             except BaseException:
-                self.take_back(guest.brought)
+                self.take_back(waiter.brought)
                 raise
 
-    async def _wait(self, guest: Waiter, give_up: float) -> list[Job]:
-        ask, clock = guest.ask, asyncio.get_running_loop().time
-        wish = Wish(ask.type, guest.tenant_ids, ask.worker, ask.timeout_ms, guest.most)
+    async def _wait(self, waiter: Waiter, give_up: float) -> list[Job]:
+        ask, clock = waiter.ask, asyncio.get_running_loop().time
+        wish = Wish(ask.type, waiter.tenant_ids, ask.worker, ask.timeout_ms, waiter.most)
         while True:
-            guest.bell.clear()
-            if not guest.promised:
-                jobs = guest.brought or await self._ask(guest, wish)
+            waiter.bell.clear()
+            if not waiter.promised:
+                jobs = waiter.brought or await self._ask(waiter, wish)
                 if jobs or clock() >= give_up:
                     return jobs
             elif clock() >= give_up:
-                return guest.brought
-            guest.is_waiting = True
+                return waiter.brought
+            waiter.is_waiting = True
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(give_up):
-                    await guest.bell.wait()
-            guest.is_waiting = False
+                    await waiter.bell.wait()
+            waiter.is_waiting = False
 
-    async def _ask(self, guest: Waiter, wish: Wish) -> list[Job]:
+    async def _ask(self, waiter: Waiter, wish: Wish) -> list[Job]:
         """Query the database; a waiter with time left skips the query while its type is known to be exhausted."""
-        if guest.has_time and self._hall.is_sold_out(guest):
+        if waiter.has_time and self._waiters.is_known_empty(waiter):
             return []
-        with self._hall.asking(guest) as jobs:
-            jobs += await self._wishes.add((wish, guest.ask))
+        with self._waiters.asking(waiter) as jobs:
+            jobs += await self._wishes.add((wish, waiter.ask))
         return jobs
 
     async def _hand_out(self, wishes: list[tuple[Wish, Ask]]) -> list[list[Job]]:
@@ -317,5 +317,5 @@ class JobActivation:
         # Kept until written. Each job is identified with its activation, so a later activation is not affected.
         await self._tokens.give_back([(job.key, job.activated_ms) for job in jobs])
         self._unread.popleft()
-        self._hall.tell({job.type for job in jobs})
+        self._waiters.tell({job.type for job in jobs})
         return len(jobs)

@@ -27,7 +27,7 @@ from verbworker.engine.embedded.instance_step import (
 from verbworker.engine.embedded.kernel import commands as told
 from verbworker.engine.embedded.kernel.commands import NothingThere
 from verbworker.engine.embedded.timers import EngineTimers
-from verbworker.engine.embedded.transaction import EngineTransaction, PendingChanges
+from verbworker.engine.embedded.transaction import EngineStores, EngineTransaction
 from verbworker.engine.protocol import Ask, Deployed, EngineFacts, Resource, Signal, Start, Started, Variables
 from verbworker.errors import (
     AccessDenied,
@@ -73,23 +73,23 @@ class EmbeddedEngine:
         self._engine_id = engine_id
         self._tokens = Tokens(database)
         self._library = DefinitionCache(database, self._tokens)
-        self._shelf = PendingChanges(self._tokens, Subscriptions(database), self._library)
+        self._stores = EngineStores(self._tokens, Subscriptions(database), self._library)
         self._starts = Starts(database, self._tokens, self._library)
-        self._hall = Waiters(database, self._tokens)
+        self._waiters = Waiters(database, self._tokens)
         self._memory = InstanceCache()
         self._loads: Batch[int, Kept | None] = Batch(self._tokens.load, lambda key: key, name="engine-loads")
         self._saves: Batch[Change, int] = Batch(
             self._tokens.save, lambda change: change.kept.instance_key, name="engine-saves"
         )
-        self._counter = JobActivation(self._tokens, self._library, self._hall, self._memory)
-        self._handover = DirectHandoff(self._hall, self._counter.take_back)
-        self.clockwork = EngineTimers(database, self._shelf, made=self._wake_waiters, retention=retention)
+        self._counter = JobActivation(self._tokens, self._library, self._waiters, self._memory)
+        self._handover = DirectHandoff(self._waiters, self._counter.take_back)
+        self.clockwork = EngineTimers(database, self._stores, made=self._wake_waiters, retention=retention)
         ticking = self.clockwork.services if clockwork else ()
         self.services: tuple[Service, ...] = (
             self._loads,
             self._saves,
             *self._counter.services,
-            *self._hall.services,
+            *self._waiters.services,
             *ticking,
         )
         self._room: asyncio.Task[None] | None = None
@@ -151,7 +151,7 @@ class EmbeddedEngine:
             turns = [await self._starts.begin(start, at) for start, at in zip(starts, openings, strict=True)]
             answers = [answer(opening) for opening in openings]
             async with self._database.transaction() as connection:
-                moving = EngineTransaction(connection, self._shelf)
+                moving = EngineTransaction(connection, self._stores)
                 await moving.settle_all(turns)
                 await note(connection, answers)
         self._wake_waiters(moving.changes)
@@ -188,7 +188,7 @@ class EmbeddedEngine:
             turn = known.step(book.definition, command, job_key)
         if turn is not None and (await self._tokens.save_in(connection, [turn.finish()]))[0]:
             return lambda: self._cache(turn)
-        moving = EngineTransaction(connection, self._shelf)
+        moving = EngineTransaction(connection, self._stores)
         await self._tell_in(moving, job_key, command, guard=job_key)
         return lambda: self._wake_waiters(moving.changes)
 
@@ -202,7 +202,7 @@ class EmbeddedEngine:
             if kind is None:
                 raise await self._refusal(self._database, job_key, "")
         if backoff_ms <= 0:
-            self._hall.tell([kind])
+            self._waiters.tell([kind])
 
     async def throw(self, job_key: int, *, code: str, message: str) -> None:
         """End a job with a BPMN error; if uncaught, the job is held with an incident."""
@@ -337,7 +337,7 @@ class EmbeddedEngine:
 
         async def once() -> Answer:
             async with self._database.transaction() as connection:
-                moving = EngineTransaction(connection, self._shelf)
+                moving = EngineTransaction(connection, self._stores)
                 answer = await work(moving)
             self._wake_waiters(moving.changes)
             return answer
@@ -350,7 +350,7 @@ class EmbeddedEngine:
 
     def _wake_waiters(self, changes: list[Change]) -> None:
         if kinds := {job.type for change in changes for job in change.jobs.values() if job.worker is None}:
-            self._hall.tell(kinds)
+            self._waiters.tell(kinds)
 
     # ---- opening and closing -----------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.embedded.instance_step import InstanceStep
 from verbworker.engine.embedded.kernel.commands import Fire, NothingThere
-from verbworker.engine.embedded.transaction import EngineTransaction, PendingChanges
+from verbworker.engine.embedded.transaction import EngineStores, EngineTransaction
 from verbworker.errors import EngineError, StoreError
 from verbworker.stores.database import Database
 from verbworker.stores.embedded.tokens import Change, Kept
@@ -27,13 +27,13 @@ class EngineTimers:
     def __init__(
         self,
         database: Database,
-        shelf: PendingChanges,
+        stores: EngineStores,
         *,
         made: Callable[[list[Change]], None],
         retention: timedelta | None = timedelta(days=7),
     ) -> None:
         self._database = database
-        self._shelf = shelf
+        self._stores = stores
         self._made = made
         self._retention = retention
         self._strays: set[int] = set()
@@ -43,7 +43,7 @@ class EngineTimers:
     async def _fire_due(self) -> int:
         fired = await self.fire()
         if not fired:
-            seconds = await self._shelf.tokens.next_timer()
+            seconds = await self._stores.tokens.next_timer()
             if seconds is not None and seconds < _LONGEST_REST:
                 # A due timer that was skipped belongs to an instance locked by another process.
                 asyncio.get_running_loop().call_later(max(seconds, 0.01), self._firing.poke)
@@ -52,9 +52,9 @@ class EngineTimers:
     async def fire(self) -> int:
         """Process up to 100 due timers in one transaction; return how many were fired or skipped."""
         async with self._database.transaction() as connection:
-            moving = EngineTransaction(connection, self._shelf)
+            moving = EngineTransaction(connection, self._stores)
             turns: dict[int, InstanceStep] = {}
-            due = await self._shelf.tokens.due_timers(connection, _TIMERS, but=self._strays)
+            due = await self._stores.tokens.due_timers(connection, _TIMERS, but=self._strays)
             for wait, kept in due:
                 try:
                     turn = turns.get(kept.instance_key) or await moving.turn(kept)
@@ -90,7 +90,7 @@ class EngineTimers:
     async def sweep(self) -> int:
         """Delete a batch of expired messages and one of instances that ended long ago; return how many."""
         self._strays.clear()  # retry the skipped timers
-        expired = await self._shelf.subscriptions.expire(_SWEPT)
+        expired = await self._stores.subscriptions.expire(_SWEPT)
         if self._retention is None:
             return expired
-        return expired + await self._shelf.tokens.purge(older_than=self._retention, limit=_SWEPT)
+        return expired + await self._stores.tokens.purge(older_than=self._retention, limit=_SWEPT)

@@ -18,7 +18,7 @@ from verbworker.stores.embedded.tokens import Change, Kept, Tokens, new_instance
 
 
 @dataclass(frozen=True, slots=True)
-class PendingChanges:
+class EngineStores:
     """The stores and definitions that a transaction needs."""
 
     tokens: Tokens
@@ -29,11 +29,11 @@ class PendingChanges:
 class EngineTransaction:
     """All moves of one transaction. Takes keys before rows, so that two transactions rarely conflict."""
 
-    def __init__(self, connection: Connection, shelf: PendingChanges) -> None:
+    def __init__(self, connection: Connection, stores: EngineStores) -> None:
         self.connection = connection
-        self._tokens = shelf.tokens
-        self._subscriptions = shelf.subscriptions
-        self._library = shelf.library
+        self._tokens = stores.tokens
+        self._subscriptions = stores.subscriptions
+        self._library = stores.library
         self.changes: list[Change] = []
 
     async def tell(self, instance_key: int, command: told.Command, *, guard: int = 0, message: int = 0) -> bool:

@@ -131,16 +131,16 @@ class InlineEngine:
     async def deploy(self, resources: Sequence[Resource]) -> list[Deployed]:
         """Deploy the models; an unsupported element is refused with its id and line."""
         deployed: list[Deployed] = []
-        self._strike("deploy", lambda: deployed.extend(self._instances.shelf.put(resources)))
+        self._strike("deploy", lambda: deployed.extend(self._instances.definitions.put(resources)))
         return deployed
 
     async def model(self, definition_key: int) -> bytes | None:
         """Return the deployed bytes of a definition; None if it does not exist."""
-        return self._instances.shelf.content(definition_key)
+        return self._instances.definitions.content(definition_key)
 
     async def start(self, start: Start) -> Started:
         """Create an instance and move it to its first wait."""
-        shelved = self._instances.shelf.find(start)
+        shelved = self._instances.definitions.find(start)
         if not shelved.definition.root.starts:
             raise CommandInvalid(f"{start.process_id} starts by a message only")
         keys: list[int] = []

@@ -43,7 +43,7 @@ class InlineInstances:
         self._new_waits: deque[Subscription] = deque()
         self._ended: deque[_Instance] = deque()
         self.jobs = Jobs(clock, faults)
-        self.shelf = InlineDefinitions()
+        self.definitions = InlineDefinitions()
 
     def state(self, instance_key: int) -> State:
         """Return the state of an instance; raises `JobGone` if it never existed."""
@@ -239,7 +239,7 @@ class InlineInstances:
             if wait.process_id not in letter.reached and wait.wait in self._mail.subscriptions:
                 self._deliver(letter, wait)
                 reached.append(wait.instance)
-        for shelved in self.shelf.latest():
+        for shelved in self.definitions.latest():
             started = self._start_by(letter, shelved)
             if started is not None:
                 reached.insert(0, started)
@@ -269,7 +269,7 @@ class InlineInstances:
         if ended.letter is None:
             return
         process_id = ended.shelved.deployed.process_id
-        latest = next(known for known in self.shelf.latest() if known.deployed.process_id == process_id)
+        latest = next(known for known in self.definitions.latest() if known.deployed.process_id == process_id)
         for message in latest.definition.message_starts.values():
             letter = self._mail.kept_for(process_id, message.name, ended.letter.correlation_key)
             if letter is not None and self._start_by(letter, latest) is not None:

@@ -71,12 +71,12 @@ class Worker:
         engine: Engine,
         frames: Frames,
         executor: Executor,
-        heart: Leases,
+        leases: Leases,
         relay: Relay,
         reaper: Archiver,
         pace: Pace,
         *,
-        desks: Sequence[JobHandler] = (),
+        handlers: Sequence[JobHandler] = (),
         services: Sequence[Service] = (),
         serving: Serving | None = None,
     ) -> None:
@@ -84,12 +84,12 @@ class Worker:
         self._engine = engine
         self._frames = frames
         self._executor = executor
-        self._heart = heart
-        self._desks = desks
+        self._leases = leases
+        self._handlers = handlers
         self._serving = serving
         self._ticking = PollLoop("tick", self._tick, every=None)
         self._activations = Activations(engine)
-        keepers = (*frames.services, *heart.services, self._activations.service, self._ticking)
+        keepers = (*frames.services, *leases.services, self._activations.service, self._ticking)
         own = (*keepers, relay.service, reaper.service)
         rows = () if serving is None else serving.services
         self.services: tuple[Service, ...] = (*own, *rows, *services)
@@ -181,9 +181,9 @@ class Worker:
         timeout = self._pace.engine_timeout
         for verb in self._registry:
             self._open_feed(jobs, self._ask(verb.name, timeout, RESERVED), verb.concurrency, self._execute)
-        for desk in self._desks:
-            ask = self._ask(desk.type, desk.timeout or timeout, desk.variables)
-            self._open_feed(jobs, ask, desk.concurrency, partial(self._serve, desk))
+        for handler in self._handlers:
+            ask = self._ask(handler.type, handler.timeout or timeout, handler.variables)
+            self._open_feed(jobs, ask, handler.concurrency, partial(self._serve, handler))
         return self._feeds
 
     def _ask(self, kind: str, timeout: timedelta, variables: Sequence[str]) -> Ask:
@@ -212,12 +212,12 @@ class Worker:
         else:
             await self._executor.execute(job)
 
-    async def _serve(self, desk: JobHandler, job: Job) -> None:
+    async def _serve(self, handler: JobHandler, job: Job) -> None:
         """Serve a job without a frame, with the row that lets another worker find it if this one dies."""
         if self._serving is None:
-            await desk.serve(job)
+            await handler.serve(job)
         else:
-            await self._serving.serve(desk, job)
+            await self._serving.serve(handler, job)
 
     async def _work(self, job: Job, do: _Do) -> None:
         with metrics.IN_FLIGHT.labels(job.type).track_inprogress(), self._activations.held(job):
@@ -231,10 +231,10 @@ class Worker:
         if feeds:
             await asyncio.wait(feeds)
         await self._wait_for_running(self._pace.grace.total_seconds())
-        self._heart.end_all(StopReason.SHUTDOWN)
-        for desk in self._desks:
-            if isinstance(desk, Stoppable):
-                desk.stop()
+        self._leases.end_all(StopReason.SHUTDOWN)
+        for handler in self._handlers:
+            if isinstance(handler, Stoppable):
+                handler.stop()
         await self._wait_for_running(_LAST_WORDS)
         for task in self._running:
             # Correctness never depends on a clean end: another worker takes over what is cut off here.

@@ -82,7 +82,7 @@ class GateJobs:
         waits = await self._deployments.waits(job.process_definition_key) or {}
         token = self._token(visit, self._gate(job, workflow, waits))
         ends = due(waits, job.element_id, job.variables, datetime.now(UTC))
-        await self._park(job, replace(token, due=ends, input_hash=visit.luggage.hash))
+        await self._park(job, replace(token, due=ends, input_hash=visit.reserved.hash))
         # A parked task stays with the engine: a decision completes it whether or not its timeout still works.
         return True
 

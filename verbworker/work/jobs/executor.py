@@ -72,7 +72,7 @@ class Executor:
         engine: JobCommands,
         frames: Frames,
         databases: Databases,
-        heart: Leases,
+        leases: Leases,
         performance: VerbRun,
         *,
         ring: KeyRing | None = None,
@@ -86,7 +86,7 @@ class Executor:
         self._databases = databases
         self._identity = identity or InstanceIdentity(Instances(databases.control))
         self._gates = GateStore(databases.control)
-        self._heart = heart
+        self._leases = leases
         self._performance = performance
         self._ring = ring
         self._tracer = tracer
@@ -107,15 +107,15 @@ class Executor:
         with self._tracer.job(job) as span:
             try:
                 reach(Point.DELIVERED)
-                luggage = JobVariables.of(job)
-                claim, profile = await self._claim(job, luggage, began)
+                reserved = JobVariables.of(job)
+                claim, profile = await self._claim(job, reserved, began)
                 if claim is None:
                     span.record_end("not claimed")
                     return
                 span.record_claim(claim)
                 reach(Point.PUSHED)
-                with self._heart.beating(claim, job, began) as life:
-                    outcome = await self._run(life, luggage, profile)
+                with self._leases.beating(claim, job, began) as life:
+                    outcome = await self._run(life, reserved, profile)
                     stored = await self._pop(life, outcome)
                     reach(Point.POPPED if isinstance(stored, Completed | Thrown) else Point.FAILED)
                     await self._return(life, stored)
@@ -154,9 +154,9 @@ class Executor:
 
     # ---- PUSH: the frame exists before anything can fail --------------------------------------------------------
 
-    async def _claim(self, job: Job, luggage: JobVariables, began: float) -> tuple[Claim | None, JobProfile]:
+    async def _claim(self, job: Job, reserved: JobVariables, began: float) -> tuple[Claim | None, JobProfile]:
         """Push until the database answers or half the timeout is over; find a claim whose answer was lost (C1)."""
-        claim, profile = await DATABASE.run(partial(self._push, job, luggage), within=job.timeout_ms / 2000)
+        claim, profile = await DATABASE.run(partial(self._push, job, reserved), within=job.timeout_ms / 2000)
         if claim is not None:
             metrics.CLAIMS.labels(job.type, claim.claimed_from).inc()
             # A claim that took long may have overlapped one of another worker for the same step.
@@ -164,24 +164,24 @@ class Executor:
                 claim = replace(claim, may_have_twin=True)
         return claim, profile
 
-    async def _push(self, job: Job, luggage: JobVariables) -> tuple[Claim | None, JobProfile]:
-        profile = await self._profiles.read(job, luggage)
-        delivery = self._delivery(job, luggage, profile)
-        return await self._frames.push(delivery) or await self._redelivery.settle(delivery, luggage), profile
+    async def _push(self, job: Job, reserved: JobVariables) -> tuple[Claim | None, JobProfile]:
+        profile = await self._profiles.read(job, reserved)
+        delivery = self._delivery(job, reserved, profile)
+        return await self._frames.push(delivery) or await self._redelivery.settle(delivery, reserved), profile
 
-    def _delivery(self, job: Job, luggage: JobVariables, profile: JobProfile) -> Delivery:
+    def _delivery(self, job: Job, reserved: JobVariables, profile: JobProfile) -> Delivery:
         verb = self._registry.find(job.type)
         return Delivery(
             job=job,
-            instance_uid=luggage.instance_uid,
-            entry_id=luggage.entry_id,
+            instance_uid=reserved.instance_uid,
+            entry_id=reserved.entry_id,
             mode=verb.mode.value if verb else Mode.EXTERNAL.value,
             on_unknown=verb.on_unknown.value if verb else "rerun",
             max_runs=verb.max_runs if verb else 5,
             idempotency_window=verb.idempotency_window if verb else timedelta(hours=24),
             idempotency_key=profile.key or idempotency_key(self._frames.engine_id, job),
             retries=self._policy(job, profile.terms).retry.maximum_attempts,
-            input_hash=luggage.hash,
+            input_hash=reserved.hash,
         )
 
     def _policy(self, job: Job, terms: TaskProfile) -> Policy:
@@ -194,25 +194,25 @@ class Executor:
 
     # ---- run: check, perform, check -----------------------------------------------------------------------------
 
-    async def _run(self, life: RunningJob, luggage: JobVariables, profile: JobProfile) -> Completed | Failed:
+    async def _run(self, life: RunningJob, reserved: JobVariables, profile: JobProfile) -> Completed | Failed:
         """Run the verb. A `Completed` that it returns is stored already, in the verb's transaction if it has one."""
         job, claim, policy = life.job, life.claim, self._policy(life.job, profile.terms)
         try:
             profile.check_known()
-            instance = await self._identity.admit(job, luggage, claim.instance)
+            instance = await self._identity.admit(job, reserved, claim.instance)
             if instance is not claim.instance:
                 claim = replace(claim, instance=instance)
-            if self._guard is not None and claim.has_doubt and luggage.instance_uid is not None:
-                admitted = await self._guard.admit(job, claim, luggage.instance_uid, luggage.hash)
+            if self._guard is not None and claim.has_doubt and reserved.instance_uid is not None:
+                admitted = await self._guard.admit(job, claim, reserved.instance_uid, reserved.hash)
                 if isinstance(admitted, Completed):
                     return admitted
                 claim = admitted
             if claim.instance is not None:
                 await self._identity.refuse_after_end(job, claim.instance)
             head = None
-            if claim.input_known and not claim.input_is_head and luggage.instance_uid is not None:
-                head = (await payloads.head(self._databases.control, luggage.instance_uid)).content
-            entered = enter(job, luggage, claim, self._registry, ring=self._ring, head=head, terms=profile.terms)
+            if claim.input_known and not claim.input_is_head and reserved.instance_uid is not None:
+                head = (await payloads.head(self._databases.control, reserved.instance_uid)).content
+            entered = enter(job, reserved, claim, self._registry, ring=self._ring, head=head, terms=profile.terms)
             await self._profiles.check(job, profile, entered.instance)
             _within_schedule(claim, policy)
             entered = await self._add_inputs(entered)

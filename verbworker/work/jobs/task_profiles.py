@@ -36,7 +36,7 @@ class TaskProfiles:
     def __init__(self, book: TaskProfileStore) -> None:
         self._book = book
 
-    async def read(self, job: Job, luggage: JobVariables) -> JobProfile:
+    async def read(self, job: Job, reserved: JobVariables) -> JobProfile:
         """Return the profile of a job, with the idempotency key that its template makes."""
         process = await self._book.of(job)
         if process is None:
@@ -46,7 +46,7 @@ class TaskProfiles:
             return JobProfile(terms, process.definition_id)
         visit = await self._book.visit(job) if terms.counts_steps else 1
         try:
-            key = terms.idempotency_key(job, _state(luggage), visit=visit)
+            key = terms.idempotency_key(job, _state(reserved), visit=visit)
         except Failure as error:
             return JobProfile(terms, process.definition_id, key_error=error)
         return JobProfile(terms, process.definition_id, key)
@@ -66,8 +66,8 @@ class TaskProfiles:
             )
 
 
-def _state(luggage: JobVariables) -> dict[str, object]:
+def _state(reserved: JobVariables) -> dict[str, object]:
     """Return the case as the job brought it: the same in every run of the job, regardless of other branches' writes."""
-    envelope = parse(luggage.content, limit=HARD_LIMIT)
+    envelope = parse(reserved.content, limit=HARD_LIMIT)
     data = envelope.get("data") if isinstance(envelope, dict) else None
     return data if isinstance(data, dict) else {}

@@ -193,7 +193,7 @@ class Redelivery:
         self._engine = engine
         self._returns = returns
 
-    async def settle(self, delivery: Delivery, luggage: JobVariables) -> Claim | None:
+    async def settle(self, delivery: Delivery, reserved: JobVariables) -> Claim | None:
         """Do what the existing frame requires; return a claim if the job is ours to run after all."""
         job = delivery.job
         for _ in range(_TRIES):
@@ -204,9 +204,9 @@ class Redelivery:
                 if step is FrameStep.CONTINUE:
                     await self._frames.note(job.key, step.value, epoch=frame.epoch)
                     return await self._frames.resume(job.key)
-                is_displaced = step is FrameStep.QUARANTINE and await self._displace(frame, delivery, luggage)
+                is_displaced = step is FrameStep.QUARANTINE and await self._displace(frame, delivery, reserved)
                 if step is not FrameStep.CLAIM_AGAIN and not is_displaced:
-                    await self._follow(step, frame, delivery, luggage)
+                    await self._follow(step, frame, delivery, reserved)
                     return None
             claim = await self._frames.push(delivery)
             if claim is not None:
@@ -215,7 +215,7 @@ class Redelivery:
         await self._frames.note(job.key, "outpaced", detail=f"other deliveries were faster {_TRIES} times")
         return None
 
-    async def _follow(self, step: FrameStep, frame: Frame, delivery: Delivery, luggage: JobVariables) -> None:
+    async def _follow(self, step: FrameStep, frame: Frame, delivery: Delivery, reserved: JobVariables) -> None:
         job = delivery.job
         match step:
             case FrameStep.REPLAY:
@@ -231,7 +231,7 @@ class Redelivery:
             case FrameStep.HOLD_POISON | FrameStep.HOLD_UNKNOWN:
                 await self._hold(frame, delivery, incident_of(step, frame))
             case FrameStep.QUARANTINE:
-                await self._quarantine(frame, delivery, luggage)
+                await self._quarantine(frame, delivery, reserved)
             case _:  # superseded, or an incident that the engine knows of: nothing to do
                 await self._frames.note(job.key, step.value, epoch=frame.epoch)
 
@@ -258,22 +258,22 @@ class Redelivery:
             message = _message(delivery, incident.kind, code, text)
             await self._returns.report(frame.job_key, epoch, retries=0, delay=0.0, message=message)
 
-    async def _displace(self, frame: Frame, delivery: Delivery, luggage: JobVariables) -> bool:
+    async def _displace(self, frame: Frame, delivery: Delivery, reserved: JobVariables) -> bool:
         """Displace the frame of a job key that the engine reused; the next push claims the new job."""
         is_another = not is_same_job(frame, delivery.job, delivery.instance_uid)
         if not is_another or not await self._frames.displace(frame, delivery):
             return False
-        await self._keep_conflict(delivery, luggage)
+        await self._keep_conflict(delivery, reserved)
         _log.warning("the engine gave a job key out again", extra={"job_key": frame.job_key, "verb": delivery.job.type})
         return True
 
-    async def _keep_conflict(self, delivery: Delivery, luggage: JobVariables) -> None:
+    async def _keep_conflict(self, delivery: Delivery, reserved: JobVariables) -> None:
         seen = {name: value for name, value in asdict(delivery.job).items() if name not in ("variables", "headers")}
-        await self._frames.quarantine(delivery.job.key, {**seen, "instance_uid": luggage.instance_uid})
+        await self._frames.quarantine(delivery.job.key, {**seen, "instance_uid": reserved.instance_uid})
 
-    async def _quarantine(self, frame: Frame, delivery: Delivery, luggage: JobVariables) -> None:
+    async def _quarantine(self, frame: Frame, delivery: Delivery, reserved: JobVariables) -> None:
         job = delivery.job
-        await self._keep_conflict(delivery, luggage)
+        await self._keep_conflict(delivery, reserved)
         _log.error("a delivery carries another job's key", extra={"job_key": job.key, "verb": job.type})
         code, text = "IdentityMismatch", "this key is another job's; was the engine recreated?"
         if frame.state is FrameState.FAILED and frame.acked_at is not None:

@@ -32,7 +32,7 @@ class Bridge:
         self._runbook = Runbook(database)
         self._visits = VisitIdentity(deployments)
 
-    def desks(self) -> list[JobHandler]:
+    def handlers(self) -> list[JobHandler]:
         """Return the handlers of all listeners except the last one, which ends an entry."""
         served = {UNPARK: self.unpark, FIRED: self.record_boundary, START: self.start}
         parking = ListenerKind(PARK, self._reception, self.park, variables=with_texts(self._registry))
@@ -46,7 +46,7 @@ class Bridge:
         token = visit.token(_kind(here), reason, message=here.message, key=key)
         known = due(waits, visit.job.element_id, visit.job.variables, datetime.now(UTC))
         is_certain = here.message is not None and await self._visits.is_certain(visit.job)
-        token = replace(token, due=known, input_hash=visit.luggage.hash if is_certain else None)
+        token = replace(token, due=known, input_hash=visit.reserved.hash if is_certain else None)
         await self._runbook.park_in(connection, token)
         is_back = is_certain and await self._wait_again(connection, visit, token)
         detail = _detail(visit, here, wait=token.kind.value, reason=reason, correlation_key=key)

@@ -90,14 +90,14 @@ class CompensationJobs:
         self._frames = Frames(
             databases.control, engine_id=self._records.engine_id, owner=owner, lease=lease, prefix="undo-"
         )
-        self._heart = Leases(self._frames, _Deaf(), engine_timeout_ms=0, prefix="undo-")
+        self._leases = Leases(self._frames, _Deaf(), engine_timeout_ms=0, prefix="undo-")
         self._walks: set[_Walk] = set()
         self._beating = PollLoop("undo-walks", self.beat, every=timeout.total_seconds() / _BEATS_PER_TIMEOUT)
-        self.services: tuple[Service, ...] = (*self._frames.services, *self._heart.services, self._beating)
+        self.services: tuple[Service, ...] = (*self._frames.services, *self._leases.services, self._beating)
 
     def stop(self) -> None:
         """Stop for a shutdown: a running undo is handed back, and the next worker continues from there."""
-        self._heart.end_all(StopReason.SHUTDOWN)
+        self._leases.end_all(StopReason.SHUTDOWN)
 
     async def serve(self, job: Job) -> bool:
         """Undo the steps of the case; return False if the job must be redelivered, to continue from there."""
@@ -141,7 +141,7 @@ class CompensationJobs:
             _Undoing(self._engine, job, record, self._records.engine_id),
             self._frames,
             self._databases,
-            self._heart,
+            self._leases,
             self._performance,
             ring=self._ring,
             tracer=self._tracer,

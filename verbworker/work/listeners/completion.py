@@ -96,11 +96,11 @@ class Completion:
 
     async def _check(self, connection: Connection, visit: JobVisit, workflow: WorkflowVerb) -> None:
         """Check that the engine's final payload is what the last step, or a step before it, left."""
-        luggage, tenant_id = visit.luggage, visit.instance.tenant_id
+        reserved, tenant_id = visit.reserved, visit.instance.tenant_id
         payload_bytes(visit.job.variables.get(PAYLOAD))
         seal = seal_of(workflow, self._ring)
-        seal.check(luggage.content, luggage.seal, tenant=tenant_id, instance_uid=str(visit.instance_uid))
-        if not await payloads.is_known_in(connection, visit.instance_uid, luggage.hash):
+        seal.check(reserved.content, reserved.seal, tenant=tenant_id, instance_uid=str(visit.instance_uid))
+        if not await payloads.is_known_in(connection, visit.instance_uid, reserved.hash):
             raise PayloadIntegrityError("the payload is none that this instance ever had", code="PayloadForeign")
 
     async def _cancel(self, entry_id: UUID) -> None:

@@ -100,7 +100,7 @@ class Serving:
         """Return the services that write the rows and keep them alive."""
         return self._deliveries.services
 
-    async def serve(self, desk: JobHandler, job: Job) -> None:
+    async def serve(self, handler: JobHandler, job: Job) -> None:
         """Serve a job with its handler. An unfinished job keeps its row, and the sweep hands it out again."""
         try:
             has_row = await self._begin(job)
@@ -112,7 +112,7 @@ class Serving:
             return
         is_answered = False
         try:
-            is_answered = await desk.serve(job)
+            is_answered = await handler.serve(job)
         finally:
             if has_row and not is_answered:
                 self._deliveries.leave(job)
@@ -145,7 +145,7 @@ class JobVisit:
     """A job of an instance that is known. A listener gets it while the instance runs, and is locked."""
 
     job: Job
-    luggage: JobVariables
+    reserved: JobVariables
     instance: InstanceFacts
     instance_uid: UUID
 
@@ -197,11 +197,11 @@ class InternalJobs:
 
     async def admit(self, job: Job) -> JobVisit:
         """Return a job with its instance, pinned to the engine instance of the job. Raises `DuplicateInstance`."""
-        luggage = JobVariables.of(job)
-        uid = luggage.instance_uid
+        reserved = JobVariables.of(job)
+        uid = reserved.instance_uid
         known = None if uid is None else await self._instances.facts(uid)
-        instance, uid = correlate(job, luggage, await self._identity.admit(job, luggage, known))
-        return JobVisit(job, luggage, instance, uid)
+        instance, uid = correlate(job, reserved, await self._identity.admit(job, reserved, known))
+        return JobVisit(job, reserved, instance, uid)
 
     async def admit_running(self, job: Job) -> JobVisit:
         """Return the same if the entry has not ended; otherwise the instance is cancelled, as a duplicate is."""
@@ -211,7 +211,7 @@ class InternalJobs:
 
     async def admit_ended(self, visit: JobVisit) -> None:
         """Check a job whose entry has ended: a cancelled entry has no job to complete. Raises `DuplicateInstance`."""
-        await self._identity.admit(visit.job, visit.luggage, visit.instance)
+        await self._identity.admit(visit.job, visit.reserved, visit.instance)
         # The engine may not have received that the last job of a completed entry was done.
         if visit.job.type != COMPLETE:
             await self._identity.refuse_after_end(visit.job, visit.instance)
@@ -315,14 +315,14 @@ class ListenerJobs:
 
     async def _refuse(self, job: Job, error: PermanentContract | TransientInfrastructure) -> bool:
         """Stop the job for a person: in the runbook if there is an entry, and always in the engine."""
-        luggage = JobVariables.of(job)
-        uid = luggage.instance_uid
+        reserved = JobVariables.of(job)
+        uid = reserved.instance_uid
         async with self._database.transaction() as connection:
             instance = None if uid is None else await self._instances.hold_in(connection, uid)
             # Without an entry, the engine's incident is all there is to see.
             if uid is not None and instance is not None and instance.instance_key == job.process_instance_key:
                 reason = f"Waiting for an operator: {error}"
-                token = JobVisit(job, luggage, instance, uid).token(Wait.INCIDENT, reason)
+                token = JobVisit(job, reserved, instance, uid).token(Wait.INCIDENT, reason)
                 detail = {**_about(job), "class": error.kind, "code": error.code, "text": str(error)}
                 await self._runbook.hold_up_in(connection, token, _once(job), detail)
         return await self._jobs.stop(job, error)

@@ -49,30 +49,30 @@ class InstanceIdentity:
         self._engine = engine
         self._dispatches = dispatches
 
-    async def admit(self, job: Job, luggage: JobVariables, known: InstanceFacts | None) -> InstanceFacts | None:
+    async def admit(self, job: Job, reserved: JobVariables, known: InstanceFacts | None) -> InstanceFacts | None:
         """Return the job's instance in its current state, pinned to the engine instance of the job.
 
         Returns `known` unchanged if nothing can be pinned: the caller reports what is wrong with such a job. Raises
         `DuplicateInstance` after its engine instance was cancelled, and `TransientInfrastructure` while the engine
         cannot be asked.
         """
-        uid = luggage.instance_uid
+        uid = reserved.instance_uid
         for _ in range(_ROUNDS):
-            if known is None or uid is None or not _is_ours(luggage, known):
+            if known is None or uid is None or not _is_ours(reserved, known):
                 return known
             if known.instance_key == job.process_instance_key:
                 return await self._admit_own(job, known)
             if known.has_ended:
                 return await self._admit_after_end(job, known, uid)
             if known.instance_key is None:
-                if await self._instances.pin_to(uid, job, luggage.hash):
+                if await self._instances.pin_to(uid, job, reserved.hash):
                     return replace(
                         known,
                         instance_key=job.process_instance_key,
                         definition_key=job.process_definition_key,
                         status="active",
                     )
-            elif not await self._adopt(job, luggage, known, known.instance_key, uid):
+            elif not await self._adopt(job, reserved, known, known.instance_key, uid):
                 return known
             known = await self._instances.facts(uid)
         raise TransientInfrastructure("the instance is being pinned by others again and again", code="PinContended")
@@ -101,7 +101,7 @@ class InstanceIdentity:
             await self._refuse(job, known)
         return known
 
-    async def _adopt(self, job: Job, luggage: JobVariables, known: InstanceFacts, pinned: int, uid: UUID) -> bool:
+    async def _adopt(self, job: Job, reserved: JobVariables, known: InstanceFacts, pinned: int, uid: UUID) -> bool:
         """Adopt a job's engine instance if the pinned one is gone; return False if the identity may be forged.
 
         A broker that lost its last records creates an instance again under another key.
@@ -113,7 +113,7 @@ class InstanceIdentity:
                 await self._refuse(job, known)
             # Its start was sent once, so this identity was copied: a person must look.
             return False
-        if not await self._instances.knows(uid, luggage.hash):
+        if not await self._instances.knows(uid, reserved.hash):
             return False
         if await self._instances.adopt(uid, job, instead_of=pinned):
             metrics.ADOPTED.inc()
@@ -154,5 +154,5 @@ class InstanceIdentity:
             raise TransientInfrastructure(f"the engine cannot be asked now: {error}", code="NotAsked") from error
 
 
-def _is_ours(luggage: JobVariables, known: InstanceFacts) -> bool:
-    return luggage.entry_id == known.entry_id and luggage.tenant_id == known.tenant_id
+def _is_ours(reserved: JobVariables, known: InstanceFacts) -> bool:
+    return reserved.entry_id == known.entry_id and reserved.tenant_id == known.tenant_id
