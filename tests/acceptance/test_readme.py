@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.postgres import ForeignPostgres, Postgres
 from verbworker import Registry
-from verbworker.contract.workflow import load_workflow_verbs
+from verbworker.contract.workflow import load_verbs, workflow_verbs
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -46,7 +46,7 @@ def test_the_contract_of_the_readme_fits_its_verb(tmp_path: Path) -> None:
     (contract,) = blocks("yaml")
     (tmp_path / "invoice.yaml").write_text(contract)
 
-    (workflow,) = load_workflow_verbs(tmp_path)
+    (workflow,) = workflow_verbs(load_verbs(tmp_path))
 
     assert verbs.declare(workflow).check().find("invoice.book") is not None
     assert f'type="{workflow.sub_verbs[0]}"' in blocks("xml")[0]

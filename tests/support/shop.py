@@ -15,7 +15,7 @@ from tests.support.http import ask
 from tests.support.models import one_task
 from tests.support.ports import LOOPBACK, free_ports
 from tests.support.start import Begun, begin
-from verbworker.contract.workflow import WorkflowVerb, load_workflow_verbs
+from verbworker.contract.workflow import WorkflowVerb, load_verbs, workflow_verbs
 from verbworker.engine.protocol import Resource
 from verbworker.engine.zeebe.connection import GatewayAddress
 from verbworker.engine.zeebe.engine import ZeebeEngine
@@ -86,7 +86,7 @@ class Shop:
     @property
     def workflow(self) -> WorkflowVerb:
         """Its one workflow verb."""
-        (workflow,) = load_workflow_verbs(self.folder / "contracts")
+        (workflow,) = workflow_verbs(load_verbs(self.folder / "contracts"))
         return workflow
 
     def put(self, name: str) -> None:

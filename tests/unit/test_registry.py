@@ -441,27 +441,6 @@ def test_where_nobody_names_a_policy_the_default_applies() -> None:
     assert registry.policy_of(registered(registry, "kyc.check"), make_workflow()) is DEFAULT_POLICY
 
 
-@pytest.mark.req("REG-02", "REG-23")
-def test_the_catalogue_lists_both_strategies_by_name() -> None:
-    registry = make_registry("kyc.screen").declare(make_workflow(sub_verbs=("kyc.screen",)))
-    workflow, direct = registry.catalogue()
-
-    assert workflow == {
-        "name": "kyc.open-case",
-        "strategy": "workflow",
-        "process": "kyc-open-case",
-        "sub_verbs": ["kyc.screen"],
-    }
-    assert direct == {
-        "name": "kyc.screen",
-        "strategy": "direct",
-        "mode": "external",
-        "errors": None,
-        "sentence": "Do the work.",
-        "schema": Case.model_json_schema(),
-    }
-
-
 CONTRACT = """
 verb: kyc.open-case
 version: 1

@@ -8,7 +8,7 @@ import pytest
 
 from verblint.contracts.contract import DEFAULT_BUDGET
 from verblint.contracts.contract_files import ContractError, read_contracts
-from verbworker.contract.workflow import WorkflowVerb, load_workflow_verbs
+from verbworker.contract.workflow import WorkflowVerb, load_verbs, workflow_verbs
 from verbworker.errors import ContractInvalid, PermanentContract
 
 OPEN_CASE = """\
@@ -62,14 +62,14 @@ def write(folder: Path, text: str, name: str = "kyc/verb.yaml") -> Path:
 
 def load_one(folder: Path, text: str) -> WorkflowVerb:
     write(folder, text)
-    (verb,) = load_workflow_verbs(folder)
+    (verb,) = workflow_verbs(load_verbs(folder))
     return verb
 
 
 def problems_of(folder: Path, text: str) -> list[str]:
     file = write(folder, text)
     with pytest.raises(ContractInvalid) as caught:
-        load_workflow_verbs(folder)
+        workflow_verbs(load_verbs(folder))
     return str(caught.value).replace(str(file), "F").splitlines()
 
 
@@ -125,7 +125,7 @@ def test_a_file_may_hold_several_verbs_and_direct_ones_are_left_out(tmp_path: Pa
         "all.yml",
     )
 
-    assert [verb.name for verb in load_workflow_verbs(tmp_path)] == ["a.workflow", "b.workflow"]
+    assert [verb.name for verb in workflow_verbs(load_verbs(tmp_path))] == ["a.workflow", "b.workflow"]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "e.yaml").write_bytes(b"\xff")
 
     with pytest.raises(ContractInvalid) as caught:
-        load_workflow_verbs(tmp_path)
+        workflow_verbs(load_verbs(tmp_path))
 
     assert str(caught.value).replace(f"{tmp_path}/", "").splitlines() == [
         "a.yaml:2:1: version: must be an integer",
@@ -326,7 +326,7 @@ def test_the_linter_reads_the_same_file_alike(tmp_path: Path) -> None:
     )
 
     linted = read_contracts(tmp_path).workflows["kyc.open-case"]
-    (loaded,) = load_workflow_verbs(tmp_path)
+    (loaded,) = workflow_verbs(load_verbs(tmp_path))
 
     assert (linted.name, linted.version, linted.process) == (loaded.name, loaded.version, loaded.process)
     assert (linted.sub_verbs, linted.correlation) == (loaded.sub_verbs, loaded.correlation)
@@ -345,7 +345,7 @@ def test_the_linter_refuses_the_same_names(tmp_path: Path, name: str) -> None:
     write(tmp_path, SMALL.replace("kyc.small", json.dumps(name)))
 
     with pytest.raises(ContractInvalid):
-        load_workflow_verbs(tmp_path)
+        workflow_verbs(load_verbs(tmp_path))
     with pytest.raises(ContractError):
         read_contracts(tmp_path)
 
@@ -370,7 +370,7 @@ def test_both_readers_refuse_the_same_error_codes(tmp_path: Path, errors: str) -
     write(tmp_path, f"{SMALL}sub_verbs: [kyc.screen]\nerrors: {errors}\n")
 
     with pytest.raises(ContractInvalid, match="errors"):
-        load_workflow_verbs(tmp_path)
+        workflow_verbs(load_verbs(tmp_path))
     with pytest.raises(ContractError, match="errors"):
         read_contracts(tmp_path)
 
@@ -405,7 +405,7 @@ def test_what_one_reader_refused_both_refuse(tmp_path: Path, text: str) -> None:
     write(tmp_path, text)
 
     with pytest.raises(ContractInvalid) as loaded:
-        load_workflow_verbs(tmp_path)
+        workflow_verbs(load_verbs(tmp_path))
     with pytest.raises(ContractError) as linted:
         read_contracts(tmp_path)
 
@@ -434,7 +434,7 @@ def test_a_folder_that_is_none_holds_no_contracts_by_mistake(tmp_path: Path, pla
     write(tmp_path, OPEN_CASE, "kyc.yaml")
 
     with pytest.raises(ContractInvalid, match=f"{place}: there is no such folder of verb contracts"):
-        load_workflow_verbs(tmp_path / place)
+        workflow_verbs(load_verbs(tmp_path / place))
 
 
 # ---- keys -----------------------------------------------------------------------------------------------------------

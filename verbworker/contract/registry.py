@@ -223,25 +223,6 @@ class Registry:
         name = (workflow.policy_of(verb.name) if workflow is not None else None) or verb.policy
         return self._policies.get(name, DEFAULT_POLICY) if name else DEFAULT_POLICY
 
-    def catalogue(self) -> list[dict[str, object]]:
-        """Return every verb with its schema and sentence, for people and tools."""
-        direct: list[dict[str, object]] = [
-            {
-                "name": verb.name,
-                "strategy": "direct",
-                "mode": verb.mode.value,
-                "errors": None if verb.errors is None else list(verb.errors),
-                "sentence": verb.sentence,
-                "schema": verb.model.model_json_schema(),
-            }
-            for verb in self
-        ]
-        workflow: list[dict[str, object]] = [
-            {"name": verb.name, "strategy": "workflow", "process": verb.process, "sub_verbs": list(verb.sub_verbs)}
-            for verb in self._workflows.values()
-        ]
-        return sorted([*direct, *workflow], key=lambda entry: str(entry["name"]))
-
 
 def _act(name: str, function: Callable[..., Any]) -> tuple[Act, type[BaseModel]]:
     """Return how to call an author's function, and the model it takes."""

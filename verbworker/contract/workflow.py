@@ -118,11 +118,6 @@ def load_verbs(folder: Path) -> Contracts:
         raise ContractInvalid(str(error)) from None
 
 
-def load_workflow_verbs(folder: Path) -> list[WorkflowVerb]:
-    """Load every workflow verb below a folder, by name; raise as `load_verbs` does."""
-    return workflow_verbs(load_verbs(folder))
-
-
 def workflow_verbs(contracts: Contracts) -> list[WorkflowVerb]:
     """Return the workflow verbs of some contracts, by name."""
     # Apart from the flags, a verb's fields have the same names here and in its contract.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from verbworker.stores.database import Connection, Database, Row
+from verbworker.stores.database import Connection, Database
 from verbworker.stores.sql import query
 
 _ARCHIVE = "archived_frame"
@@ -60,7 +60,7 @@ class RetiredRows:
             row = await self._database.fetchrow(query("retention", "drop_payloads"), kept, limit)
         else:
             row = await self._database.fetchrow(query("retention", "drop"), kind, kept, limit)
-        return _count_of(row)
+        return 0 if row is None else row["dropped"]
 
     async def hold_entries(
         self, connection: Connection, kept: timedelta, *, limit: int, but: Collection[UUID] = ()
@@ -88,7 +88,3 @@ class RetiredRows:
         """Return the sizes of tables, as the server estimates them."""
         rows = await self._database.fetch(query("retention", "sizes"), list(tables))
         return {row["name"]: TableSize(row["rows"], row["bytes"]) for row in rows}
-
-
-def _count_of(row: Row | None) -> int:
-    return 0 if row is None else row["dropped"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from verblint.contracts.syntax import PROJECT_NAME
 from verblint.settings import SettingError, find_project
 from verbworker.contract.policy import load_policies
-from verbworker.contract.workflow import WorkflowVerb, load_workflow_verbs
+from verbworker.contract.workflow import WorkflowVerb, load_verbs, workflow_verbs
 from verbworker.errors import CannotRun, Refused
 from verbworker.profile.compile import compile_model
 from verbworker.profile.lock import FILE, lock_of
@@ -130,7 +130,7 @@ def _refuse_rivals(name: str) -> None:
     """Refuse a name that is already declared in a file the scaffold would not have written."""
     if not Path("verbs").is_dir():
         return
-    for workflow in load_workflow_verbs(Path("verbs")):
+    for workflow in workflow_verbs(load_verbs(Path("verbs"))):
         if workflow.process == name or workflow.name.startswith(f"{name}."):
             raise Refused(
                 f"the verb {workflow.name} and its process {workflow.process} exist already; nothing was written"
@@ -168,7 +168,7 @@ def _knows_verbs() -> bool:
 
 
 def _workflow(folder: Path, name: str) -> WorkflowVerb:
-    found = next((verb for verb in load_workflow_verbs(folder) if verb.process == name), None)
+    found = next((verb for verb in workflow_verbs(load_verbs(folder)) if verb.process == name), None)
     if found is None:
         raise CannotRun(f"the contract of {name} declares no process of that name")
     return found

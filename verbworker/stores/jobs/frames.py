@@ -156,7 +156,7 @@ class Frames:
             return await self._pop_on(connection, verdicts)
 
     async def _pop_on(self, connection: Connection, verdicts: list[VerdictRow]) -> list[bool | None]:
-        columns = popping(sorted(verdicts, key=_claimed_key))
+        columns = popping(sorted(verdicts, key=lambda verdict: verdict.claim.job_key))
         rows = await connection.fetch(query("frames", "pop_completed"), self.engine_id, self.owner, *columns)
         popped = {row["job_key"]: row["popped"] for row in rows}
         for one in verdicts:
@@ -335,7 +335,3 @@ def _require_claim(verdict: VerdictRow, answer: bool | None) -> bool:
 
 def _job_key(delivery: Delivery) -> int:
     return delivery.job.key
-
-
-def _claimed_key(verdict: VerdictRow) -> int:
-    return verdict.claim.job_key

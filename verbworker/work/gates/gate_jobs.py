@@ -11,10 +11,7 @@ from verblint.contracts.contract import Gate
 from verbworker.contract.registry import Registry
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Engine
-from verbworker.errors import (
-    PermanentContract,
-    StoreConflict,
-)
+from verbworker.errors import PermanentContract, StoreConflict
 from verbworker.job.job import Job
 from verbworker.model.waits import Waits, due
 from verbworker.runbook.event import Kind, ParkedToken, Wait

@@ -10,14 +10,7 @@ from hashlib import sha256
 from verbworker import metrics
 from verbworker.background.poll_loop import PollLoop
 from verbworker.engine.protocol import JobCommands
-from verbworker.errors import (
-    EngineError,
-    EngineUnavailable,
-    JobGone,
-    JobNotActive,
-    PermanentContract,
-    StoreError,
-)
+from verbworker.errors import EngineError, EngineUnavailable, JobGone, JobNotActive, PermanentContract, StoreError
 from verbworker.job.frame import Claim, Delivery, Frame, FrameState, FrameStep, decide, incident_of, is_same_job
 from verbworker.job.job import Job
 from verbworker.job.outcome import Completed, Incident, Retry, Thrown, Verdict, Yielded, describe_failure

@@ -15,13 +15,7 @@ from verbworker.contract.registry import Registry
 from verbworker.contract.verb import Verb
 from verbworker.contract.workflow import WorkflowVerb
 from verbworker.engine.protocol import Engine, Variables
-from verbworker.errors import (
-    CommandInvalid,
-    EngineError,
-    EngineUnavailable,
-    JobGone,
-    PermanentBusiness,
-)
+from verbworker.errors import CommandInvalid, EngineError, EngineUnavailable, JobGone, PermanentBusiness
 from verbworker.job.classify import Failed, classify
 from verbworker.job.frame import InstanceFacts
 from verbworker.job.job import RESERVED, Job
