@@ -62,6 +62,16 @@ SELECT
 FROM verbworker.job_frame
 WHERE engine_id IN ($1, $1 || '/undo') AND state = 'incident';
 
+-- name: overtime
+-- How many verbs run on although their time is over, as their workers said.
+SELECT
+  count(*) AS number, count(*) FILTER (WHERE event.at < clock_timestamp() - $2::interval) AS late,
+  clock_timestamp() - min(event.at) AS longest, (array_agg(frame.verb ORDER BY event.at))[1] AS word
+FROM verbworker.job_frame AS frame
+JOIN verbworker.frame_event AS event
+  ON event.engine_id = frame.engine_id AND event.job_key = frame.job_key AND event.epoch = frame.epoch
+WHERE frame.engine_id IN ($1, $1 || '/undo') AND frame.state = 'started' AND event.kind = 'over time';
+
 -- name: dispatches
 -- How many starts the engine has not taken yet, and what it said of the oldest.
 SELECT

@@ -236,15 +236,26 @@ ORDER BY seq
 LIMIT 1;
 
 -- name: stuck
--- Entries that stand still for long, whatever for, named or not.
+-- Entries that stand still for long, whatever for, named or not; a verb that runs on although its time is over counts.
 SELECT
   entry.entry_id, entry.tenant_id, entry.request_key, entry.verb, entry.verb_version, entry.mode, entry.sentence,
   entry.invocation, entry.args, entry.asked_by, entry.status, entry.outcome, entry.process_id, entry.process_version,
   entry.definition_key, entry.provenance, entry.cancel_requested_at, entry.created_at, entry.updated_at, entry.ended_at
 FROM (
   SELECT entry_id, min(since) AS since
-  FROM verbworker.standstill
-  WHERE tenant_id = $1 AND since < statement_timestamp() - $2::interval
+  FROM (
+    SELECT entry_id, since
+    FROM verbworker.standstill
+    WHERE tenant_id = $1
+    UNION ALL
+    SELECT instance.entry_id, frame.pushed_at
+    FROM verbworker.job_frame AS frame
+    JOIN verbworker.workflow_instance AS instance ON instance.instance_uid = frame.instance_uid
+    JOIN verbworker.frame_event AS event
+      ON event.engine_id = frame.engine_id AND event.job_key = frame.job_key AND event.epoch = frame.epoch
+    WHERE instance.tenant_id = $1 AND frame.state = 'started' AND event.kind = 'over time'
+  ) AS silent
+  WHERE since < statement_timestamp() - $2::interval
   GROUP BY entry_id
 ) AS still
 JOIN verbworker.runbook_entry AS entry ON entry.entry_id = still.entry_id

@@ -43,7 +43,7 @@ def test_where_all_is_well_every_line_says_so(clinic: Clinic) -> None:
         *("database", "postgres version", "durability", "migrations", "permissions", "clock"),
         *("engine id", "engine", "engine version", "streaming", "engine clock", "application", "keys"),
         *(f"model {clinic.shop.process}", "verbs"),
-        *("gates", "held frames", "dispatches", "decisions", "dead letters"),
+        *("gates", "held frames", "endless runs", "dispatches", "decisions", "dead letters"),
         *("stalled", "overdue backoffs", "overdue timers"),
         "retention",
     ]

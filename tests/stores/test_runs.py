@@ -1,6 +1,7 @@
 """Runs of a verb on real frames: how each ends, what the frame keeps, and what the engine is told."""
 
 import asyncio
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from verbworker.errors import TransientExternal, TransientInfrastructure
 from verbworker.job.failpoint import Point
 from verbworker.job.frame import FrameState
 from verbworker.job.job import Job
+from verbworker.stores.checkup import Checkup
 from verbworker.testing.memory import JobState
 from verbworker.work.feeds.leases import StopReason
 
@@ -403,3 +405,35 @@ async def test_a_field_that_two_branches_changed_is_an_incident_of_the_later_one
 
         assert await desk.column(quicker, "state") == "completed"
         assert (await desk.column(job, "state"), await desk.column(job, "fail_code")) == ("incident", "MergeConflict")
+
+
+@pytest.mark.req("FAIL-11", "POL-06")
+async def test_a_verb_that_ignores_its_end_is_named(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    go_on = threading.Event()
+
+    def hang(account: Account) -> Account:
+        """Wait, as a call without a timeout of its own does."""
+        go_on.wait(60)
+        return account
+
+    policy = quick(start_to_close_timeout_seconds=0.05)
+    registry = one_verb(hang, mode="external", policy=policy)
+    async with opened(dsn, registry, lease=timedelta(milliseconds=200)) as desk, asyncio.TaskGroup() as tasks:
+        job = await desk.begun()
+        running = tasks.create_task(desk.executor.execute(job))
+        try:
+            async with asyncio.timeout(30):
+                while "over time" not in await desk.story(job):
+                    await desk.heart.beat()
+                    await asyncio.sleep(0.02)
+            named = await Checkup(desk.database).waiting("overtime", desk.engine.engine_id, longer_than=timedelta(0))
+            await desk.heart.beat()
+        finally:
+            go_on.set()
+        await running
+        over = await Checkup(desk.database).waiting("overtime", desk.engine.engine_id, longer_than=timedelta(0))
+
+    said = [record for record in caplog.records if "does not end" in record.getMessage()]
+    assert (named.number, named.late, named.word) == (1, 1, "desk.act")
+    assert over.number == 0
+    assert len(said) == 1

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import replace
@@ -20,7 +20,7 @@ from verbworker.errors import Fenced, OutcomeUnknown, TransientExternal, WorkerS
 from verbworker.job.frame import Claim
 from verbworker.payload.boundary import AdmittedJob
 from verbworker.work.feeds.leases import Abandoned, JobVanished, RunningJob, StopReason
-from verbworker.work.jobs.perform import VerbRun
+from verbworker.work.jobs.perform import VerbRun, contain_exits
 
 LONG = timedelta(minutes=1)
 SHORT = timedelta(milliseconds=20)
@@ -30,7 +30,8 @@ EXTERNAL = {"mode": "external"}
 
 
 @pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
+async def threads() -> AsyncIterator[ThreadPoolExecutor]:
+    contain_exits()
     with ThreadPoolExecutor(2) as pool:
         yield pool
 
@@ -211,11 +212,21 @@ def _interrupts_on_a_thread(case: Case) -> Case:
     raise KeyboardInterrupt
 
 
+async def _leave() -> None:
+    raise SystemExit("no licence")
+
+
+async def _a_task_of_it_ends_the_process(case: Case) -> Case:
+    await asyncio.gather(_leave(), asyncio.sleep(0.01))
+    return case
+
+
 @pytest.mark.req("FAIL-12")
 @pytest.mark.parametrize(
     ("work", "code"),
     [
         (_cancels_itself, "Cancelled"),
+        (_a_task_of_it_ends_the_process, "SystemExit"),
         (_ends_the_process, "SystemExit"),
         (_ends_the_process_on_a_thread, "SystemExit"),
         (_interrupts_on_a_thread, "KeyboardInterrupt"),
@@ -228,6 +239,27 @@ async def test_a_verb_that_means_the_whole_process_fails_alone(
         await performed(threads, make_entered(work))
 
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("error", [SystemExit(5), KeyboardInterrupt()])
+async def test_a_task_that_a_verb_leaves_behind_cannot_end_the_process(
+    threads: ThreadPoolExecutor, error: BaseException
+) -> None:
+    left: list[asyncio.Task[None]] = []
+
+    async def boom() -> None:
+        raise error
+
+    async def work(case: Case) -> Case:
+        left.append(asyncio.create_task(boom()))
+        return case
+
+    await performed(threads, make_entered(work))
+    await asyncio.wait(left)
+    async with asyncio.TaskGroup() as tasks:
+        ours = tasks.create_task(asyncio.sleep(0, "alive"))
+
+    assert (type(left[0].exception()), ours.result()) == (TransientExternal, "alive")
 
 
 def _runs_out(case: Case) -> Case:

@@ -162,6 +162,7 @@ _PLAIN: Mapping[str, str] = {
     "failure gone": "could not report the failure: the job no longer exists in the engine",
     "fenced": "found that another worker owns the frame, so it wrote and sent nothing more",
     "input drift": "found that the variables had changed; the verdict is kept, because its effect happened once",
+    "over time": "still runs the verb although its time is over: it ignores being stopped; restart that worker",
     "outpaced": "lost every race for the frame to other deliveries, so it left the job to them",
     "relay": "sent the stored verdict again, because the engine had not acknowledged it",
     "replay": "got another delivery of the finished job and answered with the stored verdict; nothing ran again",

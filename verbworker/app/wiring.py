@@ -32,7 +32,7 @@ from verbworker.stores.task_profiles import TaskProfileStore
 from verbworker.work.feeds.leases import Leases
 from verbworker.work.feeds.worker import Pace, Worker
 from verbworker.work.jobs.executor import Databases, Executor
-from verbworker.work.jobs.perform import VerbRun
+from verbworker.work.jobs.perform import VerbRun, contain_exits
 from verbworker.work.jobs.verdicts import JobResults, Relay
 from verbworker.work.listeners.job_handler import Serving
 from verbworker.work.upkeep.retention import Archiver
@@ -144,6 +144,7 @@ async def open_app(settings: Settings, registry: Registry, engine: Engine | None
         frames = Frames(control, engine_id=chosen.engine_id, owner=owner, lease=settings.lease)
         job_leases = Leases(frames, chosen, engine_timeout_ms=int(settings.engine_timeout / timedelta(milliseconds=1)))
         performance = VerbRun(stack.enter_context(_threads(registry)))
+        contain_exits()
         tracer = await stack.enter_async_context(_tracing(settings))
         pools = Databases(control, verbs)
         built = build_services(settings, registry, chosen, pools, performance, owner=owner, ring=ring, tracer=tracer)

@@ -31,6 +31,12 @@ QUEUES: Mapping[str, BacklogPlace] = {
     "held frames": BacklogPlace(
         "held", "job(s) are held for a person", _AT_ONCE, "find out why: verbworker frames list, then frames explain"
     ),
+    "endless runs": BacklogPlace(
+        "overtime",
+        "verb(s) run on although their time is over",
+        _AT_ONCE,
+        "restart the worker that frames explain names, and give the verb's own calls a timeout",
+    ),
     "dispatches": BacklogPlace(
         "dispatches", "start(s) wait for the engine", _A_MINUTE, "check that a worker runs and the model is deployed"
     ),

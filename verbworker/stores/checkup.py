@@ -8,7 +8,7 @@ from typing import Literal
 from verbworker.stores.database import Database
 from verbworker.stores.sql import query
 
-Queue = Literal["gates", "held", "dispatches", "decisions", "letters"]
+Queue = Literal["gates", "held", "overtime", "dispatches", "decisions", "letters"]
 
 _APPENDED = ("SELECT", "INSERT")
 _KEPT = (*_APPENDED, "UPDATE")

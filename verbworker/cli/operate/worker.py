@@ -14,7 +14,7 @@ from verbworker.app import settings as config
 from verbworker.app.output import complain, run
 from verbworker.app.signals import run_until_signal
 from verbworker.cli.shared_options import App, Dsn, EngineId, EngineName
-from verbworker.errors import VerbworkerError, exit_code
+from verbworker.errors import EndedByBug, VerbworkerError, exit_code
 from verbworker.job.failpoint import arm_from_environment
 
 if TYPE_CHECKING:
@@ -68,6 +68,11 @@ def worker(
     except VerbworkerError as error:
         leave(exit_code(error), str(error))
         raise
+    except (SystemExit, KeyboardInterrupt) as error:
+        # Signals drain, so this was raised in a callback of a verb, outside everything that contains verbs.
+        ended = EndedByBug(f"a verb ended the event loop by {type(error).__name__}")
+        leave(exit_code(ended), str(ended))
+        raise ended from error
     leave()
 
 

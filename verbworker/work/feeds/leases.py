@@ -52,6 +52,8 @@ class RunningJob:
         self.job = job
         self.ended: StopReason | None = None
         self.is_told = False  # the engine has the verdict: it was part of the verb's own commit
+        self.due: float | None = None  # the loop's time at which the verb's own time is over
+        self.is_overtime_told = False
         self._sure_until = sure_until
         self._scope: asyncio.Timeout | None = None
 
@@ -138,7 +140,22 @@ class Leases:
                 life.renew(began + self._frames.lease.total_seconds())
         self._unextended = [life for key, life in lives.items() if key not in lost]
         self._extending.poke()
+        for life in self._unextended:
+            await self._tell_overtime(life, began)
         return 0
+
+    async def _tell_overtime(self, life: RunningJob, now: float) -> None:
+        """Report a verb that does not end although it was stopped: a thread, or code that ignores its cancellation.
+
+        Its job stays ours, because the call may still take effect. A person must end it.
+        """
+        if life.due is None or life.is_overtime_told or now < life.due + self._frames.lease.total_seconds():
+            return
+        life.is_overtime_told = True
+        over = f"{now - life.due:.0f} s"
+        said = {"verb": life.job.type, "job_key": life.job.key, "over": over}
+        _log.error("a verb does not end although its time is over; restart its worker to stop it", extra=said)
+        await self._frames.note(life.job.key, "over time", epoch=life.claim.epoch, detail=f"for {over} by now")
 
     async def _extend(self) -> int:
         """Extend the engine's timeouts since the last beat; retry those that failed until the next beat."""

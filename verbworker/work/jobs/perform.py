@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor as Threads
 from contextvars import copy_context
 from datetime import timedelta
 from functools import partial
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -24,7 +25,7 @@ from verbworker.errors import (
     VerbworkerError,
     WorkerStopping,
 )
-from verbworker.job.current_verb import performing
+from verbworker.job.current_verb import performed_verb, performing
 from verbworker.job.failpoint import Point, reach
 from verbworker.job.frame import Claim, FrameState
 from verbworker.job.outcome import Completed
@@ -54,6 +55,7 @@ class VerbRun:
             raise _stop_error(life.ended, entered, begun=False)
         call = _call(entered, claim, limit, connection)
         scope = asyncio.timeout(limit.total_seconds())
+        life.due = asyncio.get_running_loop().time() + limit.total_seconds()
         try:
             async with scope:
                 with life.inside(scope):
@@ -68,6 +70,8 @@ class VerbRun:
             if is_being_cancelled():
                 raise
             raise TransientExternal("the verb cancelled itself", code="Cancelled") from error
+        finally:
+            life.due = None
 
     async def _ask_and_act(self, entered: AdmittedJob, claim: Claim, call: Call) -> object:
         # Runs are counted anew when a job is released; epochs never are, and any earlier run may have taken effect.
@@ -83,15 +87,7 @@ class VerbRun:
         Its exceptions affect only its own job: one that would end the process becomes `TransientExternal`.
         """
         with performing(call.verb):
-            try:
-                return await self._invoke(act, case, call)
-            except (Exception, asyncio.CancelledError):
-                raise
-            except BaseException as error:
-                if not _is_running():
-                    raise  # the loop is gone, and this coroutine is being torn down
-                name = type(error).__name__
-                raise TransientExternal(f"the verb raised {name}, which ends a process", code=name) from error
+            return await _contain(self._invoke(act, case, call))
 
     async def _invoke(self, act: Act, case: BaseModel, call: Call) -> object:
         arguments = act.arguments(case, call)
@@ -163,6 +159,31 @@ class Transactional:
             return None
         await self._frames.acknowledge_in(connection, {claim.job_key: "ok"})
         return wake
+
+
+def contain_exits() -> None:
+    """Keep the tasks of verbs from ending the process: an exit there would end the running loop itself."""
+
+    def make_task(
+        loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any] | Generator[Any, None, Any], /, **options: Any
+    ) -> asyncio.Task[Any]:
+        is_verbs = performed_verb() is not None and isinstance(work, Coroutine)
+        return asyncio.Task(_contain(cast(Coroutine[Any, Any, Any], work)) if is_verbs else work, loop=loop, **options)
+
+    asyncio.get_running_loop().set_task_factory(make_task)
+
+
+async def _contain(work: Coroutine[Any, Any, object]) -> object:
+    """Await a part of a verb; what would end the process is raised as `TransientExternal`."""
+    try:
+        return await work
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        if not _is_running():
+            raise  # the loop is gone, and this coroutine is being torn down
+        name = type(error).__name__
+        raise TransientExternal(f"the verb raised {name}, which ends a process", code=name) from error
 
 
 def _on_thread(function: Callable[..., object], arguments: dict[str, object]) -> object:
