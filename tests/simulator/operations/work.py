@@ -116,6 +116,8 @@ async def adopt(hands: Hands) -> None:
     uid, was, job = hands.uids[hands.place()], hands.dice.randint(100, 103), hands.delivery().job
     await hands.both(lambda stores: stores.instances.adopt(uid, job, instead_of=was))
     await hands.both(lambda stores: stores.instances.miss(uid, was))
+    if hands.dice.random() < 0.5:
+        await hands.both(lambda stores: stores.instances.find_again(uid, was))
     await hands.both(lambda stores: stores.instances.pin_to(uid, job, b"hash"))
 
 

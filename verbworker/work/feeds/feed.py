@@ -294,6 +294,9 @@ class Feed:
         if self._streams_in_vain:
             await self._pause(FEED.after(self._streams_in_vain))
 
+    async def _until_busy(self) -> None:
+        await self._busy.wait()
+
     async def _calm_down(self) -> None:
         """Return after a quiet period: a job that is in transit while its stream closes stays locked."""
         while True:
@@ -309,7 +312,7 @@ class Feed:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.TaskGroup() as tasks:
-                busy = tasks.create_task(self._busy.wait())
+                busy = tasks.create_task(self._until_busy())
                 reader = self._open_stream(tasks)
                 while not await _first_done(busy, reader.task, within=reader.opened_at + _RENEW_AFTER - loop.time()):
                     self._troubles.pop("stream", None)

@@ -59,7 +59,7 @@ class Watchdog:
         resumed_at = looked_at = time.monotonic()
         while not self._ended.wait(self._patience / _LOOKS_PER_PATIENCE):
             now = time.monotonic()
-            if now - looked_at > self._patience:
+            if now - looked_at > self._patience and not self._is_stalled:
                 resumed_at = now  # this thread was late too, so the whole process was suspended
             looked_at = now
             try:
