@@ -30,6 +30,8 @@ async def test_a_failure_beside_a_console_that_hangs_is_raised(plan: Plan, tmp_p
 
 
 async def test_a_session_ends_although_its_console_hangs(plan: Plan, tmp_path: Path) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(5) as limit:
         async with console.beside(plan, "postgresql://x", tmp_path / "c", port=0, tell=lambda _: None):
             await asyncio.sleep(0)
+
+    assert not limit.expired()

@@ -288,7 +288,9 @@ def test_the_order_of_codes_is_of_no_matter_and_a_verb_that_nobody_registered_is
     errors = {"kyc.check": ("A", "B"), "kyc.elsewhere": ("C",)}
     workflow = make_workflow(sub_verbs=("kyc.check", "kyc.elsewhere"), errors=errors)
 
-    make_registry("kyc.check", errors=("B", "A")).declare(workflow).check()
+    registry = make_registry("kyc.check", errors=("B", "A")).declare(workflow)
+
+    assert registry.check() is registry
 
 
 def _no_model(call: Call) -> None: ...
