@@ -14,7 +14,7 @@ from verblint.startup.value import replace, value
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from typing import NoReturn, TextIO
+    from typing import Any, NoReturn, TextIO
 
 _STDIN = "-"
 _INTERRUPTED = 130  # what shells use for SIGINT
@@ -119,24 +119,28 @@ def check_options(words: Sequence[str]) -> Options:
 
 def parser() -> "ArgumentParser":
     """Return the parser of all commands."""
-    from argparse import ArgumentParser, RawDescriptionHelpFormatter
+    from argparse import ArgumentParser
+
+    from verblint.startup.help_width import formatter
 
     class Parser(ArgumentParser):
-        """A parser that raises instead of exiting."""
+        """A parser that raises instead of exiting; so are those of its commands."""
+
+        def __init__(self, **options: "Any") -> None:
+            super().__init__(**options, allow_abbrev=False, formatter_class=formatter)
 
         def error(self, message: str) -> "NoReturn":
             """Raise UsageError with the message."""
             raise UsageError(f"{message}; see {self.prog} --help")
 
-    top = Parser(prog="verblint", description="Keeps BPMN models for Camunda 8 hollow.", allow_abbrev=False)
-    top.add_argument("--version", action="store_true", help="print the version and leave")
+    top = Parser(prog="verblint", description="Keeps BPMN models for Camunda 8 hollow.")
+    top.add_argument("--version", action="store_true", help="Print the version and exit")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
-    check = commands.add_parser("check", help="check models", description=_CHECK, allow_abbrev=False)
-    check.formatter_class = RawDescriptionHelpFormatter
+    check = commands.add_parser("check", help="Check models", description=_CHECK)
     _add_check(check)
-    explain = commands.add_parser("explain", help="what a rule wants and why", allow_abbrev=False)
-    explain.add_argument("rule", metavar="RULE", help="a code or a name: HB203, bare-flag")
-    listing = commands.add_parser("rules", help="all rules", allow_abbrev=False)
+    explain = commands.add_parser("explain", help="Explain a rule: what it requires and why")
+    explain.add_argument("rule", metavar="RULE", help="Code or name of a rule: HB203, bare-flag")
+    listing = commands.add_parser("rules", help="List all rules")
     listing.add_argument("--format", dest="form", choices=("text", "json", "markdown"), default="text")
     return top
 
@@ -145,28 +149,34 @@ def _add_check(check: "ArgumentParser") -> None:
     check.add_argument("paths", metavar="PATH", nargs="*")
     report = check.add_argument_group("the report")
     report.add_argument("--format", dest="form", choices=FORMATS, default="full")
-    report.add_argument("--output-file", metavar="FILE", default="", help="write the report there")
-    report.add_argument("--statistics", action="store_true", help="count the findings of each rule")
-    report.add_argument("--exit-zero", action="store_true", help="findings do not fail the run; problems still do")
-    report.add_argument("--max-warnings", metavar="N", type=_natural, help="so many warnings are still clean")
+    report.add_argument("--output-file", metavar="FILE", default="", help="Write the report to FILE")
+    report.add_argument("--statistics", action="store_true", help="Print the number of findings of each rule")
+    report.add_argument("--exit-zero", action="store_true", help="Exit with 0 despite findings; problems still fail")
+    report.add_argument(
+        "--max-warnings", metavar="N", type=_natural, help="Maximum number of warnings that still count as clean"
+    )
     rules = check.add_argument_group("the rules")
-    rules.add_argument("--select", metavar="RULES", action="append", help="only these: HB2,bare-flag (HB0xx always)")
-    rules.add_argument("--ignore", metavar="RULES", action="append", help="all but these")
-    rules.add_argument("--engine", choices=ENGINES, default="", help="the engine the models must deploy on")
-    rules.add_argument("--profile", choices=PROFILES, default="", help="what models may have and must have")
-    rules.add_argument("--verbs", metavar="DIR", default="", help="the folder of verb contracts")
-    rules.add_argument("--policies", metavar="FILE", action="append", help="a policy file outside that folder")
-    rules.add_argument("--config", metavar="FILE", default="", help="read [tool.verblint] here")
-    rules.add_argument("--show-settings", action="store_true", help="print what holds, and leave")
+    rules.add_argument(
+        "--select", metavar="RULES", action="append", help="Check only these rules: HB2,bare-flag (HB0xx always)"
+    )
+    rules.add_argument("--ignore", metavar="RULES", action="append", help="Skip these rules")
+    rules.add_argument("--engine", choices=ENGINES, default="", help="Engine that the models must deploy on")
+    rules.add_argument("--profile", choices=PROFILES, default="", help="Set of elements that models may and must have")
+    rules.add_argument("--verbs", metavar="DIR", default="", help="Folder of verb contracts")
+    rules.add_argument("--policies", metavar="FILE", action="append", help="Policy file outside that folder")
+    rules.add_argument("--config", metavar="FILE", default="", help="Read [tool.verblint] from FILE")
+    rules.add_argument("--show-settings", action="store_true", help="Print the settings and exit")
     old = check.add_argument_group("old models")
-    old.add_argument("--baseline", metavar="FILE", default="", help="forgive what is written down there")
-    old.add_argument("--write-baseline", metavar="FILE", default="", help="write down what is found")
+    old.add_argument("--baseline", metavar="FILE", default="", help="Ignore the findings listed in FILE")
+    old.add_argument("--write-baseline", metavar="FILE", default="", help="Write the findings to FILE")
     fixes = check.add_argument_group("fixes")
-    fixes.add_argument("--fix", action="store_true", help="apply the safe fixes")
-    fixes.add_argument("--diff", action="store_true", help="show what --fix would change")
+    fixes.add_argument("--fix", action="store_true", help="Apply the safe fixes")
+    fixes.add_argument("--diff", action="store_true", help="Show what --fix would change")
     files = check.add_argument_group("files")
-    files.add_argument("--stdin-filename", metavar="NAME", default="<stdin>", help="what to call standard input")
-    files.add_argument("--jobs", metavar="N", type=_natural, default=0, help="processes; 0 decides by itself")
+    files.add_argument(
+        "--stdin-filename", metavar="NAME", default="<stdin>", help="Name of standard input in the report"
+    )
+    files.add_argument("--jobs", metavar="N", type=_natural, default=0, help="Number of processes (0: automatic)")
 
 
 def _natural(text: str) -> int:

@@ -8,8 +8,8 @@ from verblint.bpmn.reader import ModelError, read
 from verblint.contracts.contract import Contracts
 from verblint.report import Finding, Problem, Report, Suppressed
 from verblint.rule import CRASHED, Context, Rule
-from verblint.rules.index import Selection, family, find_relevant, rules
-from verblint.settings import HOLLOW, STRICT_V1, Project, SettingError, Settings
+from verblint.rules.index import FAMILIES, Choice, Selection, family, find_relevant, rules_of
+from verblint.settings import HOLLOW, PLAIN, STRICT_V1, Project, SettingError, Settings
 from verblint.startup import TYPE_CHECKING
 from verblint.startup.value import replace
 
@@ -41,11 +41,16 @@ class Linter:
 
     def lint(self, content: bytes, name: str) -> Report:
         """Lint bytes under a file name."""
-        chosen = self._selection.of(self._below_project(name))
+        choose = self._selection.of(self._below_project(name))
         contracts, faults = self._contracts_beside(name)
         if faults:
             return Report(problems=tuple(Problem("", str(fault)) for fault in faults))
-        return inspect(content, name, self.project.settings, contracts, chosen, today=self._today)
+        settings = replace(self.project.settings, profile=PLAIN) if self.is_plain(name) else self.project.settings
+        return inspect(content, name, settings, contracts, choose, today=self._today)
+
+    def is_plain(self, name: str) -> bool:
+        """Return whether the settings say that a file is not hollow, but served by plain tasks."""
+        return self._selection.is_plain(self._below_project(name))
 
     def lint_file(self, path: str) -> Report:
         """Lint one file. A file that cannot be read is reported as a problem, never as clean."""
@@ -75,7 +80,7 @@ class Linter:
         return replace(self._contracts, policies={**self._contracts.policies, **own}), ()
 
     def _below_project(self, name: str) -> str:
-        if not self.project.per_file_ignores:
+        if not self.project.per_file_ignores and not self.project.plain:
             return name
         return os.path.relpath(name, self.project.folder or os.curdir).replace(os.sep, "/")
 
@@ -144,12 +149,12 @@ def inspect(
     name: str = "<bytes>",
     settings: Settings = _DEFAULTS.settings,
     contracts: Contracts = _NO_CONTRACTS,
-    chosen: Iterable[Rule] | None = None,
+    choose: Choice = rules_of,
     *,
     today: str = "",
 ) -> Report:
     """Run the chosen rules, or all, on one file. A file that the reader refuses has exactly one finding, the reason."""
-    found, suppressed = _run_rules(content, name, settings, contracts, chosen, today)
+    found, suppressed = _run_rules(content, name, settings, contracts, choose, today)
     findings = sorted(found, key=lambda finding: (finding.line, finding.column, finding.code, finding.detail))
     return Report(
         files=(name,),
@@ -161,7 +166,7 @@ def inspect(
 
 
 def _run_rules(
-    content: bytes, name: str, settings: Settings, contracts: Contracts, chosen: Iterable[Rule] | None, today: str
+    content: bytes, name: str, settings: Settings, contracts: Contracts, choose: Choice, today: str
 ) -> tuple[list[Finding], list[Suppressed]]:
     try:
         root = read(content, name, settings.limits)
@@ -170,11 +175,10 @@ def _run_rules(
         return [_finding(refusal, name, error.message, line=error.line, column=error.column)], []
     try:
         context = Context.of(root, settings, contracts, today)
-        chosen = None if chosen is None else tuple(chosen)
-        findings = [finding for rule in find_relevant(context, chosen) for finding in rule.run(context)]
+        findings = [finding for rule in find_relevant(context, choose) for finding in rule.run(context)]
         if all(namespace != VERBWORKER for namespace, _ in context.elements):
             return findings, []
-        return _suppress(context, findings, chosen)
+        return _suppress(context, findings, choose)
     except Exception as error:
         message = f"the model could not be made of this file: {type(error).__name__}, so no rule has checked it"
         return [_finding(CRASHED, name, message, hint="This is a bug of verblint: report it with the model")], []
@@ -182,16 +186,14 @@ def _run_rules(
         root.document.take_apart()
 
 
-def _suppress(
-    context: Context, findings: list[Finding], chosen: tuple[Rule, ...] | None
-) -> tuple[list[Finding], list[Suppressed]]:
+def _suppress(context: Context, findings: list[Finding], choose: Choice) -> tuple[list[Finding], list[Suppressed]]:
     """Apply the suppressions of a model, and report the unused ones."""
     from verblint.suppression import current_date, sort_out
 
     left, suppressed, unused = sort_out(context.root, findings, context.today or current_date())
     # A narrower profile leaves some rules nothing to find, but a model is not written for one profile alone.
     if unused and context.settings.profile == HOLLOW:
-        chosen = rules() if chosen is None else chosen
+        chosen = tuple(choose(FAMILIES))
         ran = {name for rule in chosen if rule.is_suppressible for name in (rule.code.lower(), rule.slug)}
         # If its rule did not run, a suppression may still be needed.
         context = replace(context, unused=tuple(s for s in unused if s.rule.lower() in ran))

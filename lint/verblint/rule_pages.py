@@ -9,8 +9,8 @@ from verblint.rule import CRASHED, Rule
 from verblint.rules.index import find, rules
 
 README = Path(__file__).parents[1] / "README.md"
-_BEGIN, _END = "<!-- rules: written by python -m verblint.rule_pages -->\n", "<!-- /rules -->\n"
-_SECTIONS = {
+BEGIN, END = "<!-- rules: written by python -m verblint.rule_pages -->\n", "<!-- /rules -->\n"
+SECTIONS = {
     "HB0": "File safety (cannot be suppressed or ignored)",
     "HB1": "Forbidden elements",
     "HB2": "Conditions",
@@ -55,7 +55,7 @@ def _as_object(rule: Rule) -> dict[str, object]:
 def _markdown(known: list[Rule]) -> str:
     parts = []
     for family in sorted({rule.code[:3] for rule in known}, key=lambda prefix: (prefix[0] == "A", prefix)):
-        parts.append(f"### {family}xx {_SECTIONS[family]}\n\n| code | name | severity | |\n| --- | --- | --- | --- |\n")
+        parts.append(f"### {family}xx {SECTIONS[family]}\n\n| code | name | severity | |\n| --- | --- | --- | --- |\n")
         parts += [
             f"| {rule.code} | `{rule.slug}` | {rule.severity} | {rule.summary.replace('|', chr(92) + '|')} |\n"
             for rule in known
@@ -67,9 +67,9 @@ def _markdown(known: list[Rule]) -> str:
 
 def readme_text(written: str) -> str:
     """Return the README with an up-to-date list of rules."""
-    before, _, rest = written.partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    return f"{before}{_BEGIN}\n{rule_list('markdown')}{_END}{after}"
+    before, _, rest = written.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{rule_list('markdown')}{END}{after}"
 
 
 def main() -> None:

@@ -2,12 +2,13 @@
 
     [tool.verblint]
     engine = "8.8"                        # what the models must deploy on: 8.6 to 8.10
-    profile = "hollow"                    # or strict-v1: fewer elements, nothing left to a default
+    profile = "hollow"                    # or strict-v1: fewer elements, nothing left to a default; or plain
+    plain = ["processes/legacy/*.bpmn"]   # files of the profile plain: served by plain tasks, not hollow
     verbs = "verbs"                       # the folder of verb contracts; policies.yaml files in it count too
     policies = ["processes/policies.yaml"]
     select = ["HB", "AM"]                 # codes, prefixes of codes, or names; default: all rules
     ignore = ["HB601"]
-    max-warnings = 0                      # this many warnings are still clean
+    max-warnings = 0                      # maximum number of warnings that still count as clean
     baseline = "verblint-baseline.json"
     service-tasks = 15                    # the N of HB601
     [tool.verblint.severity]
@@ -34,7 +35,8 @@ ENGINES = ("8.6", "8.7", "8.8", "8.9", "8.10")
 # Defined in `verblint.contracts.profiles`, which is imported only if the profile restricts something.
 HOLLOW = "hollow"
 STRICT_V1 = "strict-v1"
-PROFILES = (HOLLOW, STRICT_V1)
+PLAIN = "plain"
+PROFILES = (HOLLOW, STRICT_V1, PLAIN)
 FILE = "pyproject.toml"
 _TABLE = "tool.verblint"
 _MARK = b"verblint"
@@ -68,6 +70,7 @@ class Project:
     settings: Settings = field(default_factory=Settings)
     verbs: str = ""
     policies: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     severity: Mapping[str, Severity] = field(default_factory=dict)
@@ -148,6 +151,7 @@ class _Reading:
             settings=self._settings(table),
             verbs=self._text(table, "verbs"),
             policies=self._texts(table, "policies"),
+            plain=self._texts(table, "plain"),
             select=self._texts(table, "select"),
             ignore=self._texts(table, "ignore"),
             severity={rule: self._severity(rule, level) for rule, level in self._members(table, "severity").items()},

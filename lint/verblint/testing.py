@@ -19,9 +19,12 @@ def assert_hollow(*patterns: str, project: Project | None = None) -> Report:
     """
     linter = Linter(find_project() if project is None else project)
     try:
-        report = lint_files(linter, [path for pattern in patterns for path in expand(pattern)])
+        files = [path for pattern in patterns for path in expand(pattern)]
     except NoMatch as error:
         raise AssertionError(str(error)) from None
+    for path in filter(linter.is_plain, files):
+        raise AssertionError(f"{path} is plain by [tool.verblint], not hollow; leave it out of this pattern")
+    report = lint_files(linter, files)
     if report.exit_code(linter.project.max_warnings) != CLEAN:
         problems = "".join(f"{problem}\n" for problem in report.problems)
         raise AssertionError(f"not hollow:\n{render(report, 'concise')}{problems}")

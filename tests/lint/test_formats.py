@@ -42,7 +42,7 @@ def test_concise_is_one_line_for_each_finding() -> None:
     lines = render(whole(), "concise").splitlines()
 
     assert len(lines) == 3
-    assert lines[0].startswith("bare.bpmn:10:29: HB215 the flag orch_ready stands alone")
+    assert lines[0].startswith("bare.bpmn:10:29: HB215 the flag orch_ready is used alone")
     assert lines[0].endswith(" [yes]")
     assert lines[2].startswith("broken.bpmn:1:14: HB001 not well-formed XML")
 

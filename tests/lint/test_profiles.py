@@ -39,7 +39,7 @@ def test_an_unknown_profile_is_refused_in_one_sentence(
     captured = capsys.readouterr()
     assert (code, captured.out) == (2, "")
     assert captured.err.count("\n") == 1
-    assert "--profile: invalid choice: 'strict' (choose from 'hollow', 'strict-v1')" in captured.err
+    assert "--profile: invalid choice: 'strict' (choose from 'hollow', 'strict-v1', 'plain')" in captured.err
 
 
 def test_the_command_line_wins_over_the_settings(

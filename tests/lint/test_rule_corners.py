@@ -16,6 +16,7 @@ from verblint.contracts.contract import (
 from verblint.linter import inspect
 from verblint.names import nearest
 from verblint.rules.index import find
+from verblint.startup.value import replace
 
 HERE = Origin("verbs.yaml")
 
@@ -54,7 +55,7 @@ CONTRACTS = Contracts(
 def found(code: str, content: bytes) -> list[str]:
     rule = find(code)
     assert rule is not None
-    return [finding.message for finding in inspect(content, "x", contracts=CONTRACTS, chosen=[rule]).findings]
+    return [finding.message for finding in inspect(content, "x", contracts=CONTRACTS, choose=lambda _: [rule]).findings]
 
 
 def task(key: str, verb: str = "kyc.ask") -> str:
@@ -221,6 +222,31 @@ def test_fields_overlap_when_they_are_equal_or_one_lies_in_the_other(
     messages = found("HB306", forked(*verbs))
 
     assert [said.rpartition(" write ")[2] for said in messages] == ([fields] if fields else [])
+
+
+@pytest.mark.parametrize(
+    ("verb", "undos", "fields"),
+    [
+        ("kyc.ask", {"kyc.ask": "kyc.note"}, None),
+        ("kyc.note", {"kyc.ask": "kyc.ask"}, None),
+        ("kyc.note", {"kyc.ask": "kyc.close"}, "case.notes"),
+        ("kyc.close", {"kyc.ask": "kyc.note"}, "case"),
+        ("kyc.note", {"kyc.ask": "kyc.unknown"}, "anything"),
+        ("kyc.unknown", {"kyc.ask": "kyc.note"}, "anything"),
+        ("kyc.unknown", {"kyc.ask": "kyc.read"}, None),
+        ("kyc.read", {"kyc.ask": "kyc.unknown"}, None),
+        ("kyc.note", {}, None),
+        ("verbworker.compensate", {"kyc.ask": "kyc.unknown"}, None),
+    ],
+)
+def test_a_compensation_writes_what_its_undos_write(verb: str, undos: dict[str, str], fields: str | None) -> None:
+    rule = find("HB306")
+    assert rule is not None
+    known = replace(CONTRACTS, workflows={VERB.name: replace(VERB, compensation=undos)})
+    model = forked("verbworker.compensate", verb)
+    findings = inspect(model, "x", contracts=known, choose=lambda _: [rule]).findings
+
+    assert [found.message.rpartition(" write ")[2] for found in findings] == ([fields] if fields else [])
 
 
 def test_a_task_is_reported_once_however_many_forks_lead_to_it() -> None:

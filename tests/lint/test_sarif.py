@@ -54,7 +54,7 @@ def test_a_result_points_to_its_rule_its_place_and_its_element() -> None:
 
     assert document["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"] == "HB215"
     assert result["level"] in LEVELS
-    assert result["message"]["text"].startswith("the flag orch_ready stands alone")
+    assert result["message"]["text"].startswith("the flag orch_ready is used alone")
     assert location["physicalLocation"] == {
         "artifactLocation": {"uri": "models/bare.bpmn", "uriBaseId": "%SRCROOT%"},
         "region": {"startLine": 10, "startColumn": 29, "endLine": 10, "endColumn": 39},

@@ -8,6 +8,7 @@ import pytest
 
 from tests.lint.test_concurrency import BESIDE, FORK, JOIN, flows, tasks
 from verblint.bpmn.assembly import assemble
+from verblint.bpmn.event_cause import Timer, TimerKind
 from verblint.bpmn.model import NodeKind, Process, Scope
 from verblint.bpmn.reader import read
 from verblint.flow import visits
@@ -22,6 +23,8 @@ _SHELL = (
 _INNER = '<startEvent id="in"{start}/>{loop}' + tasks("a") + flows("in>a")
 SUB = '<subProcess id="sub">{}</subProcess>'
 AROUND = '<subProcess id="sub" triggeredByEvent="true">{}</subProcess>'
+ONCE = BESIDE.format(cancel="false")
+AGAIN = ONCE.replace("timeDuration", "timeCycle").replace("PT1H", "R/PT1H")
 LOOP = '<multiInstanceLoopCharacteristics id="m"/>'
 CASES = {
     "a line": (tasks("a", "b") + flows("start>a", "a>b", "b>end"), {"a", "b", "end"}),
@@ -62,8 +65,30 @@ CASES = {
         {"a", "b", "remind", "end"},
     ),
     "an event that may fire again": (
-        tasks("a", "b") + BESIDE.format(cancel="false") + flows("start>a", "a>end", "remind>b", "b>end"),
+        tasks("a", "b") + AGAIN + flows("start>a", "a>end", "remind>b", "b>end"),
         {"a"},
+    ),
+    "a reminder that fires once": (
+        tasks("a", "b", "c") + ONCE + flows("start>a", "a>c", "c>end", "remind>b"),
+        {"a", "b", "c", "remind", "end"},
+    ),
+    "a reminder that fires once and joins the way": (
+        tasks("a", "b") + ONCE + flows("start>a", "a>b", "b>end", "remind>b"),
+        {"a", "remind"},
+    ),
+    "a reminder that fires once for each round": (
+        '<exclusiveGateway id="again"/>'
+        + tasks("a", "b", "c")
+        + ONCE
+        + flows("start>a", "a>again", "again>a", "again>c", "c>end", "remind>b"),
+        {"c", "end"},
+    ),
+    "a reminder beside an event that interrupts to the same task": (
+        tasks("a", "b")
+        + ONCE
+        + BESIDE.format(cancel="true").replace("remind", "stop")
+        + flows("start>a", "a>end", "remind>b", "stop>b"),
+        {"a", "remind", "stop", "end"},
     ),
     "a boundary event of nothing": (
         tasks("b") + BESIDE.format(cancel="true") + flows("start>b", "b>end", "remind>b"),
@@ -154,8 +179,8 @@ def random_body(dice: Random) -> str:
             pairs.append(f"n{one}>n{other}")
     host = dice.choice(names)
     if dice.random() < 0.4 and f'<serviceTask id="{host}"/>' in body:
-        cancel = dice.choice(("true", "false"))
-        body += BESIDE.format(cancel=cancel).replace('attachedToRef="a"', f'attachedToRef="{host}"')
+        drawn = dice.choice((BESIDE.format(cancel="true"), AGAIN, ONCE))
+        body += drawn.replace('attachedToRef="a"', f'attachedToRef="{host}"')
         pairs.append(f"remind>{dice.choice(names)}")
     return body + flows(*pairs, "n0>end") if dice.random() < 0.5 else body + flows(*pairs)
 
@@ -187,6 +212,9 @@ def _steps(scope: Scope, tokens: Counter[str], entries: Counter[str]) -> Iterato
         for taken in _choices(scope, node.kind, [flow.id for flow in scope.outgoing(node)]):
             yield _moved(scope, rest, entries, taken)
         for boundary in scope.boundaries(node):
+            is_single = any(isinstance(event, Timer) and event.kind is TimerKind.DURATION for event in boundary.events)
+            if is_single and entries[boundary.id] == entries[node.id]:
+                continue  # it has fired for every token that came here
             begun = Counter(entries)
             begun[boundary.id] += 1
             yield (rest if boundary.is_interrupting else tokens) + Counter({boundary.id: 1}), begun

@@ -165,7 +165,7 @@ class _Reading:
 
         def end(name: str) -> None:
             nonlocal above, depth
-            assert above is not None, "what ends has begun"
+            assert above is not None, "what ends has started"
             above.last_chunk = len(chunks)
             above.close = parser.CurrentByteIndex
             above = above.parent

@@ -11,10 +11,10 @@ from verblint.startup.value import field, value
 
 # Beyond it, JSON numbers lose digits in other languages.
 MAX_INTEGER = 2**53 - 1
-MAX_FLAG_TEXT = 1000
+MAX_FLAG_TEXT = 1000  # characters; a flag steers a process, and longer text belongs in the payload
 # Bytes of a payload: without a budget in the contract, and in any case.
 DEFAULT_BUDGET = 64 * 1024
-MAX_BUDGET = 1024 * 1024
+MAX_BUDGET = 1024 * 1024  # a quarter of Zeebe's default message size: a job carries more than its payload
 
 FlagValue = bool | int | str
 Steps = tuple[str | int, ...]
@@ -161,6 +161,7 @@ class WorkflowVerbFields:
     """A verb performed by a process.
 
     `errors` are the codes each sub-verb may end with. A sub-verb that is not in it may end with any code.
+    `outcome_flag` is the enum flag whose last value names how a case ended.
     """
 
     name: str
@@ -177,6 +178,7 @@ class WorkflowVerbFields:
     integrity: str = "plain"
     initial: Mapping[str, str] = field(default_factory=dict)
     outcome: Mapping[str, str] = field(default_factory=dict)
+    outcome_flag: str | None = None
     sub_verbs: tuple[str, ...] = ()
     flags: Mapping[str, Flag] = field(default_factory=dict)
     messages: Mapping[str, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from verblint.contracts.contract import Contracts, DirectVerb, Origin, PolicyFields, Steps, WorkflowVerbFields
-from verblint.contracts.field_shapes import Part, items, record
+from verblint.contracts.field_shapes import Part, Shape, items, record
 from verblint.contracts.fields import policy_file, read_verb
 from verblint.contracts.strict_yaml import ContractFault, YamlError, load
 
@@ -72,7 +72,7 @@ class _Reading:
 
     def add_verbs(self, files: Iterable[Path]) -> None:
         """Read the verb or verbs of each file, and check them against each other."""
-        several = record(dict, {"verbs": items(self._add_verb)}, {})
+        several = record(dict, {"verbs": items(Shape(self._add_verb, dict))}, {})
         for part in self._open(files):
             (several if isinstance(part.value, dict) and "verbs" in part.value else self._add_verb)(part)
         processes: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """Shapes: what a value in a YAML file may be, declared once and checked with the position of every fault.
 
-A shape is a function from a part of a document to a value. It records faults instead of raising them, so that one pass
-reports every fault; what it returns for a faulty part must not be used.
+A shape reads a part of a document into a value. It records faults instead of raising them, so that one pass reports
+every fault; what it returns for a faulty part must not be used. A shape also describes itself as JSON Schema, which is
+made on request only.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from typing import Any
 
 from verblint.contracts.contract import Origin
 from verblint.contracts.strict_yaml import ContractFault, Value
-from verblint.contracts.syntax import TEXT, Syntax
+from verblint.contracts.syntax import MAX_TEXT, TEXT, Syntax
 from verblint.names import nearest
 from verblint.startup.value import value
 
@@ -32,24 +33,41 @@ class Part:
 
 
 # What a shape returns depends on the shape; the values that are made of it have types.
-Shape = Callable[[Part], Any]
+Read = Callable[[Part], Any]
+JsonSchema = dict[str, Any]
 
 
-def anything(part: Part) -> Value:
-    """Accept any value."""
+@value
+class Shape:
+    """What a part may be: a function that reads it, and one that describes it."""
+
+    read: Read
+    schema: Callable[[], JsonSchema]
+
+    def __call__(self, part: Part) -> Any:
+        return self.read(part)
+
+
+def _read_anything(part: Part) -> Value:
     return part.value
 
 
-def boolean(part: Part) -> Value:
-    """Accept true and false."""
+def _read_boolean(part: Part) -> Value:
     if not isinstance(part.value, bool):
         part.fault("must be true or false")
     return part.value
 
 
+anything = Shape(_read_anything, dict)
+boolean = Shape(_read_boolean, lambda: {"type": "boolean"})
+
+
 def nullable(shape: Shape) -> Shape:
     """Accept null too: the field is there, but empty."""
-    return lambda part: None if part.value is None else shape(part)
+    return Shape(
+        lambda part: None if part.value is None else shape(part),
+        lambda: {"anyOf": [shape.schema(), {"type": "null"}]},
+    )
 
 
 def text(syntax: Syntax = TEXT) -> Shape:
@@ -62,7 +80,7 @@ def text(syntax: Syntax = TEXT) -> Shape:
             part.fault(f"{part.value[:100]!a} is not {syntax.description}")
         return part.value
 
-    return read
+    return Shape(read, lambda: {"type": "string", **_describe_syntax(syntax)})
 
 
 def choice(*words: str) -> Shape:
@@ -70,10 +88,21 @@ def choice(*words: str) -> Shape:
 
     def read(part: Part) -> Value:
         if part.value not in words:
-            part.fault(f"must be {', '.join(words[:-1])} or {words[-1]}")
+            part.fault(f"must be {', '.join(words[:-1])} or {words[-1]}" if words[1:] else f"must be {words[0]}")
         return part.value
 
-    return read
+    return Shape(read, lambda: {"enum": [str(word) for word in words]})
+
+
+def one() -> Shape:
+    """Accept the number 1."""
+
+    def read(part: Part) -> None:
+        # In Python, True and 1.0 equal 1.
+        if type(part.value) is not int or part.value != 1:
+            part.fault("must be 1")
+
+    return Shape(read, lambda: {"const": 1})
 
 
 def number(least: int, most: int, *, above: bool = False, whole: bool = False) -> Shape:
@@ -89,7 +118,14 @@ def number(least: int, most: int, *, above: bool = False, whole: bool = False) -
             part.fault(f"must be between {least} and {most}")
         return given
 
-    return read
+    return Shape(
+        read,
+        lambda: {
+            "type": "integer" if whole else "number",
+            "exclusiveMinimum" if above else "minimum": least,
+            "maximum": most,
+        },
+    )
 
 
 def items(shape: Shape) -> Shape:
@@ -104,7 +140,7 @@ def items(shape: Shape) -> Shape:
                 part.fault(f"{item} is listed twice", index)
         return tuple(shape(part.child(index, item)) for index, item in enumerate(part.value))
 
-    return read
+    return Shape(read, lambda: {"type": "array", "items": shape.schema(), "uniqueItems": True})
 
 
 def mapping(names: Syntax, shape: Shape) -> Shape:
@@ -119,7 +155,14 @@ def mapping(names: Syntax, shape: Shape) -> Shape:
                 part.fault(f"{name[:100]!a} is not {names.description}", name)
         return {name: shape(part.child(name, value)) for name, value in part.value.items()}
 
-    return read
+    return Shape(
+        read,
+        lambda: {
+            "type": "object",
+            "propertyNames": _describe_syntax(names),
+            "additionalProperties": shape.schema(),
+        },
+    )
 
 
 def record(make: Callable[..., Any], required: Mapping[str, Shape], optional: Mapping[str, Shape]) -> Shape:
@@ -144,4 +187,19 @@ def record(make: Callable[..., Any], required: Mapping[str, Shape], optional: Ma
                 part.fault("is missing", name)
         return make(**values) if len(part.faults) == before else None
 
-    return read
+    return Shape(
+        read,
+        lambda: {
+            "type": "object",
+            "properties": {name: shape.schema() for name, shape in fields.items()},
+            "required": list(required),
+            "additionalProperties": False,
+        },
+    )
+
+
+def _describe_syntax(syntax: Syntax) -> JsonSchema:
+    if syntax is TEXT:
+        # JSON Schema's patterns cannot say that a dot matches a line break.
+        return {"minLength": 1, "maxLength": MAX_TEXT}
+    return {"pattern": f"^(?:{syntax.expression})$", "patternErrorMessage": f"must be {syntax.description}"}

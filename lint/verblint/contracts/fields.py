@@ -20,7 +20,8 @@ A complete workflow verb:
       outcome: {decision: data.review_decision}
     sub_verbs: [kyc.request-documents]   # direct verbs only
     flags:
-      orch_review_outcome: {type: enum, values: [pending, approved], initial: pending}
+      orch_review_outcome: {type: enum, values: [pending, approved, rejected], initial: pending}
+    outcome: orch_review_outcome         # the flag whose last value names how the case ended
     messages: {documents-received: corr_documents}   # message name: its correlation key
     gates:
       review: {task: Review, decisions: [approve, reject]}   # task is the id of the user task
@@ -72,17 +73,18 @@ from verblint.contracts.field_shapes import (
     mapping,
     nullable,
     number,
+    one,
     record,
     text,
 )
 from verblint.names import OWN_JOBS
 
-MAX_ATTEMPTS = 1_000_000
-MAX_COEFFICIENT = 1_000
+MAX_ATTEMPTS = 1_000_000  # practically unlimited, and within the 32 bits of an engine's retries
+MAX_COEFFICIENT = 1_000  # more is a typing error: the third pause would be a million times the first
 TEN_YEARS = 10 * 366 * 86_400
 """The most seconds of a timeout or an interval."""
 
-_MIN_BUDGET = 1024
+_MIN_BUDGET = 1024  # bytes; the envelope around the data needs a few hundred
 _MAX_VERSION = 999_999_999  # a schema's name has room for nine digits
 
 Problem = tuple[Steps, str]
@@ -137,9 +139,9 @@ _OF_EVERY_VERB: Mapping[str, Shape] = {
     "owner": nullable(text()),
     "policy": nullable(text(syntax.POLICY_NAME)),
 }
-_WORKFLOW = record(
+WORKFLOW = record(
     dict,
-    {"verb": _VERB, "version": _VERSION, "strategy": anything, "process": text(syntax.ELEMENT_ID)},
+    {"verb": _VERB, "version": _VERSION, "strategy": choice("workflow"), "process": text(syntax.ELEMENT_ID)},
     {
         **_OF_EVERY_VERB,
         "wait": choice("fire-and-track", "blocking"),
@@ -147,6 +149,7 @@ _WORKFLOW = record(
         "payload": _PAYLOAD,
         "sub_verbs": items(_VERB),
         "flags": mapping(syntax.FLAG_NAME, _FLAG),
+        "outcome": nullable(text(syntax.FLAG_NAME)),
         "messages": mapping(syntax.TEXT, text(syntax.KEY_NAME)),
         "gates": mapping(syntax.ELEMENT_ID, _GATE),
         "policies": mapping(syntax.VERB_NAME, text(syntax.POLICY_NAME)),
@@ -155,13 +158,13 @@ _WORKFLOW = record(
     },
 )
 # The function of a direct verb defines how it works; the contract describes it.
-_DIRECT = record(
+DIRECT = record(
     dict,
     {"verb": _VERB},
     {
         **_OF_EVERY_VERB,
         "version": _VERSION,
-        "strategy": anything,
+        "strategy": choice("direct"),
         "mode": nullable(choice("transactional", "external")),
         "writes": nullable(items(text(syntax.DATA_FIELD))),
         "on_unknown": nullable(choice("rerun", "probe", "hold")),
@@ -180,7 +183,7 @@ def read_verb(part: Part) -> WorkflowVerbFields | DirectVerb | None:
         # Without a strategy it is not known which fields there may be.
         part.fault("must be direct or workflow", "strategy")
         return None
-    given = (_WORKFLOW if strategy == "workflow" else _DIRECT)(part)
+    given = (WORKFLOW if strategy == "workflow" else DIRECT)(part)
     if given is None:
         return None
     verb = _make_workflow(given, part.origin) if strategy == "workflow" else _make_direct(given, part.origin)
@@ -215,13 +218,7 @@ def policy_file(add: Callable[[PolicyFields], None], *, is_exact: bool) -> Shape
             part.fault("must not be less than initial_interval_seconds", "retry", "maximum_interval_seconds")
         add(found)
 
-    return record(dict, {"version": _one, "policies": items(read)}, {})
-
-
-def _one(part: Part) -> None:
-    # In Python, True and 1.0 equal 1.
-    if type(part.value) is not int or part.value != 1:
-        part.fault("must be 1")
+    return record(dict, {"version": one(), "policies": items(Shape(read, policy.schema))}, {})
 
 
 def _make_workflow(given: dict[str, Any], origin: Origin) -> WorkflowVerbFields:
@@ -232,6 +229,7 @@ def _make_workflow(given: dict[str, Any], origin: Origin) -> WorkflowVerbFields:
         name=name,
         origin=origin,
         schema=payload.pop("schema", None) or f"{name}/v{given['version']}",
+        outcome_flag=given.pop("outcome", None),
         business_key=correlation.get("business_key"),
         correlation=correlation.get("keys", {}),
         flags={flag: _make_flag(flag, **fields) for flag, fields in flags.items()},
@@ -265,6 +263,10 @@ def _problems(verb: WorkflowVerbFields | DirectVerb) -> Iterator[Problem]:
     for flag in verb.flags.values():
         if (problem := flag.find_problem()) is not None:
             yield ("flags", flag.name, problem[0]), problem[1]
+    if verb.outcome_flag is not None and verb.outcome_flag not in verb.flags:
+        yield ("outcome",), f"{verb.outcome_flag} is not declared in flags"
+    elif verb.outcome_flag is not None and verb.flags[verb.outcome_flag].type is not FlagType.ENUM:
+        yield ("outcome",), f"{verb.outcome_flag} is not an enum: its values name the outcomes"
     for where, steps in (("policies", verb.policies), ("compensation", verb.compensation), ("errors", verb.errors)):
         yield from (((where, step), f"{step} is not in sub_verbs") for step in steps if step not in verb.sub_verbs)
     for message, key in verb.messages.items():

@@ -1,14 +1,16 @@
 """Profiles: named sets of what a model may and must have, as data for the rules.
 
 `hollow` is the default: what an engine executes and the other rules accept, with the Ameide extension if a file uses
-it. `strict-v1` is exactly the first Ameide profile: few elements, no loops, and nothing left to a default.
+it. `strict-v1` is exactly the first Ameide profile: few elements, no loops, and nothing left to a default. `plain` is
+for models that are not hollow and are served by plain tasks: anything that the engine accepts, mappings and conditions
+over variables included.
 """
 
 from collections.abc import Mapping
 
 from verblint.bpmn.element import AMEIDE, BPMN
 from verblint.rule import Context
-from verblint.settings import HOLLOW, STRICT_V1
+from verblint.settings import HOLLOW, PLAIN, STRICT_V1
 from verblint.startup.value import field, value
 
 
@@ -35,6 +37,12 @@ class Profile:
     places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # The prefix of every update name, before the id of its user task; empty if a model may choose the name.
     update_prefix: str = ""
+    # Codes and prefixes of codes of the rules that apply; empty for all.
+    rules: tuple[str, ...] = ()
+
+    def applies(self, code: str) -> bool:
+        """Return whether the rule of this code applies to the profile's models."""
+        return not self.rules or code.startswith(self.rules)
 
     def has(self, local: str) -> bool:
         """Return whether a file may have this BPMN element."""
@@ -78,7 +86,18 @@ _STRICT_V1 = Profile(
     update_prefix="Update_",
 )
 
-BY_NAME: Mapping[str, Profile] = {HOLLOW: Profile(name=HOLLOW), STRICT_V1: _STRICT_V1}
+# What an engine refuses or can never run, whoever serves the jobs. Everything else is a question of being hollow.
+_PLAIN = Profile(
+    name=PLAIN,
+    rules=(
+        *("HB0", "HB9"),
+        *("HB110", "HB112", "HB114", "HB118", "HB119", "HB120", "HB121"),
+        *("HB201", "HB221", "HB222", "HB223", "HB224"),
+        *("HB313", "HB409", "HB410", "HB501", "HB504", "HB602"),
+    ),
+)
+
+BY_NAME: Mapping[str, Profile] = {HOLLOW: Profile(name=HOLLOW), STRICT_V1: _STRICT_V1, PLAIN: _PLAIN}
 
 
 def profile_of(context: Context) -> Profile:

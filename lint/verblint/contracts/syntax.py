@@ -4,7 +4,8 @@ from re import fullmatch
 
 from verblint.startup.value import value
 
-INTEGER = r"-?(?:0|[1-9][0-9]*)"
+UNSIGNED = r"0|[1-9][0-9]*"
+INTEGER = rf"-?(?:{UNSIGNED})"
 # A place in the template of a correlation key.
 KEY_PLACE = r"\$\{((?:state|args)\.[A-Za-z0-9_.]+)\}"
 # The place of an argument in a sentence for people.
@@ -13,6 +14,7 @@ SENTENCE_PLACE = r"\{([^{}]*)\}"
 PAYLOAD_SCHEMA = r"(?P<verb>[a-z][a-z0-9]*(?:[._-][a-z0-9]+)*)/v(?P<version>[1-9][0-9]{0,8})"
 # An engine cuts a longer error code, which makes it another code.
 MAX_ERROR_CODE = 200
+MAX_TEXT = 1000
 
 _IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
 _WORD = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"
@@ -33,7 +35,7 @@ class Syntax:
         return fullmatch(self.expression, text) is not None
 
 
-TEXT = Syntax(r"(?s:.{1,1000})", "a text of 1 to 1000 characters")
+TEXT = Syntax(rf"(?s:.{{1,{MAX_TEXT}}})", f"a text of 1 to {MAX_TEXT} characters")
 # What a condition can have between its quotes.
 PLAIN_TEXT = Syntax(r"[ !#-\[\]-~]{1,200}", "1 to 200 characters of plain ASCII without quotes and backslashes")
 PROJECT_NAME = Syntax(_WORD, "a name in lower case, like parcel-return")
@@ -54,4 +56,6 @@ ERROR_CODE = Syntax(
     rf"[!-~](?:[ -~]{{0,{MAX_ERROR_CODE - 2}}}[!-~])?",
     f"an error code: 1 to {MAX_ERROR_CODE} printable ASCII characters",
 )
+JOB_TYPE = Syntax(r"[a-z0-9.-]+", "a job type in lower case, like kyc.open-case")
+HEADER_KEY = Syntax(r"[a-z0-9][a-z0-9_.-]{0,63}", "a header's key, like letter")
 ERROR_TYPE = Syntax(r"[A-Za-z_][A-Za-z0-9_.]*", "the name of an exception")

@@ -1,5 +1,6 @@
 """The parser of conditions: recursive descent that stops at the first invalid token."""
 
+from verblint.contracts.syntax import UNSIGNED
 from verblint.feel import syntax_errors as reason
 from verblint.feel.condition import And, Bare, Comparison, FlagRead, Literal, Membership, Not, Or, Test
 from verblint.feel.grammar import LITERAL_WORDS, MAX_DEPTH, MAX_INTEGER, MAX_LENGTH, ConditionError, is_flag
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _PAYLOAD = "domain_payload"
-_INTEGER = pattern(r"0|[1-9][0-9]*")
+_UNSIGNED = pattern(UNSIGNED)
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _WORDS = (TokenKind.NAME, TokenKind.STRING, TokenKind.NUMBER)
 
@@ -210,7 +211,7 @@ def _string(token: FeelToken) -> Literal:
 
 
 def _integer(token: FeelToken, sign: int, start: int) -> Literal:
-    if not _INTEGER.fullmatch(token.text):
+    if not _UNSIGNED.fullmatch(token.text):
         hint = "Write decimal digits without a leading zero"
         _refuse(token, reason.SYNTAX, f"{token.text} is not an integer", hint)
     value = int(token.text)

@@ -137,7 +137,7 @@ def _of_leading_literal(tokens: Sequence[FeelToken], at: int) -> Reason:
     if computing is not None:
         return computing
     if len(rest) == 2 and operator in ("=", "!=", "<", "<=", ">", ">=") and rest[1].text.startswith("orch_"):
-        return Reason(SYNTAX, "the flag must stand on the left", f"Write: {rest[1].text} ... {tokens[at].text}")
+        return Reason(SYNTAX, "the flag must be on the left", f"Write: {rest[1].text} ... {tokens[at].text}")
     return Reason(CONSTANT, "the condition does not depend on a flag", "Make it the default flow, or test a flag")
 
 
@@ -160,7 +160,7 @@ def _of_stray(token: FeelToken) -> Reason:
     if token.text == ")":
         return Reason(SYNTAX, "a closing parenthesis has no partner here", "Remove it")
     message, hint = _OTHER_LANGUAGES.get(
-        token.text, (f"`{token.text}` cannot stand here", "See the grammar of conditions")
+        token.text, (f"`{token.text}` is not allowed here", "See the grammar of conditions")
     )
     return Reason(SYNTAX, message, hint)
 

@@ -11,7 +11,7 @@ from verblint.feel.tokenizer import single_name
 from verblint.rule import Context
 from verblint.startup.value import value
 
-_CATCHING = (NodeKind.CATCH_EVENT, NodeKind.BOUNDARY_EVENT, NodeKind.START_EVENT)
+CATCHING = (NodeKind.CATCH_EVENT, NodeKind.BOUNDARY_EVENT, NodeKind.START_EVENT)
 
 
 @value(eq=False)
@@ -29,8 +29,8 @@ def waits(context: Context) -> Iterator[MessageWaitPoint]:
     """Yield every node of every process that waits for a message."""
     for process in context.model.processes:
         verb = context.contracts.of_process(process.id)
-        for scope, node in process.walk(NodeKind.RECEIVE_TASK, *_CATCHING):
-            for reference in _message_refs(node):
+        for scope, node in process.walk(NodeKind.RECEIVE_TASK, *CATCHING):
+            for reference in message_refs(node):
                 message = context.model.messages.get(reference)
                 yield MessageWaitPoint(
                     process, verb, node, message, needs_key=not _starts_process(process, scope, node)
@@ -43,10 +43,11 @@ def correlation_name(key: Expression) -> str | None:
     return name if name is not None and KEY_NAME.fits(name) else None
 
 
-def _message_refs(node: FlowNode) -> Iterator[str]:
+def message_refs(node: FlowNode) -> Iterator[str]:
+    """Yield the ids of the messages that a node waits for."""
     if node.kind is NodeKind.RECEIVE_TASK:
         yield node.message
-    elif node.kind in _CATCHING:
+    elif node.kind in CATCHING:
         yield from (event.ref for event in node.events if isinstance(event, MessageEvent))
 
 

@@ -9,7 +9,7 @@ cycle, or their lines separate at a fork, where one token became several, and bo
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from verblint.bpmn.event_cause import Compensate
+from verblint.bpmn.event_cause import Compensate, Timer, TimerKind
 from verblint.bpmn.model import FlowNode, NodeKind, Process, Scope
 from verblint.flow.concurrency import MAX_STEPS, TooEntangled
 
@@ -19,21 +19,22 @@ _CHOOSING = (NodeKind.EXCLUSIVE_GATEWAY, NodeKind.EVENT_BASED_GATEWAY)
 _UNCLEAR = (NodeKind.COMPLEX_GATEWAY, NodeKind.UNKNOWN)
 
 
-def once_nodes(process: Process) -> frozenset[str]:
+def once_nodes(process: Process, *, listeners: bool = False) -> frozenset[str]:
     """Return the events and activities that at most one token of an instance enters, or raise TooEntangled.
 
-    Covers every depth. Uncertain nodes are left out: those that repeat, undo or have listeners, which create their own
-    jobs, and scopes that do not start with exactly one start event.
+    Covers every depth. Uncertain nodes are left out: those that repeat or undo, and scopes that do not start with
+    exactly one start event. Those with listeners, which create jobs of their own, are included only with `listeners`.
     """
     names = Counter(node.id for _, node in process.walk())
-    found = _Visits().once_in(process.scope)
+    found = _Visits(listeners).once_in(process.scope)
     return frozenset(name for name in found if names[name] == 1)
 
 
 class _Visits:
     """The walks through one process, limited to a total number of steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, listeners: bool) -> None:
+        self._listeners = listeners
         self._steps = 0
 
     def once_in(self, scope: Scope) -> Iterator[str]:
@@ -42,7 +43,7 @@ class _Visits:
             return
         repeated = self._find_repeats(scope)
         for node in scope.nodes:
-            if node.id in repeated or not _runs_once(node):
+            if node.id in repeated or not _runs_once(node) or (_has_listeners(node) and not self._listeners):
                 continue
             if node.kind is NodeKind.SUB_PROCESS and node.scope is not None and _is_begun_once(node):
                 yield from self.once_in(node.scope)
@@ -54,14 +55,17 @@ class _Visits:
         ways = {node.id: _ways(scope, node) for node in scope.nodes}
         found: set[str] = set()
         for node in scope.nodes:
-            if node.kind is NodeKind.BOUNDARY_EVENT and not node.is_interrupting:
+            if node.kind is NodeKind.BOUNDARY_EVENT and not node.is_interrupting and not _fires_once(node):
                 found |= self._reach([node.id], ways)
             if node.id in self._reach(ways[node.id], ways):
                 found.add(node.id)
             tokens = [] if node.kind in _CHOOSING else _follow(scope, node)
             if len(tokens) > 1:
-                arms = Counter(name for token in tokens for name in self._reach([token], ways))
-                found |= {name for name, count in arms.items() if count > 1}
+                found |= _find_overlap(self._reach([token], ways) for token in tokens)
+            reminders = [boundary.id for boundary in scope.boundaries(node) if _fires_beside(boundary)]
+            if reminders:
+                onward = [name for name in ways[node.id] if name not in reminders]
+                found |= _find_overlap([self._reach(onward, ways), *(self._reach([name], ways) for name in reminders)])
         return found
 
     def _reach(self, begins: Iterable[str], ways: dict[str, list[str]]) -> set[str]:
@@ -81,9 +85,29 @@ class _Visits:
             raise TooEntangled
 
 
+def _find_overlap(arms: Iterable[set[str]]) -> set[str]:
+    """Return what two of the tokens that separated at a node can reach."""
+    return {name for name, count in Counter(name for arm in arms for name in arm).items() if count > 1}
+
+
 def _ways(scope: Scope, node: FlowNode) -> list[str]:
-    """Return where a token may go from a node, including interrupting boundary events."""
-    return _follow(scope, node) + [boundary.id for boundary in scope.boundaries(node) if boundary.is_interrupting]
+    """Return where tokens may go from a node, including boundary events that happen at most once per token."""
+    boundaries = scope.boundaries(node)
+    return _follow(scope, node) + [
+        boundary.id for boundary in boundaries if boundary.is_interrupting or _fires_beside(boundary)
+    ]
+
+
+def _fires_beside(boundary: FlowNode) -> bool:
+    """Return whether an event makes at most one more token for each token in its activity."""
+    return not boundary.is_interrupting and _fires_once(boundary)
+
+
+def _fires_once(node: FlowNode) -> bool:
+    """Return whether an event is a timer with one point in time; any other may happen again and again."""
+    return bool(node.events) and all(
+        isinstance(event, Timer) and event.kind in (TimerKind.DURATION, TimerKind.DATE) for event in node.events
+    )
 
 
 def _follow(scope: Scope, node: FlowNode) -> list[str]:
@@ -115,9 +139,12 @@ def _is_led_to(scope: Scope, node: FlowNode) -> bool:
 def _runs_once(node: FlowNode) -> bool:
     """Return whether a token that enters a node creates at most one job there."""
     repeats = node.multi_instance is not None or node.element.find("standardLoopCharacteristics") is not None
-    is_heard = bool(node.binding.execution_listeners or node.binding.task_listeners)
     is_single = not node.kind.is_gateway and node.kind is not NodeKind.AD_HOC_SUB_PROCESS
-    return is_single and not repeats and not is_heard and not node.is_for_compensation
+    return is_single and not repeats and not node.is_for_compensation
+
+
+def _has_listeners(node: FlowNode) -> bool:
+    return bool(node.binding.execution_listeners or node.binding.task_listeners)
 
 
 def _is_begun_once(node: FlowNode) -> bool:

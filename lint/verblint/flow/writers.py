@@ -1,25 +1,77 @@
 """Jobs that may change the same payload field at the same time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from verblint.bpmn.model import FlowNode
-from verblint.contracts.contract import Contracts
+from verblint.contracts.contract import Contracts, WorkflowVerbFields
 from verblint.flow.concurrency import Fork
 from verblint.flow.job_nodes import is_job
+from verblint.names import COMPENSATE
 
 ANYTHING = "anything"
 
 
-def conflicts(fork: Fork, contracts: Contracts) -> Iterator[tuple[FlowNode, FlowNode, str]]:
+Conflict = tuple[FlowNode, FlowNode, str]
+
+
+def conflicts(fork: Fork, contracts: Contracts, workflow: WorkflowVerbFields | None) -> Iterator[Conflict]:
     """Yield each writer at most once, with a writer of another arm and a field that both write."""
+    arms = [[node for node in arm if is_job(node)] for arm in fork.arms]
+    yield from _step_conflicts(arms, contracts)
+    yield from _undo_conflicts(arms, contracts, {} if workflow is None else workflow.compensation)
+
+
+def _step_conflicts(arms: list[list[FlowNode]], contracts: Contracts) -> Iterator[Conflict]:
     writers = _Writers()
-    for number, arm in enumerate(fork.arms):
+    for number, arm in enumerate(arms):
         for node in arm:
-            writes = _writes(node, contracts) if is_job(node) else ()
+            if node.binding.job_type == COMPENSATE:
+                continue
+            writes = _writes(node.binding.job_type, contracts)
             met = writers.meet(number, writes)
             if met is not None:
                 yield met[0], node, met[1]
             writers.add(number, node, writes)
+
+
+def _undo_conflicts(arms: list[list[FlowNode]], contracts: Contracts, undos: Mapping[str, str]) -> Iterator[Conflict]:
+    """Yield each compensate task with a step of another arm that writes what an undo writes.
+
+    A step is undone after it has ended, so it never meets its own undo; two walks undo each step once.
+    """
+    for number, arm in enumerate(arms):
+        for node in arm:
+            others = (step for at, steps in enumerate(arms) if at != number for step in steps)
+            if node.binding.job_type == COMPENSATE and (met := _meet_undos(others, contracts, undos)) is not None:
+                yield met[0], node, met[1]
+
+
+def _meet_undos(
+    steps: Iterator[FlowNode], contracts: Contracts, undos: Mapping[str, str]
+) -> tuple[FlowNode, str] | None:
+    for step in steps:
+        verb = step.binding.job_type
+        if verb == COMPENSATE:
+            continue
+        written = _writes(verb, contracts)
+        for undone, undo in undos.items():
+            field = _overlap(written, _writes(undo, contracts)) if undone != verb else None
+            if field is not None:
+                return step, field
+    return None
+
+
+def _overlap(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> str | None:
+    """Return a field that two verbs both write, or None."""
+    if one == () or other == ():
+        return None
+    if one is None or other is None:
+        return ANYTHING
+    return next((field for field in one for name in other if _is_within(field, name) or _is_within(name, field)), None)
+
+
+def _is_within(field: str, other: str) -> bool:
+    return field == other or other in _above(field)
 
 
 class _Writers:
@@ -56,9 +108,9 @@ class _Writers:
         return None
 
 
-def _writes(node: FlowNode, contracts: Contracts) -> tuple[str, ...] | None:
-    """Return the fields a job may change, or None for anything."""
-    verb = contracts.directs.get(node.binding.job_type)
+def _writes(name: str, contracts: Contracts) -> tuple[str, ...] | None:
+    """Return the fields a verb may change, or None for anything."""
+    verb = contracts.directs.get(name)
     return verb.writes if verb is not None else None
 
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from verblint.bpmn.ameide_schema import ROOTS, SHAPES, is_template, placeholders, templates
 from verblint.bpmn.bpmn_schema import own_text
 from verblint.bpmn.element import AMEIDE
+from verblint.contracts.syntax import HEADER_KEY
 from verblint.contracts.templates import VARIABLES, TemplateError, is_path, parse
 from verblint.flow.io_mappings import PAYLOAD
 from verblint.names import extended_by, suggestion
 from verblint.report import Finding
 from verblint.rule import Context, attribute_mark, rule
-from verblint.startup.pattern import pattern
 
 
 @rule("AM701", on=(AMEIDE,))
@@ -44,7 +44,7 @@ def ameide_misplaced(context: Context) -> Iterator[Finding]:
         parent = extended_by(element, "ameide")
         if shape is not None and parent not in shape.parents:
             where = " or ".join(shape.parents)
-            message = f"{element.local} stands in {parent or 'no extensionElements'}, where it describes nothing"
+            message = f"{element.local} is in {parent or 'no extensionElements'}, where it describes nothing"
             hint = f"Move it into the extensionElements of {where}"
             yield context.at(element, message, hint=hint, detail=element.local)
 
@@ -238,9 +238,6 @@ def mapping_target_twice(context: Context) -> Iterator[Finding]:
             seen.add(key)
 
 
-_KEY = pattern("[a-z0-9][a-z0-9_.-]{0,63}")
-
-
 @rule("AM716", on=(AMEIDE,))
 def ameide_header(context: Context) -> Iterator[Finding]:
     """A header of the Ameide extension has a plain key and a literal value.
@@ -262,7 +259,7 @@ def ameide_header(context: Context) -> Iterator[Finding]:
 
 
 def _wrong(key: str, text: str, is_second: bool) -> Iterator[str]:
-    if _KEY.fullmatch(key) is None:
+    if not HEADER_KEY.fits(key):
         yield f"has the key {key!r}"
     if is_second:
         yield f"{key} is written twice"
@@ -285,7 +282,7 @@ def ameide_foreign(context: Context) -> Iterator[Finding]:
     for element in context.within(AMEIDE):
         for number, child in enumerate(element.children):
             if child.namespace != AMEIDE:
-                message = f"{child.local} stands in {element.local}, where only the Ameide extension has a say"
+                message = f"{child.local} is in {element.local}, which only the Ameide extension may extend"
                 detail = f"{element.local} {number} {child.local}"
                 yield context.at(child, message, hint=f"Write ameide:{child.local}, or remove it", detail=detail)
         if element.first_chunk < element.last_chunk and (text := own_text(element).strip()):

@@ -101,7 +101,7 @@ def policy_unknown(context: Context) -> Iterator[Finding]:
                     hint = suggestion(name, policies).replace("Remove it", "Declare it")
                     yield context.at(reference.place, f"no policy is called {name}", hint=hint)
                 elif wanted and name != wanted:
-                    message = f"policyRef is {name}, and the contract says {wanted}"
+                    message = f"policyRef is {name}, but the contract has {wanted}"
                     yield context.at(reference.place, message, hint=f"Write {wanted}, or change the contract")
 
 
@@ -289,11 +289,13 @@ def gate_name_twice(context: Context) -> Iterator[Finding]:
     Right:  Update_Review and Update_SecondReview
     """
     for process in context.model.processes:
-        seen: set[str] = set()
+        seen: dict[str, bool] = {}
         for _, node in process.walk(NodeKind.USER_TASK):
             given = [update.get("name") for update in extensions(node.element, "updateDefinition")]
-            name = next((text for text in given if text), f"Update_{node.id}")
-            if name in seen:
+            chosen = next((text for text in given if text), "")
+            name = chosen or f"Update_{node.id}"
+            # Two names made of ids are the same only if an id is missing or occurs twice, which other rules find.
+            if name in seen and (chosen or seen[name]):
                 message = f"another gate is called {name}"
                 yield context.at(node.element, message, hint="Give it another name in its updateDefinition")
-            seen.add(name)
+            seen[name] = bool(chosen) or seen.get(name, False)

@@ -45,7 +45,7 @@ def bare_flag(context: Context) -> Iterator[Finding]:
             flag = test.flag
             place = branch.condition.part(flag.start, flag.end)
             declared = verb.flags.get(flag.name) if verb is not None else None
-            message = f"the flag {flag.name} stands alone, which is an incident when it is not a boolean"
+            message = f"the flag {flag.name} is used alone, which is an incident when it is not a boolean"
             hint, fix = f"Compare {flag.name} with one of its values", None
             if declared is None or declared.type is FlagType.BOOLEAN:
                 hint = f"Write: {flag.name} = true"
@@ -169,7 +169,7 @@ def condition_markup(context: Context) -> Iterator[Finding]:
     """
     for element in context.every("conditionExpression"):
         for child in element.children:
-            message = f"the element {child.local} stands inside a condition, and its text would be evaluated"
+            message = f"the element {child.local} is inside a condition, and its text would be evaluated"
             hint = "Remove it; the flow itself may have documentation"
             yield context.at(child, message, hint=hint, detail=child.local)
         language = element.attribute("language")

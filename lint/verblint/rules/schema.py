@@ -95,10 +95,10 @@ def _check_order(context: Context, element: Element, known: Content) -> Iterator
                 "Remove it" if child.namespace == BPMN else f"Move it into the extensionElements of {describe(element)}"
             )
         elif slot < reached:
-            message = f"{child.local} stands too late in the {element.local}"
+            message = f"{child.local} comes too late in the {element.local}"
             hint = "Write documentation, extensionElements, incoming and outgoing first, in this order"
         else:
-            message = f"{child.local} may stand once in a {element.local}"
+            message = f"a {element.local} may have one {child.local} only"
             hint = "Keep one of them"
         yield context.at(child, message, hint=hint, detail=f"{element.local} {child.local} {child.id}")
 
@@ -234,7 +234,7 @@ _SHAPES = {
 _WORDS = {
     "b": "true or false",
     "i": "a whole number",
-    "n": "a name that begins with a letter and has letters, digits, dots, dashes and underscores only",
+    "n": "a name that starts with a letter and has letters, digits, dots, dashes and underscores only",
 }
 
 
@@ -316,7 +316,7 @@ def interrupted_expression(context: Context) -> Iterator[Finding]:
         if not is_evaluated(element):
             continue
         for offset in element.interruptions:
-            message = f"a comment or an instruction stands inside the {element.local}, and the text behind it counts"
+            message = f"the {element.local} contains a comment or an instruction, and the text behind it counts"
             place = Place(element, offset, offset + 2)
             yield context.at(place, message, hint="Remove it", detail=f"{element.local} {offset - element.start}")
 

@@ -88,7 +88,7 @@ def strict_part(context: Context) -> Iterator[Finding]:
         for element in context.every(part, namespace=AMEIDE):
             parent = extended_by(element, "ameide")
             if parent not in places:
-                message = f"{part} stands in {parent or 'no element'}, where the profile {profile.name} has none"
+                message = f"{part} is in {parent or 'no element'}, where the profile {profile.name} has none"
                 yield context.at(element, message, hint="Remove it", detail=part)
     if profile.update_prefix:
         yield from _updates(context, profile)

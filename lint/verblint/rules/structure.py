@@ -78,7 +78,7 @@ def _inside(context: Context, node: FlowNode, starts: list[FlowNode]) -> Iterato
     for start in starts:
         if node.is_event_sub_process and not start.events:
             hint = "Write what starts it: a message, a timer, an error or an escalation"
-            yield context.at(start.element, "nothing says what starts the event subprocess", hint=hint)
+            yield context.at(start.element, "the event subprocess has no start trigger", hint=hint)
         if not node.is_event_sub_process and start.events:
             message = "a subprocess is entered by its flow, not by an event"
             yield context.at(start.element, message, hint="Remove the event definition")
@@ -255,7 +255,7 @@ def timer_shape(context: Context) -> Iterator[Finding]:
                     continue
                 count = sum(1 for kind in TimerKind for _ in event.element.find_all(kind))
                 if count != 1:
-                    message = f"the timer says {count} times"
+                    message = f"the timer repeats {count} times"
                     hint = "Write one of timeDate, timeDuration and timeCycle"
                     yield context.at(event.element, message, hint=hint, detail="count")
                 elif event.kind is TimerKind.CYCLE and not _may_repeat(node, scope is process.scope):

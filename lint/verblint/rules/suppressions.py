@@ -42,7 +42,7 @@ def expired_suppression(context: Context) -> Iterator[Finding]:
             until = suppression.element.attribute("until")
             assert until is not None, "a suppression without a last day does not expire"
             message = f"the suppression of {suppression.rule} ended on {suppression.until}"
-            hint = "Mend what it covered, or give a later day and a reason"
+            hint = "Fix what it covered, or give a later day and a reason"
             yield context.at(until.place, message, hint=hint, detail=suppression.rule)
 
 
@@ -87,10 +87,10 @@ def _faults(suppression: Suppression) -> Iterator[tuple[str, str]]:
     elif named is None:
         yield f"no rule is called {suppression.rule}", "See verblint rules for codes and names"
     elif not named.is_suppressible:
-        yield f"{suppression.rule} cannot be suppressed", "Mend the model instead"
+        yield f"{suppression.rule} cannot be suppressed", "Fix the model instead"
     if not suppression.has_date:
         yield f"{suppression.until} is not a date", 'Write: until="2027-01-01"'
     if not suppression.is_placed:
-        yield "the suppression stands where it covers nothing", "Put it into the extensionElements of the element"
+        yield "the suppression covers nothing in this place", "Put it into the extensionElements of the element"
     for local in suppression.strange_attributes:
         yield f"a suppression has no attribute {local}", "Write rule, reason and until, and no more"

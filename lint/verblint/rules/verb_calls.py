@@ -36,7 +36,7 @@ def parallel_writers(context: Context) -> Iterator[Finding]:
 def _find_conflicts(context: Context, process: Process) -> Iterator[Finding]:
     reported: set[str] = set()
     for fork in forks(process):
-        for first, second, fields in conflicts(fork, context.contracts):
+        for first, second, fields in conflicts(fork, context.contracts, context.contracts.of_process(process.id)):
             if second.id in reported:
                 continue
             reported.add(second.id)

@@ -148,7 +148,7 @@ def timer_form(context: Context) -> Iterator[Finding]:
         for element in context.every(kind):
             value = Expression.of(element)
             if not is_literal(kind, value.text) and not WrittenText(element, "", value).flag:
-                message = f"the timer says {value.text[:40]!r}" if value.text else "the timer says nothing"
+                message = f"the timer {value.text[:40]!r} is not a literal" if value.text else "the timer is empty"
                 hint = f"Write an ISO 8601 literal such as {EXAMPLES[kind]}, or =orch_<name>"
                 fix = unquote(value.text, value.place, "write the literal itself", partial(is_literal, kind))
                 yield context.at(value, message, hint=hint, detail=kind, fix=fix)
@@ -239,7 +239,7 @@ def gate_undeclared(context: Context) -> Iterator[Finding]:
         tasks = [gate.task for gate in verb.gates.values()]
         for _, node in process.walk(NodeKind.USER_TASK):
             if node.id not in tasks:
-                message = f"no gate of the contract stands at {node.id}"
+                message = f"the contract has no gate for {node.id}"
                 hint = f"Declare it: gates: {{<name>: {{task: {node.id}, decisions: [...]}}}}"
                 yield context.at(node.element, message, hint=hint)
 
@@ -257,7 +257,7 @@ def gate_without_task(context: Context) -> Iterator[Finding]:
         tasks = [node.id for _, node in process.walk(NodeKind.USER_TASK)]
         for gate in verb.gates.values():
             if gate.task not in tasks:
-                message = f"the gate {gate.name} stands at {gate.task}, which is no user task of this process"
+                message = f"the gate {gate.name} belongs to {gate.task}, which is no user task of this process"
                 near = nearest(gate.task, tasks)
                 hint = f"Call the user task {gate.task} instead of {near}" if near else f"Draw a userTask {gate.task}"
                 yield context.at(process.element, message, hint=hint, detail=gate.name)
@@ -276,7 +276,7 @@ def gate_without_escalation(context: Context) -> Iterator[Finding]:
     # Without boundary events, a profile leaves no way to comply.
     for process in context.model.processes if profile_of(context).has("boundaryEvent") else ():
         for gate in _find_tasks_without_timer(process.scope):
-            message = f"nothing happens when nobody decides at {gate.id}"
+            message = f"nothing happens if {gate.id} is never decided"
             hint = f"Attach a boundaryEvent with a timerEventDefinition to {gate.id}"
             yield context.at(gate.element, message, hint=hint)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from verblint.bpmn.element import BPMN, ZEEBE, name_of
 from verblint.bpmn.places import POLICIES, EvaluationPolicy, places
 from verblint.bpmn.zeebe_schema import ATTRIBUTES, SHAPES, known_elements
+from verblint.contracts.syntax import JOB_TYPE
 from verblint.fixes.rewrites import unquote
 from verblint.flow.job_nodes import jobs
 from verblint.names import COMPENSATE, OWN_JOBS, describe, extended_by, suggestion
@@ -14,7 +15,6 @@ from verblint.startup.pattern import pattern
 
 _LITERALS = tuple(dict.fromkeys(name for (name, _), policy in POLICIES.items() if policy is EvaluationPolicy.LITERAL))
 _PLAIN = pattern("[A-Za-z0-9 _.:/-]+")
-_JOB_TYPE = pattern("[a-z0-9.-]+")
 
 
 @rule("HB118", on=(ZEEBE,))
@@ -82,7 +82,7 @@ def zeebe_out_of_place(context: Context) -> Iterator[Finding]:
             if parent and shape.may_stand_in(parent):
                 continue
             where = parent or "not an extensionElements"
-            message = f"the {describe(element)} has no effect where it stands, which is {where}"
+            message = f"the {describe(element)} has no effect in {where}"
             hint = f"Move it into the extensionElements of {allowed}"
             yield context.at(element, message, hint=hint, detail=element.local)
 
@@ -202,7 +202,7 @@ def dynamic_job_type(context: Context) -> Iterator[Finding]:
         if attribute is not None:
             message = f"the job type is computed: {attribute.value[:40]}"
             hint = "Name one sub-verb; branch with a gateway where there is a choice"
-            fix = unquote(attribute.value, attribute.place, "write the job type itself", _JOB_TYPE.fullmatch)
+            fix = unquote(attribute.value, attribute.place, "write the job type itself", JOB_TYPE.fits)
             yield context.at(attribute.place, message, hint=hint, fix=fix)
 
 
@@ -225,9 +225,9 @@ def retries_not_policy(context: Context) -> Iterator[Finding]:
             policy = context.contracts.policies.get(verb.policy_of(node.binding.job_type)) if verb is not None else None
             if not _is_number(retries.text):
                 message = f"retries is {retries.text!r}, not a number"
-                yield context.at(retries, message, hint="Remove the attribute: the policy says how often")
+                yield context.at(retries, message, hint="Remove the attribute: the policy defines how often")
             elif policy is not None and int(retries.text) != policy.attempts:
-                message = f"retries is {retries.text}, and the policy {policy.name} says {policy.attempts}"
+                message = f"retries is {retries.text}, but the policy {policy.name} has {policy.attempts}"
                 yield context.at(retries, message, hint=f'Write retries="{policy.attempts}", or remove it')
 
 
