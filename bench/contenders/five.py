@@ -52,19 +52,30 @@ def watch(engine: Any, course: Course) -> None:
         course.stepped()
 
     engine.complete = completed
-    if (complete_in := getattr(engine, "complete_in", None)) is None:
+    if (prepare := getattr(engine, "prepare_completion", None)) is None:
         return
 
-    async def completed_in(connection: Any, job_key: int, variables: Any) -> Any:
-        wake = await complete_in(connection, job_key, variables)
+    async def prepared(job_key: int, variables: Any) -> Any:
+        completion = await prepare(job_key, variables)
+        return Counted(completion, course)
 
-        def committed() -> None:
-            course.stepped()
-            wake()
+    engine.prepare_completion = prepared
 
-        return committed
 
-    engine.complete_in = completed_in
+class Counted:
+    """A completion in the verb's transaction that counts when it is committed."""
+
+    def __init__(self, completion: Any, course: Course) -> None:
+        self.finish_in = completion.finish_in
+        self.save_in = completion.save_in
+        self._completion = completion
+        self._course = course
+
+    def end(self, *, is_saved: bool) -> None:
+        """Count what was committed."""
+        self._completion.end(is_saved=is_saved)
+        if is_saved:
+            self._course.stepped()
 
 
 def registry(domain: str, mode: Literal["external", "transactional"], in_flight: int) -> tuple[Registry, WorkflowVerb]:
